@@ -1,0 +1,1 @@
+"""GitOps manifests for Temporal workers: plans versions, renders Deployments, moves traffic step by step."""

@@ -1,0 +1,37 @@
+"""The expected errors, one class for each exit code of the command line."""
+
+
+class TwgenError(Exception):
+    """An expected failure: its message is one line for people, its class decides the exit code."""
+
+    exit_code = 70
+
+
+class NegativeAnswer(TwgenError):
+    """The question was answered, and the answer is no: problems found, a gate failed, changes pending."""
+
+    exit_code = 1
+
+
+class InvalidInput(TwgenError):
+    """The command line, or a document that it names, is wrong."""
+
+    exit_code = 2
+
+
+class StateUnavailable(TwgenError):
+    """What Temporal, Kubernetes, Git or a snapshot says could not be read in full."""
+
+    exit_code = 3
+
+
+class OutOfTime(TwgenError):
+    """The deadline passed before the work was done."""
+
+    exit_code = 4
+
+
+class OwnedBySomebodyElse(TwgenError):
+    """Another manager owns the Worker Deployment, or changed it at the same time."""
+
+    exit_code = 5
