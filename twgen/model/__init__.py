@@ -1,0 +1,1 @@
+"""The values that all packages speak in; knows nothing of files, clocks, clusters or networks."""

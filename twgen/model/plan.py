@@ -1,0 +1,114 @@
+"""What twgen would do, and why."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus
+
+
+class VersionAction(StrEnum):
+    """What becomes of a version's Deployment."""
+
+    CREATE = "Create"
+    KEEP = "Keep"
+    UPDATE = "Update"
+    SCALE_DOWN = "ScaleDown"
+    DROP = "Drop"
+    NONE = "None"
+
+
+class RoutingAction(StrEnum):
+    """The one change of traffic that a rollout would make next."""
+
+    NONE = "None"
+    SET_CURRENT = "SetCurrent"
+    SET_RAMP = "SetRamp"
+    CLEAR_RAMP = "ClearRamp"
+
+
+class Phase(StrEnum):
+    """Whether a rollout is done, waits, moves traffic now, or needs a person."""
+
+    SETTLED = "Settled"
+    WAITING = "Waiting"
+    MOVING = "Moving"
+    BLOCKED = "Blocked"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPlan:
+    """What becomes of one version, in a sentence and in full."""
+
+    build_id: str
+    status: VersionStatus
+    deployment: str
+    action: VersionAction
+    because: str
+    replicas: int | None = None
+    """None: left out of the manifest, or there is no manifest."""
+    protected: bool = False
+    live: LiveDeployment | None = None
+    recorded: RecordedDeployment | None = None
+    """The manifest to render again; None: render the spec's."""
+    new_connection: bool = False
+    """The recorded manifest gets the spec's injected variables and volumes."""
+
+    @property
+    def is_rendered(self) -> bool:
+        """There is a manifest of it in the output."""
+        return self.action not in {VersionAction.DROP, VersionAction.NONE}
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingPlan:
+    """The next change of traffic, or why there is none."""
+
+    action: RoutingAction
+    because: str
+    phase: Phase
+    build_id: str | None = None
+    percentage: float | None = None
+    claim_manager: bool = False
+    due_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateStart:
+    """A gate workflow to start."""
+
+    task_queue: str
+    workflow_id: str
+    workflow_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerVersions:
+    """What becomes of every version of one worker; enough to render."""
+
+    spec: WorkerSpec
+    versions: tuple[VersionPlan, ...]
+    warnings: tuple[str, ...] = ()
+    blocked: str = ""
+    """Why the target is not created; empty: it is, or exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """What becomes of one worker's versions and traffic."""
+
+    versions: WorkerVersions
+    manager: str
+    routing: RoutingPlan
+    gates: tuple[GateStart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What becomes of every worker."""
+
+    now: datetime
+    workers: tuple[WorkerPlan, ...]
+    warnings: tuple[str, ...] = ()
+    """What concerns no single worker of the specs."""

@@ -1,0 +1,192 @@
+"""What Temporal, Kubernetes and the history say, at one moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class VersionStatus(StrEnum):
+    """Temporal's words for where a version stands, and one for a version that it does not know."""
+
+    CREATED = "Created"
+    INACTIVE = "Inactive"
+    RAMPING = "Ramping"
+    CURRENT = "Current"
+    DRAINING = "Draining"
+    DRAINED = "Drained"
+    UNSPECIFIED = "Unspecified"
+    NOT_REGISTERED = "NotRegistered"
+
+
+class TaskQueueType(StrEnum):
+    """What a task queue carries."""
+
+    WORKFLOW = "Workflow"
+    ACTIVITY = "Activity"
+    NEXUS = "Nexus"
+
+
+class GateStatus(StrEnum):
+    """How far a gate workflow is."""
+
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+    TERMINATED = "Terminated"
+    TIMED_OUT = "TimedOut"
+
+
+class UpdateState(StrEnum):
+    """Whether a routing change has reached every task queue."""
+
+    COMPLETED = "Completed"
+    IN_PROGRESS = "InProgress"
+
+
+@dataclass(frozen=True, slots=True)
+class Drainage:
+    """What Temporal last found out about the workflows that hold a version."""
+
+    status: VersionStatus
+    """Draining, Drained or Unspecified."""
+    changed_at: datetime | None = None
+    checked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQueue:
+    """A task queue that a version has polled."""
+
+    name: str
+    type: TaskQueueType
+    pollers: bool | None = None
+    """A worker of this version polled lately; None: not read."""
+    unversioned_pollers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GateRun:
+    """A run of a gate workflow, on one task queue of the target."""
+
+    task_queue: str
+    workflow_id: str
+    status: GateStatus
+    started_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A Worker Deployment Version as Temporal describes it; a None time: never."""
+
+    build_id: str
+    status: VersionStatus
+    created_at: datetime | None = None
+    first_activated_at: datetime | None = None
+    last_current_at: datetime | None = None
+    """When it last became current."""
+    last_deactivated_at: datetime | None = None
+    drainage: Drainage | None = None
+    open_workflows: int | None = None
+    """Running and paused workflows pinned to it; None: not counted."""
+    metadata: Mapping[str, Any] | None = None
+    task_queues: tuple[TaskQueue, ...] | None = None
+    """None: not read."""
+    gate_runs: tuple[GateRun, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentVersion:
+    """Where workflows go that no ramp takes."""
+
+    build_id: str
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RampingVersion:
+    """Where a share of new workflows goes, in percent; an empty build ID: to unversioned workers."""
+
+    build_id: str
+    percentage: float
+    since: datetime | None = None
+    percentage_changed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Temporal's routing configuration; no current version: unversioned workers are current."""
+
+    current: CurrentVersion | None = None
+    ramping: RampingVersion | None = None
+    update_state: UpdateState | None = None
+    changed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDeployment:
+    """A Worker Deployment as Temporal describes it."""
+
+    routing: Routing = field(default_factory=Routing)
+    versions: tuple[Version, ...] = ()
+    conflict_token: str = ""
+    """Base64."""
+    server_version: str = ""
+    manager_identity: str = ""
+    last_modifier_identity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDeployment:
+    """A versioned Deployment's manifest, and what it says of itself; an empty text: it does not say."""
+
+    manifest: Mapping[str, Any]
+    template_hash: str = ""
+    connection_hash: str = ""
+    address: str = ""
+    temporal_namespace: str = ""
+    worker_deployment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDeployment:
+    """A versioned Deployment in the cluster."""
+
+    build_id: str
+    recorded: RecordedDeployment
+    name: str
+    uid: str
+    replicas: int
+    replicas_are_external: bool
+    """Another field manager than an applier holds `spec.replicas`."""
+    serving: bool
+    """Available, of the newest generation, with at least one available replica."""
+    protected: bool
+    """Argo CD will not prune it."""
+    identity: str
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWorld:
+    """What is known of one worker in one Temporal namespace."""
+
+    name: str
+    temporal_namespace: str
+    temporal: WorkerDeployment | None = None
+    """None: Temporal has never heard of it."""
+    deployments: tuple[LiveDeployment, ...] | None = None
+    """None: the cluster was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is known of all workers, and the versions that history remembers by worker and build ID."""
+
+    taken_at: datetime
+    workers: Mapping[tuple[str, str], WorkerWorld]
+    """By name and Temporal namespace."""
+    ledger: Mapping[tuple[str, str], RecordedDeployment] = field(default_factory=dict)
+    """By worker (`<Kubernetes namespace>/<worker>`) and build ID."""
