@@ -1,0 +1,32 @@
+"""Durations as Go writes them (https://pkg.go.dev/time#ParseDuration)."""
+
+import re
+from datetime import timedelta
+from functools import cache
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)")
+_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
+
+
+@cache
+def parse_duration(text: str) -> timedelta:
+    """The length of `90s`, `1h30m` or `0`; ValueError for anything else, a negative length included."""
+    if text in {"0", "+0", "-0"}:
+        return timedelta()
+    unsigned = text.removeprefix("+")
+    if not _WHOLE.fullmatch(unsigned):
+        raise ValueError(text)
+    try:
+        seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(unsigned))
+        return timedelta(seconds=seconds)
+    except OverflowError as error:
+        raise ValueError(text) from error
+
+
+def format_duration(length: timedelta) -> str:
+    """The length in hours, minutes and seconds, as people write it: `1h30m`, `1m30s`, `0s`."""
+    hours, rest = divmod(length.total_seconds(), 3600)
+    minutes, seconds = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
+    return "".join(f"{amount:g}{unit}" for amount, unit in parts if amount) or "0s"
