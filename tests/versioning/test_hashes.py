@@ -1,0 +1,5 @@
+from twgen.versioning.hashes import connection_hash
+
+
+def test_connection_without_an_address_has_no_hash() -> None:
+    assert connection_hash("", "server", "secret") == ""

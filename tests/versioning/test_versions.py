@@ -1,0 +1,35 @@
+from typing import Any
+
+import pytest
+
+from tests.versioning.vectors import vectors
+from twgen.versioning.build_ids import build_id
+from twgen.versioning.go_json import template_json
+from twgen.versioning.hashes import connection_hash, pod_template_hash
+from twgen.versioning.names import selector_labels, versioned_deployment_name, worker_deployment_name
+from twgen.versioning.stored_form import stored_template
+
+
+@pytest.mark.parametrize("case", vectors("versions.json"), ids=lambda case: case["name"])
+def test_version_is_what_the_controller_computes(case: dict[str, Any]) -> None:
+    expect = {key: value for key, value in case["expect"].items() if key != "deployment"}
+    assert _computed(case["worker"], case["connection"]["spec"]) == expect
+
+
+def _computed(worker: dict[str, Any], connection: dict[str, Any]) -> dict[str, Any]:
+    stored = stored_template(worker["spec"]["template"], "spec.template").template
+    encoded = template_json(stored)
+    image = stored["spec"]["containers"][0].get("image", "")
+    build = build_id(encoded, image, worker["spec"]["workerOptions"].get("unsafeCustomBuildID", ""))
+    name = worker["metadata"]["name"]
+    secret = connection.get("mutualTLSSecretRef") or connection.get("apiKeySecretRef") or {"name": ""}
+    server_name = connection.get("tls", {}).get("serverName", "")
+    return {
+        "templateJSON": encoded,
+        "buildID": build,
+        "workerDeploymentName": worker_deployment_name(worker["metadata"]["namespace"], name),
+        "versionedDeploymentName": versioned_deployment_name(name, build),
+        "selectorLabels": selector_labels(name, build),
+        "podTemplateSpecHash": pod_template_hash(encoded),
+        "connectionSpecHash": connection_hash(connection["hostPort"], server_name, secret["name"]),
+    }

@@ -1,0 +1,46 @@
+"""Paths into a document as people read them: `spec.rollout.steps[1].rampPercentage`, `metadata.labels['a.b/c']`."""
+
+import re
+
+_PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f]+")
+_STEP = re.compile(r"\[(?P<index>[0-9]+)\]|\['(?P<quoted>[^']*)'\]|(?P<dot>\.?)(?P<key>[^\s.\[\]'\\]+)")
+_ESCAPED = re.compile(r"[\\'\x00-\x1f\x7f]")
+_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
+
+
+def join_path(path: str, *steps: str | int) -> str:
+    """Return the path with keys (strings) and list indexes (from 0) appended; the document itself is ""."""
+    for step in steps:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif _PLAIN_KEY.fullmatch(step):
+            path += f".{step}" if path else step
+        else:
+            path += f"['{_ESCAPED.sub(_escape, step)}']"
+    return path
+
+
+def parse_path(path: str) -> tuple[str | int, ...]:
+    """Return the keys and indexes that join_path made the path of; raises ValueError for any other text."""
+    steps: list[str | int] = []
+    position = 0
+    while position < len(path):
+        matched = _STEP.match(path, position)
+        # the first key has no point before it, every later one has
+        if not matched or (matched["key"] is not None and bool(matched["dot"]) != (position > 0)):
+            raise ValueError(f"not a path at character {position + 1}")
+        steps.append(_step(matched))
+        position = matched.end()
+    return tuple(steps)
+
+
+def _step(matched: re.Match[str]) -> str | int:
+    if matched["index"] is not None:
+        return int(matched["index"])
+    if matched["quoted"] is not None:
+        return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), matched["quoted"])
+    return matched["key"]
+
+
+def _escape(character: re.Match[str]) -> str:
+    return f"\\x{ord(character[0]):02x}"

@@ -1,0 +1,75 @@
+"""The plan: what becomes of every worker's versions and traffic."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from twgen.model.plan import Plan, WorkerPlan, WorkerVersions
+from twgen.model.policy import Policy
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import World
+from twgen.planning.routing import plan_gates, plan_worker_routing
+from twgen.planning.target import Target
+from twgen.planning.versions import plan_worker_versions, worker_world
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """Who plans: the manager identity of workers whose policy names none, or of all when it is forced."""
+
+    identity: str = ""
+    forced: bool = False
+
+    def of(self, policy: Policy) -> str:
+        """The manager identity under a policy; empty: nobody said."""
+        if policy.identity and not self.forced:
+            return f"twgen/{policy.identity}"
+        return self.identity
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsPlan:
+    """What becomes of the versions of every worker; all that a render needs."""
+
+    workers: tuple[WorkerVersions, ...]
+    warnings: tuple[str, ...]
+
+
+def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, manager: Manager) -> VersionsPlan:
+    """What becomes of every worker's versions; raises StateUnavailable when the world lacks one."""
+    workers = tuple(plan_worker_versions(spec, world, now) for spec in specs)
+    return VersionsPlan(workers, tuple(_strays(specs, world, manager)))
+
+
+def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, manager: Manager) -> Plan:
+    """What becomes of every worker's versions and traffic; raises StateUnavailable as `plan_versions` does."""
+    versions = plan_versions(specs, world, now, manager)
+    workers = (_worker_plan(worker, world, now, manager) for worker in versions.workers)
+    return Plan(now, tuple(workers), versions.warnings)
+
+
+def _worker_plan(worker: WorkerVersions, world: World, now: datetime, manager: Manager) -> WorkerPlan:
+    target = Target(worker.spec, worker_world(worker.spec, world), now)
+    identity = manager.of(worker.spec.policy)
+    return WorkerPlan(
+        versions=worker,
+        manager=target.temporal.manager_identity,
+        routing=plan_worker_routing(target, identity, worker.blocked),
+        gates=plan_gates(target),
+    )
+
+
+def _strays(specs: Iterable[WorkerSpec], world: World, manager: Manager) -> Iterator[str]:
+    known = {(spec.worker_deployment, spec.temporal_namespace) for spec in specs}
+    identities = {manager.of(spec.policy) for spec in specs} | {manager.identity}
+    for key, worker in sorted(world.workers.items()):
+        if key in known:
+            continue
+        ours = [
+            live.name for live in worker.deployments or () if live.identity and live.identity in identities
+        ]
+        if ours:
+            yield (
+                f"no spec names {worker.name} any more, and {', '.join(ours)} carries our identity: it is not"
+                " rendered, and its prune protection holds it until `twgen retire`"
+            )

@@ -1,0 +1,60 @@
+"""Names and labels of a version's Kubernetes objects, as the Temporal Worker Controller makes them."""
+
+import re
+from hashlib import sha256
+
+DEPLOYMENT_NAME_LABEL = "temporal.io/deployment-name"
+BUILD_ID_LABEL = "temporal.io/build-id"
+
+_LONGEST_LABEL = 63
+_LONGEST_NAME = 47
+_PART_OF_LONG_NAME = 10
+_HASH_OF_LONG_NAME = 10
+_HASH_OF_ATTACHED_NAME = 8
+_NOT_DNS = re.compile(r"[^a-zA-Z0-9-]+")
+
+
+def worker_deployment_name(namespace: str, name: str) -> str:
+    """Return the name that a worker has in Temporal, from its Kubernetes namespace and name."""
+    return f"{namespace}/{name}"
+
+
+def versioned_deployment_name(worker: str, build_id: str) -> str:
+    """Return the name of the Deployment of one version, at most 47 characters."""
+    return generated_name(worker, build_id)
+
+
+def generated_name(*parts: str) -> str:
+    """Return a DNS name of two or three parts joined by `-`, at most 47 characters.
+
+    When they are longer together: the first 10 bytes of each, and 10 hex digits of the SHA-256 of the whole.
+    """
+    name = "-".join(parts)
+    if len(name.encode()) > _LONGEST_NAME:
+        beginnings = [truncated(part, _PART_OF_LONG_NAME) for part in parts]
+        name = "-".join([*beginnings, sha256(name.encode()).hexdigest()[:_HASH_OF_LONG_NAME]])
+    return _dns_cleaned(name)
+
+
+def attached_resource_name(worker: str, resource: str, build_id: str) -> str:
+    """Return the name of a version's copy of an attached resource: at most 38 characters, and a hash."""
+    digest = sha256(f"{worker}{resource}{build_id}".encode()).hexdigest()[:_HASH_OF_ATTACHED_NAME]
+    readable = _dns_cleaned(f"{worker}-{resource}-{build_id}")[: _LONGEST_NAME - 1 - _HASH_OF_ATTACHED_NAME]
+    return f"{readable.rstrip('-')}-{digest}"
+
+
+def selector_labels(worker: str, build_id: str) -> dict[str, str]:
+    """Return the labels that select the pods of one version."""
+    return {
+        DEPLOYMENT_NAME_LABEL: _dns_cleaned(worker)[:_LONGEST_LABEL],
+        BUILD_ID_LABEL: truncated(build_id, _LONGEST_LABEL),
+    }
+
+
+def truncated(text: str, size: int) -> str:
+    """Return the first `size` bytes of text, as Go cuts; a character cut in two becomes U+FFFD."""
+    return text[:size] if text.isascii() else text.encode()[:size].decode(errors="replace")
+
+
+def _dns_cleaned(text: str) -> str:
+    return _NOT_DNS.sub("-", text).lower()

@@ -1,0 +1,184 @@
+"""The stored form of a pod template: what an API server keeps of a WorkerDeployment's `spec.template`."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeGuard
+
+from twgen.model.problem import Finding
+from twgen.versioning.findings import Findings, Path
+from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
+from twgen.versioning.quantities import canonical_quantity, quantity_text
+
+_DIGITS_FIRST = re.compile(r"[+-]?\.?[0-9]")
+_A_QUANTITY = "a quantity, such as 500m, 1.5 or 2Gi"
+_LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a whole number
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A template as stored, the wrong types and missing fields in it, and the unknown fields, not kept.
+
+    The template is whole only when there are no problems.
+    """
+
+    template: dict[str, Any]
+    problems: tuple[Finding, ...]
+    unknown: tuple[Finding, ...]
+
+
+def stored_template(template: object, path: str) -> Stored:
+    """Return what an API server stores of the pod template at `path`, and all that is wrong with it.
+
+    The rule is that of structural schemas (k8s.io/apiextensions-apiserver): unknown fields go, a default is
+    set where its parent is present, a null goes or becomes the default, and a wrong type or a missing
+    required field is refused. Enums and patterns are not checked, but the syntax of quantities is; a quantity
+    may be a number. `template` itself is not changed.
+    """
+    findings = Findings()
+    stored = _storer(POD_TEMPLATE)(template, (None, path), findings)
+    return Stored(stored or {}, tuple(findings.problems), tuple(findings.unknown))
+
+
+# Returns what is stored of a value: None when it is refused, and the findings say why.
+_Store = Callable[[Any, Path, Findings], Any]
+
+
+@cache
+def _storer(type_name: str) -> _Store:
+    if store := _SCALARS.get(type_name):
+        return store
+    if type_name.startswith(LIST):
+        return _list_storer(_storer(type_name.removeprefix(LIST)))
+    if type_name.startswith(MAP):
+        return _map_storer(_storer(type_name.removeprefix(MAP)))
+    return _struct_storer(struct_fields(type_name))
+
+
+def _struct_storer(fields: tuple[Field, ...]) -> _Store:
+    types = {field.name: field.type for field in fields}
+    defaults = [(field.name, field.default) for field in fields if field.default is not None]
+    required = [field.name for field in fields if field.required]
+
+    def store(value: Any, path: Path, findings: Findings) -> dict[str, Any] | None:
+        if not isinstance(value, dict):
+            findings.add_wrong_type(path, "a map", value)
+            return None
+        stored = {}
+        for name, item in value.items():
+            type_name = types.get(name)
+            if type_name is None:
+                findings.add_unknown((path, name), types)
+            elif item is not None:
+                stored[name] = _storer(type_name)(item, (path, name), findings)
+        for name, default in defaults:
+            stored.setdefault(name, default)
+        for name in required:
+            if name not in stored:
+                findings.add_problem((path, name), "is required")
+        return stored
+
+    return store
+
+
+def _list_storer(store_item: _Store) -> _Store:
+    def store(value: Any, path: Path, findings: Findings) -> list[Any] | None:
+        if not isinstance(value, list):
+            findings.add_wrong_type(path, "a list", value)
+            return None
+        return [store_item(item, (path, index), findings) for index, item in enumerate(value)]
+
+    return store
+
+
+def _map_storer(store_item: _Store) -> _Store:
+    def store(value: Any, path: Path, findings: Findings) -> dict[str, Any] | None:
+        if not isinstance(value, dict):
+            findings.add_wrong_type(path, "a map", value)
+            return None
+        return {
+            _valid_unicode(key): store_item(item, (path, key), findings)
+            for key, item in value.items()
+            if item is not None
+        }
+
+    return store
+
+
+def _store_string(value: Any, path: Path, findings: Findings) -> str | None:
+    if isinstance(value, str):
+        return _valid_unicode(value)
+    findings.add_wrong_type(path, "a string", value)
+    return None
+
+
+def _valid_unicode(text: str) -> str:
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _store_bool(value: Any, path: Path, findings: Findings) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    findings.add_wrong_type(path, "true or false", value)
+    return None
+
+
+def _int_storer(bits: int, expected: str) -> _Store:
+    limit = 1 << (bits - 1)
+
+    def store(value: Any, path: Path, findings: Findings) -> int | None:
+        if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_WHOLE_FLOAT:
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            findings.add_wrong_type(path, expected, value)
+            return None
+        if not -limit <= value < limit:
+            findings.add_problem(path, f"must be from {-limit} to {limit - 1}")
+            return None
+        return value
+
+    return store
+
+
+_store_whole_number_beside_strings = _int_storer(32, "a whole number or a string")
+
+
+def _store_int_or_string(value: Any, path: Path, findings: Findings) -> Any:
+    store = _store_string if isinstance(value, str) else _store_whole_number_beside_strings
+    return store(value, path, findings)
+
+
+def _store_quantity(value: Any, path: Path, findings: Findings) -> str | float | None:
+    if _is_quantity(value):
+        return value
+    if isinstance(value, str):
+        findings.add_problem(path, f"must be {_A_QUANTITY}, not {json.dumps(value[:40])}")
+    else:
+        findings.add_wrong_type(path, _A_QUANTITY, value)
+    return None
+
+
+def _is_quantity(value: Any) -> TypeGuard[str | float]:
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return False
+    try:
+        text = quantity_text(value)
+        canonical_quantity(text)
+    except (ValueError, OverflowError):
+        return False
+    # Go reads a suffix alone as zero, which the schema of a custom resource refuses.
+    return _DIGITS_FIRST.match(text) is not None
+
+
+_SCALARS: dict[str, _Store] = {
+    "string": _store_string,
+    "bool": _store_bool,
+    "int32": _int_storer(32, "a whole number"),
+    "int64": _int_storer(64, "a whole number"),
+    "quantity": _store_quantity,
+    "intOrString": _store_int_or_string,
+}
