@@ -1,0 +1,1 @@
+"""Values that are kept as documents, and back: snapshots and ledgers."""

@@ -1,0 +1,76 @@
+"""Live and recorded Deployments: what their manifests say of the version that they run."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from twgen.model.world import LiveDeployment, RecordedDeployment
+from twgen.records.times import parse_time
+from twgen.versioning.environment import ADDRESS_NAMES, DEPLOYMENT_NAME, NAMESPACE_NAME, recorded_variables
+from twgen.versioning.names import BUILD_ID_LABEL
+
+TEMPLATE_HASH = "temporal.io/pod-template-spec-hash"
+CONNECTION_HASH = "temporal.io/connection-spec-hash"
+IDENTITY = "twgen.io/identity"
+SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
+
+_APPLIERS = {"argocd-controller", "kubectl", "kubectl-client-side-apply"}
+"""Field managers that apply whole manifests: a field they leave out is gone."""
+
+
+def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
+    """A versioned Deployment's manifest, with what its pod template records."""
+    template = manifest.get("spec", {}).get("template") or {}
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    variables = recorded_variables(template)
+    addresses = (variables[name] for name in ADDRESS_NAMES if name in variables)
+    return RecordedDeployment(
+        manifest=manifest,
+        template_hash=annotations.get(TEMPLATE_HASH, ""),
+        connection_hash=annotations.get(CONNECTION_HASH, ""),
+        address=next(addresses, ""),
+        temporal_namespace=variables.get(NAMESPACE_NAME, ""),
+        worker_deployment=variables.get(DEPLOYMENT_NAME, ""),
+    )
+
+
+def live_deployments(manifests: list[Mapping[str, Any]]) -> Iterator[LiveDeployment]:
+    """The versioned Deployments among those that an API server returned."""
+    for manifest in manifests:
+        if build_id := (manifest.get("metadata", {}).get("labels") or {}).get(BUILD_ID_LABEL):
+            yield _live_deployment(manifest, build_id)
+
+
+def _live_deployment(manifest: Mapping[str, Any], build_id: str) -> LiveDeployment:
+    metadata = manifest["metadata"]
+    annotations = metadata.get("annotations") or {}
+    created = metadata.get("creationTimestamp")
+    replicas = manifest.get("spec", {}).get("replicas")
+    return LiveDeployment(
+        build_id=build_id,
+        recorded=recorded_deployment(manifest),
+        name=metadata.get("name", ""),
+        uid=metadata.get("uid", ""),
+        replicas=1 if replicas is None else replicas,
+        replicas_are_external=_replicas_are_external(metadata.get("managedFields") or ()),
+        serving=_is_serving(metadata, manifest.get("status") or {}),
+        protected="Prune=false" in annotations.get(SYNC_OPTIONS, ""),
+        identity=annotations.get(IDENTITY, ""),
+        created_at=parse_time(created) if created else None,
+    )
+
+
+def _replicas_are_external(managed_fields: Any) -> bool:
+    holders = [
+        entry
+        for entry in managed_fields
+        if "f:replicas" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    ]
+    return any(
+        entry.get("subresource") == "scale" or entry.get("manager") not in _APPLIERS for entry in holders
+    )
+
+
+def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    conditions = {item.get("type"): item.get("status") for item in status.get("conditions") or ()}
+    is_newest = status.get("observedGeneration", 0) >= metadata.get("generation", 0)
+    return is_newest and conditions.get("Available") == "True" and status.get("availableReplicas", 0) > 0

@@ -1,0 +1,1 @@
+"""A plan in, manifests and their text out; decides nothing."""

@@ -1,0 +1,116 @@
+"""A version's copy of an attached resource."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from twgen.model.plan import VersionAction, VersionPlan
+from twgen.model.policy import OwnerReferences
+from twgen.model.spec import AttachedResource, WorkerSpec
+from twgen.rendering.deployments import MANAGED_BY
+from twgen.versioning.names import attached_resource_name, selector_labels
+from twgen.versioning.placeholders import filled
+
+_PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
+
+
+def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:
+    """The object that a rendered version gets for an attached resource."""
+    template = _copied(resource.template, _names(spec, version))
+    manifest = {name: value for name, value in template.items() if name not in {"metadata", "spec"}}
+    manifest["metadata"] = _metadata(spec, version, resource, template.get("metadata") or {})
+    if isinstance(template.get("spec"), dict):
+        manifest["spec"] = _injected(spec, version, template["spec"])
+    return manifest
+
+
+def _metadata(
+    spec: WorkerSpec, version: VersionPlan, resource: AttachedResource, template: Mapping[str, Any]
+) -> dict[str, Any]:
+    labels = selector_labels(spec.name, version.build_id)
+    metadata = {
+        **template,
+        "name": attached_resource_name(spec.name, resource.name, version.build_id),
+        "namespace": spec.namespace,
+        "labels": (template.get("labels") or {}) | labels | MANAGED_BY,
+    }
+    if version.action is VersionAction.SCALE_DOWN and resource.template.get("kind") == "ScaledObject":
+        metadata["annotations"] = (template.get("annotations") or {}) | _PAUSED
+    if version.live and version.live.uid and spec.policy.owner_references is OwnerReferences.RENDER:
+        owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}
+        metadata["ownerReferences"] = [{"apiVersion": "apps/v1", **owner}]
+    return metadata
+
+
+def _names(spec: WorkerSpec, version: VersionPlan) -> dict[str, str]:
+    return {
+        "DeploymentName": version.deployment,
+        "BuildID": version.build_id,
+        "TemporalNamespace": spec.temporal_namespace,
+    }
+
+
+def _injected(spec: WorkerSpec, version: VersionPlan, body: dict[str, Any]) -> dict[str, Any]:
+    selector = body.get("selector")
+    if isinstance(selector, dict) and "matchLabels" in selector and not selector["matchLabels"]:
+        selector["matchLabels"] = selector_labels(spec.name, version.build_id)
+    _fill_metrics(body.get("metrics"), spec, version)
+    _fill_triggers(body.get("triggers"), spec, version)
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": version.deployment}
+    if "targetRef" in body and not body["targetRef"]:
+        body["targetRef"] = target
+    _fill_targets(body, target)
+    return body
+
+
+def _fill_targets(value: Any, target: dict[str, str]) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _fill_targets(item, target)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if name == "scaleTargetRef":
+                value[name] = item or dict(target)
+            else:
+                _fill_targets(item, target)
+
+
+def _fill_metrics(metrics: Any, spec: WorkerSpec, version: VersionPlan) -> None:
+    labels = {
+        "temporal_worker_deployment_name": spec.worker_deployment.replace("/", "_"),
+        "temporal_worker_build_id": version.build_id,
+        "temporal_namespace": spec.temporal_namespace,
+    }
+    for metric in metrics if isinstance(metrics, list) else ():
+        selector = _at(metric, "external", "metric", "selector")
+        if isinstance(selector, dict) and "matchLabels" in selector:
+            selector["matchLabels"] = (selector["matchLabels"] or {}) | labels
+
+
+def _fill_triggers(triggers: Any, spec: WorkerSpec, version: VersionPlan) -> None:
+    values = {
+        "workerDeploymentName": spec.worker_deployment,
+        "workerDeploymentBuildId": version.build_id,
+        "namespace": spec.temporal_namespace,
+    }
+    for trigger in triggers if isinstance(triggers, list) else ():
+        metadata = _at(trigger, "metadata")
+        if _at(trigger, "type") == "temporal" and isinstance(metadata, dict):
+            metadata.update(
+                {name: value for name, value in values.items() if metadata.get(name, "-") in {"", None}}
+            )
+
+
+def _at(value: Any, *path: str) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _copied(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return filled(value, names)
+    if isinstance(value, dict):
+        return {name: _copied(item, names) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item, names) for item in value]
+    return value

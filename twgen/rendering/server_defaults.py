@@ -1,0 +1,87 @@
+"""A live Deployment less what the API server and its controllers added to it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_SERVER_ANNOTATIONS = {
+    "deployment.kubernetes.io/revision",
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "argocd.argoproj.io/tracking-id",
+}
+
+# What apps/v1 and v1 fill in (k8s.io/kubernetes pkg/apis/{apps,core}/v1/defaults.go).
+# Leaving a default out and writing it are the same to a server; only the written form is stable for people.
+_PROBE = {
+    "timeoutSeconds": 1,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "failureThreshold": 3,
+    "httpGet": {"scheme": "HTTP"},
+}
+_CONTAINER = {
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "livenessProbe": _PROBE,
+    "readinessProbe": _PROBE,
+    "startupProbe": _PROBE,
+    "lifecycle": {"postStart": {"httpGet": {"scheme": "HTTP"}}, "preStop": {"httpGet": {"scheme": "HTTP"}}},
+    "env": [{"valueFrom": {"fieldRef": {"apiVersion": "v1"}}}],
+}
+_FILES = {"defaultMode": 420}
+_DOWNWARD = {"items": [{"fieldRef": {"apiVersion": "v1"}}]}
+_VOLUME = {
+    "configMap": _FILES,
+    "secret": _FILES,
+    "downwardAPI": _FILES | _DOWNWARD,
+    "projected": _FILES
+    | {"sources": [{"serviceAccountToken": {"expirationSeconds": 3600}, "downwardAPI": _DOWNWARD}]},
+    "hostPath": {"type": ""},
+}
+_DEPLOYMENT_SPEC = {
+    "revisionHistoryLimit": 10,
+    "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+    "template": {
+        "metadata": {"creationTimestamp": None},
+        "spec": {
+            "restartPolicy": "Always",
+            "dnsPolicy": "ClusterFirst",
+            "schedulerName": "default-scheduler",
+            "securityContext": {},
+            "terminationGracePeriodSeconds": 30,
+            "containers": [_CONTAINER],
+            "initContainers": [_CONTAINER],
+            "volumes": [_VOLUME],
+        },
+    },
+}
+
+
+def without_server_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest as somebody would have written it."""
+    annotations = manifest["metadata"].get("annotations") or {}
+    kept = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
+    spec = _less(manifest["spec"], _DEPLOYMENT_SPEC)
+    pod = spec["template"]["spec"]
+    if pod.get("serviceAccount") == pod.get("serviceAccountName"):
+        pod.pop("serviceAccount", None)
+    for container in [*pod.get("containers", ()), *pod.get("initContainers", ())]:
+        if container.get("imagePullPolicy") == _pull_policy(container.get("image", "")):
+            del container["imagePullPolicy"]
+    return {"metadata": {"annotations": kept}, "spec": spec}
+
+
+def _less(value: Any, defaults: Any) -> Any:
+    if isinstance(value, dict) and isinstance(defaults, dict):
+        return {
+            name: _less(item, defaults.get(name))
+            for name, item in value.items()
+            if name not in defaults or item != defaults[name]
+        }
+    if isinstance(value, list) and isinstance(defaults, list):
+        return [_less(item, defaults[0]) for item in value]
+    return value
+
+
+def _pull_policy(image: str) -> str:
+    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+    return "Always" if "@" not in image and tag in {"", "latest"} else "IfNotPresent"
