@@ -1,5 +1,7 @@
 """The expected errors, one class for each exit code of the command line."""
 
+from collections.abc import Iterable
+
 
 class TwgenError(Exception):
     """An expected failure: its message is one line for people, its class decides the exit code."""
@@ -17,6 +19,14 @@ class InvalidInput(TwgenError):
     """The command line, or a document that it names, is wrong."""
 
     exit_code = 2
+
+
+class InvalidDocuments(InvalidInput):
+    """Documents are wrong: a line for each problem, `file:line: path: what is wrong`."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
 
 
 class StateUnavailable(TwgenError):

@@ -1,4 +1,4 @@
-"""Paths into a document as people read them: `spec.rollout.steps[1].rampPercentage`, `metadata.labels['a.b/c']`."""
+"""Paths into a document as people read them: `spec.rollout.steps[1]`, `metadata.labels['a.b/c']`."""
 
 import re
 

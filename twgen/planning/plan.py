@@ -42,7 +42,7 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, mana
 
 
 def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, manager: Manager) -> Plan:
-    """What becomes of every worker's versions and traffic; raises StateUnavailable as `plan_versions` does."""
+    """What becomes of every worker's versions and traffic; raises as `plan_versions` does."""
     versions = plan_versions(specs, world, now, manager)
     workers = (_worker_plan(worker, world, now, manager) for worker in versions.workers)
     return Plan(now, tuple(workers), versions.warnings)

@@ -1,8 +1,5 @@
 """Planning the traffic of one worker: what the routing table wants, if it may be done."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import Driver
 from twgen.model.spec import Strategy
@@ -12,34 +9,23 @@ from twgen.planning.routing_table import Wanted, wanted_change
 from twgen.planning.target import Target
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    target: Target
-    identity: str
-    blocked: str
-
-    @property
-    def manager(self) -> str:
-        return self.target.temporal.manager_identity
-
-    @property
-    def is_foreign(self) -> bool:
-        return self.manager not in {"", self.identity, *self.target.spec.policy.adopt_from}
-
-
 def plan_worker_routing(target: Target, identity: str, blocked: str = "") -> RoutingPlan:
     """The next change of a worker's traffic, as the manager `identity`.
 
     `blocked` says why the target's Deployment is not created; empty: it is, or exists.
     """
-    decision = _Decision(target, identity, blocked)
     if blocked:
-        return _none(blocked, Phase.BLOCKED)
+        return RoutingPlan(RoutingAction.NONE, blocked, Phase.BLOCKED)
     wanted = wanted_change(target)
     if wanted.action is RoutingAction.NONE:
-        return replace(_none(wanted.because, wanted.phase), due_at=wanted.due_at)
-    refusal = next((refuse(decision, wanted) for applies, refuse in _REFUSALS if applies(decision)), None)
-    return refusal or _change(decision, wanted)
+        return RoutingPlan(RoutingAction.NONE, wanted.because, wanted.phase, due_at=wanted.due_at)
+    if target.spec.rollout.strategy is Strategy.MANUAL:
+        because = f"the strategy is Manual; else it would be {_spelled(wanted)}: {wanted.because}"
+        return RoutingPlan(RoutingAction.NONE, because, Phase.WAITING)
+    manager = target.temporal.manager_identity
+    if manager not in {"", identity, *target.spec.policy.adopt_from}:
+        return RoutingPlan(RoutingAction.NONE, _foreign(manager, wanted), Phase.BLOCKED)
+    return _change(target, wanted, claim_manager=not manager or manager != identity)
 
 
 def plan_gates(target: Target) -> tuple[GateStart, ...]:
@@ -50,27 +36,15 @@ def plan_gates(target: Target) -> tuple[GateStart, ...]:
     return gates_to_start(target)
 
 
-def _manual(_: _Decision, wanted: Wanted) -> RoutingPlan:
-    because = f"the strategy is Manual; else it would be {_spelled(wanted)}, because {wanted.because}"
-    return _none(because, Phase.WAITING)
-
-
-def _foreign(decision: _Decision, wanted: Wanted) -> RoutingPlan:
-    because = (
-        f"{decision.manager} manages it; else it would be {_spelled(wanted)}. To take over, let it release the"
-        " Worker Deployment, or name it in adoptFrom of the RolloutPolicy"
+def _foreign(manager: str, wanted: Wanted) -> str:
+    return (
+        f"{manager} manages it; else it would be {_spelled(wanted)}. To take over, let it release the Worker"
+        " Deployment, or name it in adoptFrom of the RolloutPolicy"
     )
-    return _none(because, Phase.BLOCKED)
 
 
-_REFUSALS: tuple[tuple[Callable[[_Decision], bool], Callable[[_Decision, Wanted], RoutingPlan]], ...] = (
-    (lambda decision: decision.target.spec.rollout.strategy is Strategy.MANUAL, _manual),
-    (lambda decision: decision.is_foreign, _foreign),
-)
-
-
-def _change(decision: _Decision, wanted: Wanted) -> RoutingPlan:
-    by_hand = decision.target.spec.policy.driver is Driver.NONE
+def _change(target: Target, wanted: Wanted, *, claim_manager: bool) -> RoutingPlan:
+    by_hand = target.spec.policy.driver is Driver.NONE
     return RoutingPlan(
         action=wanted.action,
         because=f"{wanted.because}; driver None: `twgen rollout` makes the change"
@@ -79,13 +53,9 @@ def _change(decision: _Decision, wanted: Wanted) -> RoutingPlan:
         phase=Phase.WAITING if by_hand else wanted.phase,
         build_id=wanted.build_id,
         percentage=wanted.percentage,
-        claim_manager=decision.manager != decision.identity,
+        claim_manager=claim_manager,
         due_at=wanted.due_at,
     )
-
-
-def _none(because: str, phase: Phase) -> RoutingPlan:
-    return RoutingPlan(RoutingAction.NONE, because, phase)
 
 
 def _spelled(wanted: Wanted) -> str:

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from twgen.model.plan import VersionPlan
+from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.policy import OnDelete
 from twgen.model.spec import WorkerSpec
+from twgen.model.world import VersionStatus
 from twgen.records.deployments import CONNECTION_HASH, IDENTITY, SYNC_OPTIONS, TEMPLATE_HASH
 from twgen.rendering.injection import inject, replace_injection
 from twgen.rendering.server_defaults import without_server_fields
 from twgen.versioning.environment import Identity
 from twgen.versioning.hashes import connection_hash
-from twgen.versioning.names import selector_labels
+from twgen.versioning.names import selector_labels, versioned_deployment_name
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 _COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
@@ -38,6 +39,21 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
         },
         "spec": _sized(body, version.replicas),
     }
+
+
+def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
+    """The manifest of the target as the spec describes it, for the ledger."""
+    name = versioned_deployment_name(spec.name, spec.build_id)
+    new = VersionPlan(
+        build_id=spec.build_id,
+        status=VersionStatus.NOT_REGISTERED,
+        deployment=name,
+        action=VersionAction.CREATE,
+        because="it is recorded",
+        replicas=None if spec.replicas_are_external else spec.replicas,
+        protected=True,
+    )
+    return version_deployment(spec, new, "")
 
 
 def _from_spec(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], dict[str, Any]]:

@@ -1,0 +1,54 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: help demo test check lint servers bench schemas lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(INSTALLED) ## Plan and render an example, offline
+	@cd examples/three-versions && ../../$(BIN)/twgen plan . --snapshot snapshot.yaml --now 2026-11-21T12:00:00Z
+	@echo
+	@echo '$$ twgen render . --snapshot snapshot.yaml --now 2026-11-21T12:00:00Z'
+	@cd examples/three-versions && ../../$(BIN)/twgen render . --snapshot snapshot.yaml --now 2026-11-21T12:00:00Z
+
+test: $(INSTALLED) servers lint ## Run every check and every test, real servers included
+	@$(BIN)/pytest --durations=10
+
+check: $(INSTALLED) lint ## Run the checks and the fast tests
+	@$(BIN)/pytest -q -m "not server and not packaging"
+
+lint: $(INSTALLED)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python tools/size_budget.py
+
+servers: $(INSTALLED) ## Install the servers that the tests use, once for all clones
+	@$(BIN)/python -m testing.install
+
+bench: $(INSTALLED) ## Measure the speed beside the tools that people use instead
+	@$(BIN)/python -m benchmarks.bench
+
+schemas: $(INSTALLED) ## Regenerate the schema of the pod template
+	@$(BIN)/python tools/schema_pod_template.py
+
+lock: $(INSTALLED) ## Renew requirements.lock from pyproject.toml
+	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --quiet --output-file requirements.lock
+
+clean: ## Remove what was made here
+	@rm -rf .venv dist build .*_cache .hypothesis benchmarks/data
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twgen needs Python 3.11 or newer: make PYTHON=python3.12")'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,16 @@
+"""The one clock."""
+
+from datetime import UTC, datetime
+
+from twgen.errors import InvalidInput
+from twgen.records.times import parse_time
+
+
+def moment(text: str | None) -> datetime:
+    """The time that `--now` names; without it, now, to the second."""
+    if not text:
+        return datetime.now(UTC).replace(microsecond=0)
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise InvalidInput(f"--now {text!r} is not a time such as 2026-11-21T12:00:00Z") from error

@@ -1,0 +1,138 @@
+"""Assembling what a command works on: specs, world, manager."""
+
+import getpass
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from twgen.cli.clock import moment
+from twgen.cli.output import warn
+from twgen.errors import InvalidDocuments, InvalidInput
+from twgen.model.problem import Problem
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import WorkerWorld, World
+from twgen.planning.plan import Manager
+from twgen.planning.versions import due_for_scale_down
+from twgen.reading.documents import Sources, read_paths
+from twgen.records.ledger import read_ledgers
+from twgen.reporting.problems import problem_lines
+from twgen.specs.durations import parse_duration
+from twgen.specs.opened import NamespaceRule
+from twgen.specs.parse import Specs, parse_specs
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asked for."""
+
+    paths: tuple[str, ...]
+    now: datetime
+    snapshot: str | None
+    timeout: float
+    """Seconds."""
+    identity: str | None
+    namespace: str | None
+    strict: bool
+    quiet: bool
+    allow_unlisted_connections: bool
+    sources: Sources
+
+
+def request(params: Mapping[str, Any]) -> Request:
+    """The request of a command's parameters."""
+    return Request(
+        paths=params.get("paths") or (".",),
+        now=moment(params.get("now")),
+        snapshot=params.get("snapshot"),
+        timeout=_seconds(params.get("timeout") or "10s"),
+        identity=params.get("identity"),
+        namespace=params.get("namespace"),
+        strict=bool(params.get("strict")),
+        quiet=bool(params.get("quiet")),
+        allow_unlisted_connections=bool(params.get("allow_unlisted_connections")),
+        sources=Sources(),
+    )
+
+
+def load_specs(asked: Request) -> Specs:
+    """The specs of the paths; raises InvalidDocuments with every problem, and prints the warnings."""
+    specs = parse_specs(read_paths(asked.paths, asked.sources), namespace_rule(asked))
+    doubts = specs.unknown_fields + specs.warnings
+    if specs.problems or (asked.strict and doubts):
+        raise InvalidDocuments(_lines(specs.problems + (doubts if asked.strict else ()), asked.sources))
+    if not asked.quiet:
+        warn([*specs.deprecations, *_lines(doubts, asked.sources)])
+    return specs
+
+
+def load_world(asked: Request, specs: Specs, *, for_routing: bool) -> World:
+    """What is known of the specs' workers: the snapshot's word, or Temporal's own."""
+    world = _snapshot(asked) if asked.snapshot else read_live(asked, specs.workers, for_routing=for_routing)
+    return replace(world, ledger=read_ledgers(specs.ledgers)) if specs.ledgers else world
+
+
+def read_live(asked: Request, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
+    """What Temporal says of the workers right now."""
+    from twgen.clients import TemporalClients
+    from twgen.reading.temporal import read_temporal
+
+    with TemporalClients(asked.timeout, allow_unlisted=asked.allow_unlisted_connections) as clients:
+        answers = read_temporal(
+            workers,
+            clients,
+            for_routing=for_routing,
+            now=asked.now,
+            due_for_scale_down=due_for_scale_down,
+        )
+    return World(
+        asked.now,
+        {
+            (spec.worker_deployment, spec.temporal_namespace): WorkerWorld(
+                spec.worker_deployment, spec.temporal_namespace, answer
+            )
+            for spec, answer in zip(workers, answers, strict=True)
+        },
+    )
+
+
+def namespace_rule(asked: Request) -> NamespaceRule:
+    """Whose namespace a document gets; Argo CD's application has but one."""
+    in_plugin = "ARGOCD_APP_NAME" in os.environ
+    default = asked.namespace or os.environ.get("ARGOCD_APP_NAMESPACE", "")
+    return NamespaceRule(default, only=in_plugin and bool(default))
+
+
+def rendering_manager(asked: Request) -> Manager:
+    """Who renders: nobody in particular, unless it is said."""
+    return Manager(asked.identity or "", forced=bool(asked.identity))
+
+
+def planning_manager(asked: Request) -> Manager:
+    """Who plans: at a terminal, the person."""
+    if asked.identity:
+        return Manager(asked.identity, forced=True)
+    return Manager(f"twgen/{getpass.getuser()}@{socket.gethostname()}")
+
+
+def _snapshot(asked: Request) -> World:
+    from twgen.reading.snapshot_file import read_snapshot_file
+
+    return read_snapshot_file(asked.snapshot or "", asked.sources)
+
+
+def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
+    if not problems:
+        return []
+    from twgen.reading.locations import located
+
+    return problem_lines(located(problems, sources))
+
+
+def _seconds(duration: str) -> float:
+    try:
+        return parse_duration(duration).total_seconds()
+    except ValueError as error:
+        raise InvalidInput(f"--timeout {duration!r} is not a duration such as 10s") from error

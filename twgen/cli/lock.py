@@ -1,0 +1,42 @@
+"""`twgen lock`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from twgen.cli.loading import load_specs, request
+from twgen.cli.options import options, paths_argument
+from twgen.errors import NegativeAnswer
+from twgen.executing.ledger_file import updated_ledger, write_ledger
+from twgen.records.ledger import FILE_NAME, ledger_entry
+from twgen.records.times import format_time
+from twgen.rendering.deployments import target_deployment
+
+
+@click.command(short_help="Record the target versions in the ledger beside the specs.")
+@paths_argument
+@options("now", "namespace", "check", "strict", "quiet")
+def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
+    """Record the Deployment of each target version in twgen.lock.yaml beside the specs.
+
+    Commit it: it lets twgen bring a version back that Git and the cluster have forgotten.
+
+    \b
+    twgen lock .
+    """
+    asked = request(params)
+    specs = load_specs(asked)
+    entries = [
+        ledger_entry(spec.worker_deployment, spec.build_id, format_time(asked.now), target_deployment(spec))
+        for spec in specs.workers
+    ]
+    first = Path(asked.paths[0])
+    path = (first if first.is_dir() else first.parent) / FILE_NAME
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    after = updated_ledger(path, entries)
+    if before == after:
+        return
+    if check:
+        raise NegativeAnswer(f"{path} is not current: run `twgen lock` and commit it")
+    write_ledger(path, after)

@@ -1,0 +1,56 @@
+"""The program: finds the command, runs it, and turns every end into an exit code."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from twgen.cli.boundary import exit_code_of
+
+_COMMANDS = {
+    "render": "Print the manifests of every version that still has work.",
+    "plan": "Say what would happen next to every version and to traffic, and why.",
+    "validate": "Check specs without reading any server.",
+    "snapshot": "Record what Temporal says of the workers.",
+    "lock": "Record the target versions in the ledger beside the specs.",
+    "version": "Print the version of twgen.",
+}
+
+
+class _Commands(click.Group):
+    """Imports a command only when it runs: `twgen version` should not wait for a planner."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"twgen.cli.{cmd_name}").command
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def twgen() -> None:
+    """Manifests for Temporal workers: one Deployment for each version that still has work.
+
+    \b
+    Examples:
+      twgen validate .
+      twgen plan . --snapshot world.yaml
+      twgen render . | kubectl diff -f -
+
+    \b
+    Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec, 3 state not available,
+    4 out of time, 5 owned by somebody else, 70 a bug.
+    """
+
+
+def main() -> None:
+    """Run the program."""
+    sys.exit(exit_code_of(lambda: twgen.main(prog_name="twgen", standalone_mode=False)))

@@ -1,0 +1,47 @@
+"""`twgen render`."""
+
+from typing import Any
+
+import click
+
+from twgen.cli.loading import load_specs, load_world, rendering_manager, request
+from twgen.cli.options import options, output_option, paths_argument
+from twgen.cli.output import warn, write
+from twgen.errors import InvalidInput
+from twgen.planning.plan import VersionsPlan, plan_versions
+from twgen.rendering.manifests import render_manifests
+from twgen.rendering.text import FORMATS
+
+
+@click.command(short_help="Print the manifests of every version that still has work.")
+@paths_argument
+@output_option("yaml", "json")
+@options("snapshot", "now", "timeout", "identity", "namespace", "no_cluster", "no_hooks")
+@options("allow_unlisted_connections", "strict", "quiet")
+def command(output: str, **params: Any) -> None:
+    """Print the manifests of every version that still has work.
+
+    \b
+    twgen render . --snapshot world.yaml | kubectl diff -f -
+    """
+    asked = request(params)
+    specs = load_specs(asked)
+    manager = rendering_manager(asked)
+    plan = (
+        plan_versions(specs.workers, load_world(asked, specs, for_routing=False), asked.now, manager)
+        if specs.workers
+        else VersionsPlan((), ())
+    )
+    manifests = render_manifests(plan.workers, specs.passthrough, manager.of)
+    report_warnings(plan, strict=asked.strict, quiet=asked.quiet)
+    write(FORMATS[output](manifests))
+
+
+def report_warnings(plan: VersionsPlan, *, strict: bool, quiet: bool) -> None:
+    """Print what a plan warns of; raises InvalidInput instead when warnings are errors."""
+    warnings = [f"{item.spec.worker_deployment}: {text}" for item in plan.workers for text in item.warnings]
+    warnings += plan.warnings
+    if strict and warnings:
+        raise InvalidInput("; ".join(warnings))
+    if not quiet:
+        warn(warnings)

@@ -1,0 +1,43 @@
+"""`twgen validate`."""
+
+import json
+from typing import Any
+
+import click
+
+from twgen.cli.loading import namespace_rule, request
+from twgen.cli.options import options, output_option, paths_argument
+from twgen.cli.output import warn, write
+from twgen.errors import NegativeAnswer
+from twgen.reading.documents import read_paths
+from twgen.reading.locations import located
+from twgen.reading.schemas import schema_problems
+from twgen.reporting.problems import problem_lines, problems_document
+from twgen.specs.parse import parse_specs
+
+
+@click.command(short_help="Check specs without reading any server.")
+@paths_argument
+@output_option("text", "json")
+@options("namespace", "strict", "quiet")
+def command(output: str, **params: Any) -> None:
+    """Check specs without reading any server; all problems of all files at once.
+
+    \b
+    twgen validate .
+    """
+    asked = request(params)
+    documents = read_paths(asked.paths, asked.sources)
+    specs = parse_specs(documents, namespace_rule(asked))
+    problems = [*specs.problems, *specs.unknown_fields, *(specs.warnings if asked.strict else ())]
+    problems += schema_problems(documents, already={(item.document, item.path) for item in problems})
+    found = located(problems, asked.sources)
+    warnings = [] if asked.strict else located(specs.warnings, asked.sources)
+    if not asked.quiet:
+        warn([*specs.deprecations, *problem_lines(warnings)])
+    if output == "json":
+        write(json.dumps(problems_document(found, warnings), indent=2, ensure_ascii=False) + "\n")
+    else:
+        write("".join(f"{line}\n" for line in problem_lines(found)))
+    if found:
+        raise NegativeAnswer(f"{len(found)} problem{'s' if len(found) > 1 else ''} found")

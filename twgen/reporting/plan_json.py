@@ -1,0 +1,58 @@
+"""A plan as the document that tools and tests read; its schema is `schemas/plan.json`."""
+
+from typing import Any
+
+from twgen.model.plan import Plan, RoutingPlan, VersionPlan, WorkerPlan
+from twgen.records.times import format_time
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The Plan document: workers by name, versions by build ID."""
+    return {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "Plan",
+        "now": format_time(plan.now),
+        "workers": [_worker(worker) for worker in plan.workers],
+        "warnings": list(plan.warnings),
+    }
+
+
+def _worker(worker: WorkerPlan) -> dict[str, Any]:
+    spec = worker.versions.spec
+    return {
+        "worker": spec.worker_deployment,
+        "temporalNamespace": spec.temporal_namespace,
+        "targetBuildID": spec.build_id,
+        "manager": worker.manager,
+        "phase": worker.routing.phase.value,
+        "routing": _routing(worker.routing),
+        "gates": [
+            {"taskQueue": gate.task_queue, "workflowID": gate.workflow_id, "workflowType": gate.workflow_type}
+            for gate in worker.gates
+        ],
+        "versions": [_version(version) for version in worker.versions.versions],
+        "warnings": list(worker.versions.warnings),
+    }
+
+
+def _routing(routing: RoutingPlan) -> dict[str, Any]:
+    return {
+        "action": routing.action.value,
+        "buildID": routing.build_id,
+        "percentage": routing.percentage,
+        "claimManager": routing.claim_manager,
+        "because": routing.because,
+        "dueAt": format_time(routing.due_at) if routing.due_at else None,
+    }
+
+
+def _version(version: VersionPlan) -> dict[str, Any]:
+    return {
+        "buildID": version.build_id,
+        "status": version.status.value,
+        "deployment": version.deployment,
+        "action": version.action.value,
+        "replicas": version.replicas,
+        "protected": version.protected,
+        "because": version.because,
+    }

@@ -1,0 +1,37 @@
+"""Problems as one line each, in the coordinates of the file."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from twgen.model.problem import Problem
+
+Located = tuple[Problem, int | None]
+
+
+def problem_lines(problems: Iterable[Located]) -> list[str]:
+    """`file:line: path: message` for each."""
+    return [_line(problem, line) for problem, line in problems]
+
+
+def problems_document(problems: Iterable[Located], warnings: Iterable[Located]) -> dict[str, Any]:
+    """What `validate -o json` prints."""
+    return {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "Validation",
+        "problems": [_item(*item) for item in problems],
+        "warnings": [_item(*item) for item in warnings],
+    }
+
+
+def _line(problem: Problem, line: int | None) -> str:
+    place = ":".join(str(part) for part in (problem.document.source, line) if part is not None)
+    return ": ".join(part for part in (place, problem.path, problem.message) if part)
+
+
+def _item(problem: Problem, line: int | None) -> dict[str, Any]:
+    return {
+        "file": problem.document.source,
+        "line": line,
+        "path": problem.path,
+        "message": problem.message,
+    }
