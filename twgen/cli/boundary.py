@@ -4,8 +4,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -67,6 +65,9 @@ def _say(error: TwgenError) -> None:
 
 
 def _report_bug(error: BaseException) -> None:
+    import tempfile
+    import traceback
+
     report = scrubbed("".join(traceback.format_exception(error)))
     try:
         with tempfile.NamedTemporaryFile(

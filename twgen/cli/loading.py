@@ -1,8 +1,6 @@
 """Assembling what a command works on: specs, world, manager."""
 
-import getpass
 import os
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -114,6 +112,9 @@ def planning_manager(asked: Request) -> Manager:
     """Who plans: at a terminal, the person."""
     if asked.identity:
         return Manager(asked.identity, forced=True)
+    import getpass
+    import socket
+
     return Manager(f"twgen/{getpass.getuser()}@{socket.gethostname()}")
 
 

@@ -2,6 +2,7 @@
 
 import click
 
+from twgen import __version__
 from twgen.cli.options import output_option
 from twgen.cli.output import write
 
@@ -10,7 +11,4 @@ from twgen.cli.output import write
 @output_option("text", "json")
 def command(output: str) -> None:
     """Print the version of twgen."""
-    from importlib.metadata import version
-
-    found = version("twgen")
-    write(f'{{"twgen": "{found}"}}\n' if output == "json" else f"twgen {found}\n")
+    write(f'{{"twgen": "{__version__}"}}\n' if output == "json" else f"twgen {__version__}\n")
