@@ -39,7 +39,7 @@ bench: $(INSTALLED) ## Measure the speed beside the tools that people use instea
 schemas: $(INSTALLED) ## Regenerate the schema of the pod template
 	@$(BIN)/python tools/schema_pod_template.py
 
-lock: $(INSTALLED) ## Renew requirements.lock from pyproject.toml
+lock: ## Renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --quiet --output-file requirements.lock
 

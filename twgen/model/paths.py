@@ -2,10 +2,11 @@
 
 import re
 
-_PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f]+")
+_PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f-\x9f]+")
 _STEP = re.compile(r"\[(?P<index>[0-9]+)\]|\['(?P<quoted>[^']*)'\]|(?P<dot>\.?)(?P<key>[^\s.\[\]'\\]+)")
-_ESCAPED = re.compile(r"[\\'\x00-\x1f\x7f]")
-_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
+# a path is part of a message of one line
+_ESCAPED = re.compile(r"[\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_ESCAPE = re.compile(r"\\u([0-9a-f]{4})")
 
 
 def join_path(path: str, *steps: str | int) -> str:
@@ -43,4 +44,4 @@ def _step(matched: re.Match[str]) -> str | int:
 
 
 def _escape(character: re.Match[str]) -> str:
-    return f"\\x{ord(character[0]):02x}"
+    return f"\\u{ord(character[0]):04x}"
