@@ -8,7 +8,7 @@ from typing import Any
 from twgen.errors import InvalidInput
 from twgen.records.ledger import API_VERSION, KIND
 from twgen.yaml.reader import read_documents
-from twgen.yaml.scalars import resolve_plain
+from twgen.yaml.strings import is_plain
 
 
 def updated_ledger(path: Path, entries: Iterable[Mapping[str, Any]]) -> str:
@@ -58,7 +58,7 @@ def _round_trip() -> Any:
         """Quotes what Kubernetes would not read back as the same string."""
 
     def represent(representer: Any, text: str) -> Any:
-        style = None if _is_safe(text) else '"'
+        style = None if is_plain(text) else '"'
         return representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     Representer.add_representer(str, represent)
@@ -68,13 +68,6 @@ def _round_trip() -> Any:
     yaml.width = 1_000_000
     yaml.indent(mapping=2, sequence=2, offset=0)
     return yaml
-
-
-def _is_safe(text: str) -> bool:
-    try:
-        return resolve_plain(text) == text
-    except ValueError:
-        return False
 
 
 def _plain(value: Any) -> Any:

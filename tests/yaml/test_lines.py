@@ -1,0 +1,81 @@
+import pytest
+
+from twgen.yaml.lines import line_of
+
+TEXT = """\
+# a comment
+kind: First
+---
+kind: Second
+metadata:
+  labels:
+    'a.b/c': x
+    true: y
+spec:
+  steps:
+  - rampPercentage: 1
+    pause: 30s
+  -
+    rampPercentage: 5
+  flow: [a, {b:
+    1}]
+  text: |
+    many
+    lines
+  &anchor last: *anchor
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ((), 4),
+        (("kind",), 4),
+        (("metadata", "labels"), 6),
+        (("metadata", "labels", "a.b/c"), 7),
+        (("metadata", "labels", "true"), 8),
+        (("spec", "steps", 0), 11),
+        (("spec", "steps", 0, "pause"), 12),
+        (("spec", "steps", 1, "rampPercentage"), 14),
+        (("spec", "flow", 1, "b"), 15),
+        (("spec", "text"), 17),
+        (("spec", "last"), 20),
+    ],
+)
+def test_a_path_has_the_line_of_its_key_or_item(path: tuple[str | int, ...], line: int) -> None:
+    assert line_of(TEXT, 1, path) == line_of(TEXT.encode(), 1, path) == line
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (("metadata", "name"), 5),
+        (("spec", "steps", 7, "pause"), 10),
+        (("spec", "steps", "pause"), 10),
+        (("spec", "text", "pause"), 17),
+        (("status",), 4),
+        ((0,), 4),
+    ],
+)
+def test_a_path_that_the_text_lacks_has_the_line_of_its_deepest_ancestor(
+    path: tuple[str | int, ...], line: int
+) -> None:
+    assert line_of(TEXT, 1, path) == line
+
+
+def test_a_document_that_the_text_lacks_has_no_line() -> None:
+    assert line_of(TEXT, 2, ("kind",)) is None
+    assert line_of("", 0, ()) is None
+
+
+def test_what_stands_before_an_error_is_found() -> None:
+    assert line_of("a:\n  b: 1\nc: @\n", 0, ("a", "b")) == 2
+    assert line_of("a:\n  b: 1\nc: @\n", 0, ("c", "d")) == 3
+
+
+def test_json_has_lines_too() -> None:
+    assert line_of('{"a":\n [1,\n {"b": 2}]}', 0, ("a", 1, "b")) == 3
+
+
+def test_deep_nesting_is_walked_without_recursion() -> None:
+    assert line_of("a: " + "[" * 5000 + "]" * 5000 + "\nb: 1\n", 0, ("b",)) == 2

@@ -1,0 +1,195 @@
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twgen.yaml.errors import YamlError
+from twgen.yaml.limits import Limits
+from twgen.yaml.reader import read_documents
+
+
+def failure(text: bytes | str, limits: Limits | None = None) -> tuple[int | None, str]:
+    with pytest.raises(YamlError) as caught:
+        read_documents(text, limits or Limits())
+    return caught.value.line, caught.value.message
+
+
+def test_all_documents_are_read_and_empty_ones_are_null() -> None:
+    assert read_documents("a: 1\n---\n---\n- b\n...\n---\nc") == [{"a": 1}, None, ["b"], "c"]
+    assert read_documents("") == read_documents("# nothing\n") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\na: 2\n",
+        "y: 1\ntrue: 2\n",
+        '1: a\n"1": b\n',
+        "{a: 1, a: 1}",
+        '{"a": 1, "a": 1}',
+        "<<: {a: 1}\na: 2\na: 3\n",
+    ],
+)
+def test_a_key_that_is_there_twice_is_refused(text: str) -> None:
+    assert "is there twice" in failure(text)[1]
+
+
+def test_a_merged_key_may_be_overridden_after_the_merge() -> None:
+    assert read_documents("b: &b {x: 1, y: 2}\nc: {<<: *b, x: 3}\n")[0]["c"] == {"x": 3, "true": 2}
+
+
+def test_the_first_of_several_merged_mappings_wins() -> None:
+    text = "- &a {x: 1}\n- &b {x: 2, z: 3}\n- {<<: [*a, *b]}\n"
+    assert read_documents(text)[0][2] == {"x": 1, "z": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{x: 1, <<: {x: 2}}", "the key 'x' is there before << brings it: put << first"),
+        ("<<: 1", "<< takes a mapping or a list of mappings"),
+        ("a: &a [{}]\nb: {<<: *a}", "<< takes a mapping or a list of mappings"),
+        ("- <<: [1]", "<< takes a mapping or a list of mappings"),
+    ],
+)
+def test_a_merge_without_one_meaning_is_refused(text: str, message: str) -> None:
+    assert failure(text)[1] == message
+
+
+def test_a_quoted_merge_key_is_a_key() -> None:
+    assert read_documents("'<<': {a: 1}") == [{"<<": {"a": 1}}]
+
+
+def test_aliases_share_what_they_stand_for() -> None:
+    (found,) = read_documents("a: &x {b: [1]}\nc: *x\n&k d: 1\ne: *k\n")
+    assert found == {"a": {"b": [1]}, "c": {"b": [1]}, "d": 1, "e": "d"}
+    assert found["a"] is found["c"]
+    assert read_documents("- &k d\n- {*k : 1}") == [["d", {"d": 1}]]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("a: *b\n", 1, "no anchor 'b' comes before this alias"),
+        ("&a b\n---\n*a", 3, "no anchor 'a' comes before this alias"),
+        ("- &a\n  - *a\n", 2, "the anchor 'a' contains itself"),
+        ("a:\n  [b]: c\n", 2, "a key must be a text, not a mapping or a list"),
+        ("a: 1\nb: .inf\n", 2, "infinity and NaN are not numbers of JSON: quote the value"),
+        ("a: 1\n~: b\n", 2, "null cannot be a key: quote it"),
+        ("a: !!int x\n", 1, "'x' is not of type int: drop the tag or quote the value"),
+        ("a:\n\tb: 1\n", 2, "a tab cannot indent: use spaces"),
+        ("a: 1\nb: @c\n", 2, "found character that cannot start any token: quote the text"),
+        (
+            "a: b: c\n",
+            1,
+            "mapping values are not allowed in this context: mend the indentation, or quote the text",
+        ),
+        ("é: 1\nb: \x07\n", 2, "U+0007 is not allowed: write it as an escape in double quotes"),
+        (b"a: 1\nb: \xff\n", 2, "this is not UTF-8 text: save the file as UTF-8"),
+        (b"\xff\xfea", None, "this is not UTF-8 text: save the file as UTF-8"),
+        ('{"a": 1,\n "a": 2}', 2, "the key 'a' is there twice"),
+        ('{"a":\n [1, NaN]}', 2, "NaN is not a number of JSON: quote it"),
+        ('{"NaN": -Infinity}', 1, "-Infinity is not a number of JSON: quote it"),
+    ],
+)
+def test_an_error_has_its_line_and_says_what_to_do(text: bytes | str, line: int | None, message: str) -> None:
+    assert failure(text) == (line, message)
+
+
+def test_an_error_shows_little_of_the_content() -> None:
+    line, message = failure(f"{'secret' * 99}: 1\n{'secret' * 99}: 2\n")
+    assert line == 2
+    assert len(message) < 60
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_bytes_are_read_in_the_encoding_they_have(encoding: str) -> None:
+    assert read_documents("ä: ö\r\nb: |\r\n  c\r\n".encode(encoding)) == [{"ä": "ö", "b": "c\n"}]
+
+
+def test_a_lone_surrogate_becomes_the_replacement_character() -> None:
+    assert read_documents('{"a": "x\\ud800y \\ud83d\\ude00"}') == [{"a": "x\ufffdy \U0001f600"}]
+    assert read_documents("a: \ud800\n") == [{"a": "\ufffd"}]
+
+
+def test_json_numbers_are_those_of_yaml() -> None:
+    numbers = "[1, 1.0, -0.0, 1e3, 0.5, 1e21, 18446744073709551615, 18446744073709551616, 1E400]"
+    assert read_documents(numbers) == read_documents(f"\n---\n{numbers}")
+    assert [type(number) for number in read_documents("[1.0, 1e21, 18446744073709551615]")[0]] == [
+        int,
+        float,
+        int,
+    ]
+
+
+TEXTS = st.text(
+    st.characters(max_codepoint=0xFFFF, exclude_characters="\x7f", exclude_categories=["Cs"]), max_size=6
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=15,
+)
+
+
+@given(VALUES)
+def test_json_is_read_as_the_same_text_in_yaml(value: Any) -> None:
+    text = json.dumps([value])
+    assert read_documents(text) == read_documents(f"---\n{text}")
+
+
+DEEP = 100
+
+
+@pytest.mark.parametrize("pair", ["[]", "{}"])
+@pytest.mark.parametrize("separator", ["", " "])
+def test_the_deepest_nesting_allowed_is_read_and_one_more_is_not(pair: str, separator: str) -> None:
+    opening = pair[0] + ('"a":' if pair == "{}" else separator)
+    assert len(read_documents(opening * (DEEP - 1) + pair + pair[1] * (DEEP - 1))) == 1
+    assert failure(opening * DEEP + pair + pair[1] * DEEP) == (1, "nested deeper than 100 levels")
+
+
+def test_brackets_in_strings_are_no_nesting() -> None:
+    value = ['"[' * 200, "\\", "{" * 200, '\\\\"', ["]" * 200, '\\"[']]
+    assert read_documents(json.dumps(value)) == [value]
+
+
+def test_aliases_count_as_what_they_stand_for() -> None:
+    laughs = "- &a0 [lol, lol]\n" + "".join(f"- &a{n + 1} [*a{n}, *a{n}]\n" for n in range(40))
+    assert failure(laughs)[1].startswith("aliases add more than 8388608 characters")
+    ladder = "- &a0 [x]\n" + "".join(f"- &a{n + 1} [*a{n}]\n" for n in range(100))
+    assert failure(ladder) == (100, "nested deeper than 100 levels")
+    merges = "- &a {" + ", ".join(f"k{n}: 1" for n in range(1000)) + "}\n" + "- <<: *a\n" * 5000
+    assert failure(merges)[1].startswith("aliases add more than")
+
+
+def test_keys_items_and_documents_are_counted() -> None:
+    assert failure("[a, b, c, d, e]\n", Limits(nodes=5)) == (
+        1,
+        "more than 5 keys and list items: split the file",
+    )
+    assert failure('["a", "b", "c", "d"]', Limits(nodes=3))[1].startswith("more than 3 keys")
+    assert failure("{a: 1, b: 1, c: 1, d: 1}", Limits(nodes=5))[1].startswith("more than 5 keys")
+    assert failure("a\n---\nb\n---\nc\n", Limits(documents=2)) == (4, "more than 2 documents: split the file")
+    assert len(read_documents("a\n---\nb\n", Limits(documents=2))) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 50_000_000, "nested deeper"),
+        ("- " * 25_000_000, "nested deeper"),
+        ('{"a":' * 400_000 + "1" + "}" * 400_000, "nested deeper"),
+        ("%TAG !a! x\n" * 200_000, "%TAG"),
+        ("---\n" * 2_000_000, "documents"),
+        (" " * (64 * 2**20 + 1), "bytes"),
+    ],
+    ids=["brackets", "dashes", "json", "tags", "documents", "bytes"],
+)
+def test_hostile_text_is_refused_quickly(text: str, message: str) -> None:
+    started = time.perf_counter()
+    assert message in failure(text)[1]
+    assert time.perf_counter() - started < 5

@@ -1,0 +1,75 @@
+"""The fast path: a text that is one JSON object or array."""
+
+import json
+import re
+from typing import Any, NoReturn
+
+from twgen.yaml.errors import YamlError
+from twgen.yaml.limits import Limits
+from twgen.yaml.scalars import json_integer, json_number
+from twgen.yaml.source import replace_surrogates
+
+_START = re.compile(r"[ \t\r\n]*[\[{]")
+_BRACKETS = bytes.maketrans(b"[]{}", b"()()")
+_ALL_ELSE = bytes(set(range(256)) - set(b'[]{}"'))
+_QUOTED = re.compile(rb'"[^"]*"')
+_NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
+
+
+def read_json(text: str, limits: Limits) -> dict[str, Any] | list[Any] | None:
+    """Return the object or array that the text is; raises YamlError for NaN and infinities.
+
+    None is for the YAML reader: all that is no JSON or beyond a limit, so that its errors have a line.
+    """
+    if not _START.match(text) or text.count(",") + text.count("[") + text.count("{") > limits.nodes:
+        return None
+    if not _is_within(text, limits.depth):
+        return None
+    try:
+        found: dict[str, Any] | list[Any] = _DECODER.decode(text)
+        if "\\ud" in text or "\\uD" in text:
+            found = _DECODER.decode(replace_surrogates(json.dumps(found, ensure_ascii=False)))
+    except _NoNumber as error:
+        at = _NOT_FINITE.search(text)
+        line = text.count("\n", 0, at.start()) + 1 if at else None
+        raise YamlError(f"{error} is not a number of JSON: quote it", line) from None
+    except ValueError:
+        return None
+    return found
+
+
+class _NoNumber(Exception):
+    """Text that Python's decoder takes for a number."""
+
+
+def _is_within(text: str, depth: int) -> bool:
+    """Say whether a JSON text nests no deeper, by taking away its innermost brackets again and again."""
+    if "\\" in text:
+        text = text.replace("\\\\", "").replace('\\"', "")
+    quotes_and_brackets = text.encode().translate(_BRACKETS, _ALL_ELSE).replace(b'""', b"")
+    brackets = _QUOTED.sub(b"", quotes_and_brackets)
+    for _ in range(depth):
+        if not brackets:
+            break
+        brackets = brackets.replace(b"()", b"")
+    return not brackets
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _refuse(name: str) -> NoReturn:
+    raise _NoNumber(name)
+
+
+def _fraction(digits: str) -> int | float:
+    return json_number(float(digits))
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=json_integer, parse_float=_fraction, parse_constant=_refuse
+)

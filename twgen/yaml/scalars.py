@@ -1,0 +1,173 @@
+"""What a scalar is: the rules of sigs.k8s.io/yaml, which the Kubernetes API server and kubectl read with."""
+
+import base64
+import math
+import re
+import struct
+
+from twgen.yaml.source import replace_surrogates
+
+Scalar = str | int | float | bool | None
+
+_TAG = "tag:yaml.org,2002:"
+_BINARY = _TAG + "binary"
+_TIMESTAMP = _TAG + "timestamp"
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?")
+_TAGGED: dict[str, type] = {
+    _TAG + "bool": bool,
+    _TAG + "int": int,
+    _TAG + "float": float,
+    _TAG + "null": type(None),
+}
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+}
+_NOT_FINITE = {
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_NUMBER_START = frozenset("0123456789+-.")
+_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]{0,19}))")
+_BASES = (16, 2, 8, 10)
+# Go strips "0b" itself when its number parser refused the text, and so reads a sign behind it
+_SIGNED_BINARY = re.compile(r"0b([-+])([01]+)")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_FRACTION = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
+_SMALLEST = -(2**63)
+_LARGEST_SIGNED = 2**63 - 1
+_LARGEST = 2**64 - 1
+_LONGEST_INTEGER = 20  # decimal characters of both limits
+_FIRST_EXPONENT = 1e21  # from here on Go's encoding/json writes a float with an exponent
+_KEY_EXPONENTS = range(-4, 6)  # of the floats that Go's format 'g' writes without one
+_SINGLE_DIGITS = 9  # decimal digits that always tell two 32-bit floats apart
+_SHOWN = 20
+
+
+class NotAScalar(ValueError):
+    """A scalar that Kubernetes refuses; the message says what to do."""
+
+
+def resolve_plain(text: str) -> Scalar:
+    """Return the value of an unquoted, untagged scalar; raises NotAScalar for infinities and NaN."""
+    value = _resolve(text)
+    return json_number(value) if isinstance(value, float) else value
+
+
+def resolve_tagged(tag: str, text: str) -> Scalar:
+    """Return the value of a scalar with an explicit tag; raises NotAScalar where text and tag disagree."""
+    if tag == _BINARY:
+        return _from_base64(text)
+    expected = _TAGGED.get(tag)
+    value = _resolve(text) if expected else text
+    is_right = expected is None or type(value) is expected or (expected is float and type(value) is int)
+    if not is_right or (tag == _TIMESTAMP and not _DATE.fullmatch(text)):
+        raise NotAScalar(
+            f"{token(text)} is not of type {tag.removeprefix(_TAG)}: drop the tag or quote the value"
+        )
+    return json_number(value) if isinstance(value, float) else value
+
+
+def resolve_key(text: str) -> str:
+    """Return the string that an unquoted key becomes (`y` is "true", `0x10` is "16"); raises NotAScalar."""
+    return key_text(_resolve(text))
+
+
+def key_text(value: Scalar) -> str:
+    """Return the string that sigs.k8s.io/yaml makes of a key; raises NotAScalar where it refuses one."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float_key(value)
+    if value is None:
+        raise NotAScalar("null cannot be a key: quote it")
+    if value > _LARGEST_SIGNED:
+        raise NotAScalar(f"{value} cannot be a key: quote it")
+    return str(value)
+
+
+def json_number(value: float) -> int | float:
+    """Return a float as Go's encoding/json writes it (1.0 is 1); raises NotAScalar unless it is finite."""
+    if not math.isfinite(value):
+        raise NotAScalar("infinity and NaN are not numbers of JSON: quote the value")
+    if not value.is_integer() or abs(value) >= _FIRST_EXPONENT:
+        return value
+    digits, _, exponent = repr(value).partition("e")
+    whole, _, fraction = digits.partition(".")
+    # the shortest digits, filled up with zeros, where the exact integer has more
+    return int(whole + fraction) * 10 ** (int(exponent) - len(fraction)) if exponent else int(whole)
+
+
+def json_integer(digits: str) -> int | float:
+    """Return a decimal integer as Go reads it: beyond 64 bits it is a float; raises NotAScalar."""
+    if len(digits) <= _LONGEST_INTEGER and _SMALLEST <= (value := int(digits)) <= _LARGEST:
+        return value
+    return json_number(float(digits))
+
+
+def _resolve(text: str) -> Scalar:
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _NUMBER_START:
+        return text
+    if text in _NOT_FINITE:
+        return _NOT_FINITE[text]
+    number = _number(text)
+    return text if number is None else number
+
+
+def _number(text: str) -> int | float | None:
+    # a leading point goes straight to Go's float parser, which minds where underscores stand
+    digits = text if text[0] == "." else text.replace("_", "")
+    integer = _integer(digits)
+    pattern = _FRACTION if text[0] == "." else _FLOAT
+    if integer is None and pattern.fullmatch(digits) and math.isfinite(value := float(digits)):
+        return value
+    return integer
+
+
+def _integer(digits: str) -> int | None:
+    if matched := _SIGNED_BINARY.fullmatch(digits):
+        value = int(matched[1] + matched[2], 2)
+    elif (matched := _INTEGER.fullmatch(digits)) and matched.lastindex:
+        value = int(matched[1] + matched[matched.lastindex], _BASES[matched.lastindex - 2])
+    else:
+        return None
+    # Go's unsigned parser, which it tries second, takes no sign
+    return value if _SMALLEST <= value <= (_LARGEST_SIGNED if matched[1] else _LARGEST) else None
+
+
+def _float_key(value: float) -> str:
+    """Write a key as Go's FormatFloat(value, 'g', -1, 32) does: sigs.k8s.io/yaml rounds it to 32 bits."""
+    if math.isnan(value):
+        return ".nan"
+    try:
+        single = struct.pack("f", value)
+    except OverflowError:
+        single = struct.pack("f", math.copysign(math.inf, value))
+    (rounded,) = struct.unpack("f", single)
+    if math.isinf(rounded):
+        return ".inf" if rounded > 0 else "-.inf"
+    tries = (f"{rounded:.{digits}e}" for digits in range(_SINGLE_DIGITS))
+    shortest = next(text for text in tries if struct.pack("f", float(text)) == single)
+    mantissa, _, exponent = shortest.partition("e")
+    if int(exponent) not in _KEY_EXPONENTS:
+        return shortest
+    return f"{float(shortest):.{max(0, len(mantissa.partition('.')[2]) - int(exponent))}f}"
+
+
+def _from_base64(text: str) -> str:
+    try:
+        content = base64.b64decode(text.replace("\n", ""), validate=True)
+    except ValueError:
+        raise NotAScalar("!!binary needs base64") from None
+    return replace_surrogates(content.decode(errors="surrogateescape"))
+
+
+def token(text: str) -> str:
+    """Return a text as a message may show it: quoted, and no more than its first 20 characters."""
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
