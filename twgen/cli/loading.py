@@ -45,7 +45,7 @@ def request(params: Mapping[str, Any]) -> Request:
         paths=params.get("paths") or (".",),
         now=moment(params.get("now")),
         snapshot=params.get("snapshot"),
-        timeout=_seconds(params.get("timeout") or "10s"),
+        timeout=_seconds(params.get("timeout") or ("40s" if in_plugin() else "10s")),
         identity=params.get("identity"),
         namespace=params.get("namespace"),
         strict=bool(params.get("strict")),
@@ -96,11 +96,15 @@ def read_live(asked: Request, workers: Sequence[WorkerSpec], *, for_routing: boo
     )
 
 
+def in_plugin() -> bool:
+    """Argo CD runs this process, as a config-management plugin, within its own limit of 60 s."""
+    return "ARGOCD_APP_NAME" in os.environ
+
+
 def namespace_rule(asked: Request) -> NamespaceRule:
     """Whose namespace a document gets; Argo CD's application has but one."""
-    in_plugin = "ARGOCD_APP_NAME" in os.environ
     default = asked.namespace or os.environ.get("ARGOCD_APP_NAMESPACE", "")
-    return NamespaceRule(default, only=in_plugin and bool(default))
+    return NamespaceRule(default, only=in_plugin() and bool(default))
 
 
 def rendering_manager(asked: Request) -> Manager:

@@ -32,7 +32,9 @@ _OPTIONS: Mapping[str, Option] = {
     "snapshot": Option(("--snapshot",), "Read the world from FILE, not from servers.", {"metavar": "FILE"}),
     "now": Option(("--now",), "Plan as of this time, such as 2026-11-21T12:00:00Z.", {"metavar": "TIME"}),
     "timeout": Option(
-        ("--timeout",), "Give all reading of servers this long.", {"metavar": "DURATION", "default": "10s"}
+        ("--timeout",),
+        "Give all reading of servers this long (10s; 40s in Argo CD).",
+        {"metavar": "DURATION"},
     ),
     "identity": Option(
         ("--identity",), "Act as this manager identity, whatever a RolloutPolicy says.", {"metavar": "NAME"}

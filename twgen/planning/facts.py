@@ -1,6 +1,6 @@
 """What the version table asks about one version."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -109,20 +109,34 @@ class Facts:
         created = self.live.created_at if self.live else None
         return self.now - created if created else None
 
-    def words(self) -> Mapping[str, object]:
-        """What a `because` may name."""
-        sunset = self.spec.sunset
-        return {
-            "drained": spoken(self.drained_for or timedelta()),
-            "deployed": spoken(self.deployed_for or timedelta()),
-            "registered": spoken(self.registered_for or timedelta()),
-            "scaledown": spoken(sunset.scaledown_delay),
-            "both": spoken(sunset.scaledown_delay + sunset.delete_delay),
-            "open": self.version.open_workflows if self.version else 0,
-            "address": self.recorded.address if self.recorded else "",
-            "namespace": self.recorded.temporal_namespace if self.recorded else "",
-            "status": self.status.value.lower(),
-        }
+
+class Words(Mapping[str, object]):
+    """What a `because` may name of a version; each is worked out only when it is named."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def __getitem__(self, name: str) -> object:
+        return _WORDS[name](self._facts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_WORDS)
+
+    def __len__(self) -> int:
+        return len(_WORDS)
+
+
+_WORDS: Mapping[str, Callable[[Facts], object]] = {
+    "drained": lambda facts: spoken(facts.drained_for or timedelta()),
+    "deployed": lambda facts: spoken(facts.deployed_for or timedelta()),
+    "registered": lambda facts: spoken(facts.registered_for or timedelta()),
+    "scaledown": lambda facts: spoken(facts.spec.sunset.scaledown_delay),
+    "both": lambda facts: spoken(facts.spec.sunset.scaledown_delay + facts.spec.sunset.delete_delay),
+    "open": lambda facts: facts.version.open_workflows if facts.version else 0,
+    "address": lambda facts: facts.recorded.address if facts.recorded else "",
+    "namespace": lambda facts: facts.recorded.temporal_namespace if facts.recorded else "",
+    "status": lambda facts: facts.status.value.lower(),
+}
 
 
 def longer_than(length: timedelta | None, limit: timedelta) -> bool:

@@ -15,7 +15,7 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
-from twgen.planning.facts import Facts
+from twgen.planning.facts import Facts, Words
 from twgen.planning.status import status_of
 from twgen.planning.version_table import Row, row_for
 from twgen.planning.version_warnings import version_warnings
@@ -84,8 +84,9 @@ def _recorded(
         HistorySource.LEDGER: world.ledger.get((spec.worker_deployment, build_id)),
         HistorySource.CLUSTER: live.recorded if live else None,
     }
-    found = (sources.get(source) for source in spec.policy.history)
-    return next((recorded for recorded in found if recorded), None)
+    # what runs is the last word on what a kept version is, even when the policy would not bring it back from there
+    order = (*spec.policy.history, HistorySource.CLUSTER)
+    return next((recorded for source in order if (recorded := sources.get(source))), None)
 
 
 def _connection_hash(spec: WorkerSpec) -> str:
@@ -96,7 +97,7 @@ def _connection_hash(spec: WorkerSpec) -> str:
 def _planned(version: Facts, row: Row, blocked: str) -> VersionPlan | None:
     if row.action is VersionAction.DROP and not version.live:
         return None
-    action, because = row.action, row.because.format_map(version.words())
+    action, because = row.action, row.because.format_map(Words(version))
     new_connection = action is VersionAction.KEEP and version.gets_new_connection
     if new_connection:
         action, because = VersionAction.UPDATE, f"{because}; its connection changed"

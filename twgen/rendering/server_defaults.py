@@ -73,7 +73,7 @@ def without_server_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
 def _less(value: Any, defaults: Any) -> Any:
     if isinstance(value, dict) and isinstance(defaults, dict):
         return {
-            name: _less(item, defaults.get(name))
+            name: _less(item, defaults[name]) if name in defaults else item
             for name, item in value.items()
             if name not in defaults or item != defaults[name]
         }
