@@ -84,7 +84,7 @@ def _recorded(
         HistorySource.LEDGER: world.ledger.get((spec.worker_deployment, build_id)),
         HistorySource.CLUSTER: live.recorded if live else None,
     }
-    # what runs is the last word on what a kept version is, even when the policy would not bring it back from there
+    # what runs says what a kept version is, even where the policy would not bring one back from it
     order = (*spec.policy.history, HistorySource.CLUSTER)
     return next((recorded for source in order if (recorded := sources.get(source))), None)
 
