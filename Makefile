@@ -6,16 +6,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo test check lint servers bench schemas lock clean
+.PHONY: help demo test check lint servers bench example schemas lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(INSTALLED) ## Plan and render an example, offline
-	@cd examples/three-versions && ../../$(BIN)/twgen plan . --snapshot snapshot.yaml --now 2026-11-21T12:00:00Z
+	@cd examples/three-versions && ../../$(BIN)/twgen plan . --snapshot snapshot.yaml
 	@echo
-	@echo '$$ twgen render . --snapshot snapshot.yaml --now 2026-11-21T12:00:00Z'
-	@cd examples/three-versions && ../../$(BIN)/twgen render . --snapshot snapshot.yaml --now 2026-11-21T12:00:00Z
+	@echo '$$ twgen render . --snapshot snapshot.yaml'
+	@cd examples/three-versions && ../../$(BIN)/twgen render . --snapshot snapshot.yaml
 
 test: $(INSTALLED) servers lint ## Run every check and every test, real servers included
 	@$(BIN)/pytest --durations=10
@@ -35,6 +35,9 @@ servers: $(INSTALLED) ## Install the servers that the tests use, once for all cl
 
 bench: $(INSTALLED) ## Measure the speed beside the tools that people use instead
 	@$(BIN)/python -m benchmarks.bench
+
+example: $(INSTALLED) servers ## Record the example anew from a real Temporal
+	@$(BIN)/python -m tools.record_example
 
 schemas: $(INSTALLED) ## Regenerate the schema of the pod template
 	@$(BIN)/python tools/schema_pod_template.py

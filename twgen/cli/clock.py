@@ -6,10 +6,13 @@ from twgen.errors import InvalidInput
 from twgen.records.times import parse_time
 
 
-def moment(text: str | None) -> datetime:
-    """The time that `--now` names; without it, now, to the second."""
-    if not text:
-        return datetime.now(UTC).replace(microsecond=0)
+def clock() -> datetime:
+    """The time, to the second."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def moment(text: str) -> datetime:
+    """The time that `--now` names."""
     try:
         return parse_time(text)
     except ValueError as error:

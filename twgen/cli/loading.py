@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from twgen.cli.clock import moment
+from twgen.cli.clock import clock, moment
 from twgen.cli.output import warn
 from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.problem import Problem
@@ -27,7 +27,8 @@ class Request:
     """What the command line asked for."""
 
     paths: tuple[str, ...]
-    now: datetime
+    now: datetime | None
+    """What `--now` says."""
     snapshot: str | None
     timeout: float
     """Seconds."""
@@ -43,7 +44,7 @@ def request(params: Mapping[str, Any]) -> Request:
     """The request of a command's parameters."""
     return Request(
         paths=params.get("paths") or (".",),
-        now=moment(params.get("now")),
+        now=moment(params["now"]) if params.get("now") else None,
         snapshot=params.get("snapshot"),
         timeout=_seconds(params.get("timeout") or ("40s" if in_plugin() else "10s")),
         identity=params.get("identity"),
@@ -66,6 +67,11 @@ def load_specs(asked: Request) -> Specs:
     return specs
 
 
+def planning_time(asked: Request, world: World) -> datetime:
+    """The time to plan as of: a snapshot speaks for its own time, and is never planned on later by chance."""
+    return asked.now or world.taken_at
+
+
 def load_world(asked: Request, specs: Specs, *, for_routing: bool) -> World:
     """What is known of the specs' workers: the snapshot's word, or Temporal's own."""
     world = _snapshot(asked) if asked.snapshot else read_live(asked, specs.workers, for_routing=for_routing)
@@ -77,16 +83,17 @@ def read_live(asked: Request, workers: Sequence[WorkerSpec], *, for_routing: boo
     from twgen.clients import TemporalClients
     from twgen.reading.temporal import read_temporal
 
+    now = asked.now or clock()
     with TemporalClients(asked.timeout, allow_unlisted=asked.allow_unlisted_connections) as clients:
         answers = read_temporal(
             workers,
             clients,
             for_routing=for_routing,
-            now=asked.now,
+            now=now,
             due_for_scale_down=due_for_scale_down,
         )
     return World(
-        asked.now,
+        now,
         {
             (spec.worker_deployment, spec.temporal_namespace): WorkerWorld(
                 spec.worker_deployment, spec.temporal_namespace, answer

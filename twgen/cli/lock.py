@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from twgen.cli.clock import clock
 from twgen.cli.loading import load_specs, request
 from twgen.cli.options import options, paths_argument
 from twgen.errors import NegativeAnswer
@@ -28,7 +29,9 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     asked = request(params)
     specs = load_specs(asked)
     entries = [
-        ledger_entry(spec.worker_deployment, spec.build_id, format_time(asked.now), target_deployment(spec))
+        ledger_entry(
+            spec.worker_deployment, spec.build_id, format_time(asked.now or clock()), target_deployment(spec)
+        )
         for spec in specs.workers
     ]
     first = Path(asked.paths[0])

@@ -30,7 +30,9 @@ def _flag(*flags: str, text: str) -> Option:
 
 _OPTIONS: Mapping[str, Option] = {
     "snapshot": Option(("--snapshot",), "Read the world from FILE, not from servers.", {"metavar": "FILE"}),
-    "now": Option(("--now",), "Plan as of this time, such as 2026-11-21T12:00:00Z.", {"metavar": "TIME"}),
+    "now": Option(
+        ("--now",), "Plan as of this time, not that of the snapshot or the clock.", {"metavar": "TIME"}
+    ),
     "timeout": Option(
         ("--timeout",),
         "Give all reading of servers this long (10s; 40s in Argo CD).",

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, planning_manager, request
+from twgen.cli.loading import load_specs, load_world, planning_manager, planning_time, request
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
 from twgen.errors import NegativeAnswer
@@ -28,7 +28,7 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     asked = request(params)
     specs = load_specs(asked)
     world = load_world(asked, specs, for_routing=True)
-    plan = make_plan(specs.workers, world, asked.now, planning_manager(asked))
+    plan = make_plan(specs.workers, world, planning_time(asked, world), planning_manager(asked))
     if output == "json":
         write(json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n")
     else:

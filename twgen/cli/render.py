@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, rendering_manager, request
+from twgen.cli.loading import load_specs, load_world, planning_time, rendering_manager, request
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.errors import InvalidInput
@@ -27,11 +27,10 @@ def command(output: str, **params: Any) -> None:
     asked = request(params)
     specs = load_specs(asked)
     manager = rendering_manager(asked)
-    plan = (
-        plan_versions(specs.workers, load_world(asked, specs, for_routing=False), asked.now, manager)
-        if specs.workers
-        else VersionsPlan((), ())
-    )
+    plan = VersionsPlan((), ())
+    if specs.workers:
+        world = load_world(asked, specs, for_routing=False)
+        plan = plan_versions(specs.workers, world, planning_time(asked, world), manager)
     manifests = render_manifests(plan.workers, specs.passthrough, manager.of)
     report_warnings(plan, strict=asked.strict, quiet=asked.quiet)
     write(FORMATS[output](manifests))

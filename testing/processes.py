@@ -1,0 +1,72 @@
+"""Starting and stopping processes, and waiting for what they do."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+
+ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own code does not see it
+"""The environment that this process started with."""
+
+_PAUSE = 0.05
+_GRACE = 10.0
+
+
+def eventually(condition: Callable[[], Answer], deadline: float = 20.0) -> Answer:
+    """The condition's first true answer; AssertionError with its last one after the deadline in seconds.
+
+    A failed assertion inside the condition counts as not yet.
+    """
+    end = time.monotonic() + deadline
+    while True:
+        try:
+            answer = condition()
+        except AssertionError:
+            if time.monotonic() >= end:
+                raise
+        else:
+            if answer:
+                return answer
+            if time.monotonic() >= end:
+                message = f"not within {deadline:g} s; the last answer was {answer!r}"
+                raise AssertionError(message)
+        time.sleep(_PAUSE)
+
+
+@contextmanager
+def running(
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose output goes to the log, stopped at the end: politely, then by force."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**ENVIRONMENT, **(environment or {})},
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback address on which nobody listens, all different."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports: list[int] = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports

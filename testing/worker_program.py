@@ -1,0 +1,98 @@
+"""A Temporal worker as a team would write it; everything about it comes from its environment."""
+
+import asyncio
+import os
+from datetime import timedelta
+
+from temporalio import activity, workflow
+from temporalio.client import Client
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker, WorkerDeploymentConfig
+
+_ENVIRONMENT = dict(os.environ)  # noqa: TID251 - where a worker's settings are
+
+
+@activity.defn
+async def greet(name: str) -> str:
+    """Greet."""
+    return f"Hello, {name}"
+
+
+@workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
+class WaitingWorkflow:
+    """Stays open, on the version that it started on, until it is signalled."""
+
+    def __init__(self) -> None:
+        self._finished = False
+
+    @workflow.run
+    async def run(self) -> None:
+        """Wait for the signal."""
+        await workflow.wait_condition(lambda: self._finished)
+
+    @workflow.signal
+    def finish(self) -> None:
+        """End it."""
+        self._finished = True
+
+
+@workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
+class GreetingWorkflow:
+    """Ends at once, on whatever version is current."""
+
+    @workflow.run
+    async def run(self) -> str:
+        """Greet once."""
+        return await workflow.execute_activity(greet, "worker", start_to_close_timeout=timedelta(seconds=10))
+
+
+@workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
+class GateWorkflow:
+    """The gate of a version that is well: it passes."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Pass."""
+
+
+@workflow.defn(name="GateWorkflow", versioning_behavior=VersioningBehavior.PINNED)
+class FailingGateWorkflow:
+    """The gate of a version that is broken."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Fail for good."""
+        message = "this version is broken"
+        raise ApplicationError(message, non_retryable=True)
+
+
+async def main() -> None:
+    """Poll until terminated."""
+    client = await Client.connect(
+        _ENVIRONMENT["TEMPORAL_ADDRESS"], namespace=_ENVIRONMENT["TEMPORAL_NAMESPACE"]
+    )
+    gate = FailingGateWorkflow if "GATE_FAILS" in _ENVIRONMENT else GateWorkflow
+    worker = Worker(
+        client,
+        task_queue=_ENVIRONMENT["TASK_QUEUE"],
+        workflows=[WaitingWorkflow, GreetingWorkflow, gate],
+        activities=[greet],
+        deployment_config=_deployment_config(),
+    )
+    await worker.run()
+
+
+def _deployment_config() -> WorkerDeploymentConfig | None:
+    if "TEMPORAL_DEPLOYMENT_NAME" not in _ENVIRONMENT:
+        return None
+    return WorkerDeploymentConfig(
+        version=WorkerDeploymentVersion(
+            _ENVIRONMENT["TEMPORAL_DEPLOYMENT_NAME"], _ENVIRONMENT["TEMPORAL_WORKER_BUILD_ID"]
+        ),
+        use_worker_versioning=True,
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,142 @@
+"""Real worker processes, and what people do to their Worker Deployments."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+from testing.processes import running
+from testing.servers import TemporalServer
+
+IDENTITY = "twgen/testing"
+
+_PROGRAM = str(Path(__file__).with_name("worker_program.py"))
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedWorker:
+    """A Worker Deployment on a server, and its task queue."""
+
+    server: TemporalServer
+    name: str
+    task_queue: str
+    namespace: str = "default"
+
+    @contextmanager
+    def version(self, build_id: str, *, gate_fails: bool = False) -> Iterator[Popen[bytes]]:
+        """A process of this version."""
+        variables = {"TEMPORAL_DEPLOYMENT_NAME": self.name, "TEMPORAL_WORKER_BUILD_ID": build_id}
+        if gate_fails:
+            variables["GATE_FAILS"] = "1"
+        with self._process(build_id, variables) as process:
+            yield process
+
+    @contextmanager
+    def unversioned(self) -> Iterator[Popen[bytes]]:
+        """A process that polls the task queue without a version."""
+        with self._process("unversioned", {}) as process:
+            yield process
+
+    def set_current(self, build_id: str) -> None:
+        """Make a version current; an empty build ID: unversioned workers."""
+        from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
+
+        request = SetWorkerDeploymentCurrentVersionRequest(
+            namespace=self.namespace, deployment_name=self.name, build_id=build_id, identity=IDENTITY
+        )
+        self.server.ask("set_worker_deployment_current_version", request)
+
+    def set_ramp(self, build_id: str, percentage: float) -> None:
+        """Ramp to a version; an empty build ID: to unversioned workers, at 0 percent to nobody."""
+        from temporalio.api.workflowservice.v1 import SetWorkerDeploymentRampingVersionRequest
+
+        request = SetWorkerDeploymentRampingVersionRequest(
+            namespace=self.namespace,
+            deployment_name=self.name,
+            build_id=build_id,
+            percentage=percentage,
+            identity=IDENTITY,
+        )
+        self.server.ask("set_worker_deployment_ramping_version", request)
+
+    def set_manager(self, identity: str) -> None:
+        """Make somebody the owner; an empty identity: nobody."""
+        from temporalio.api.workflowservice.v1 import SetWorkerDeploymentManagerRequest
+
+        request = SetWorkerDeploymentManagerRequest(
+            namespace=self.namespace,
+            deployment_name=self.name,
+            manager_identity=identity,
+            identity=IDENTITY,
+        )
+        self.server.ask("set_worker_deployment_manager", request)
+
+    def mark(self, build_id: str, key: str, json_value: bytes) -> None:
+        """Write an entry of a version's metadata."""
+        from temporalio.api.common.v1 import Payload
+        from temporalio.api.workflowservice.v1 import UpdateWorkerDeploymentVersionMetadataRequest
+
+        request = UpdateWorkerDeploymentVersionMetadataRequest(
+            namespace=self.namespace,
+            deployment_version=self._version(build_id),
+            upsert_entries={key: Payload(metadata={"encoding": b"json/plain"}, data=json_value)},
+            identity=IDENTITY,
+        )
+        self.server.ask("update_worker_deployment_version_metadata", request)
+
+    def start(self, workflow_type: str, workflow_id: str, *, pinned_to: str = "") -> None:
+        """Start a workflow, on the given version if one is given."""
+        from temporalio.api.common.v1 import WorkflowType
+        from temporalio.api.taskqueue.v1 import TaskQueue
+        from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
+
+        request = StartWorkflowExecutionRequest(
+            namespace=self.namespace,
+            workflow_id=workflow_id,
+            workflow_type=WorkflowType(name=workflow_type),
+            task_queue=TaskQueue(name=self.task_queue),
+            identity=IDENTITY,
+            request_id=workflow_id,
+            versioning_override=self._pinned(pinned_to) if pinned_to else None,
+        )
+        self.server.ask("start_workflow_execution", request)
+
+    def finish(self, workflow_id: str) -> None:
+        """Let a WaitingWorkflow end."""
+        from temporalio.api.common.v1 import WorkflowExecution
+        from temporalio.api.workflowservice.v1 import SignalWorkflowExecutionRequest
+
+        request = SignalWorkflowExecutionRequest(
+            namespace=self.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=workflow_id),
+            signal_name="finish",
+            identity=IDENTITY,
+        )
+        self.server.ask("signal_workflow_execution", request)
+
+    @contextmanager
+    def _process(self, name: str, variables: dict[str, str]) -> Iterator[Popen[bytes]]:
+        log = self.server.log.with_name(f"worker-{self.task_queue}-{name}.log")
+        environment = {
+            "TEMPORAL_ADDRESS": self.server.address,
+            "TEMPORAL_NAMESPACE": self.namespace,
+            "TASK_QUEUE": self.task_queue,
+            **variables,
+        }
+        with running([sys.executable, "-P", _PROGRAM], log, environment) as process:
+            yield process
+
+    def _version(self, build_id: str) -> Any:
+        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+
+        return WorkerDeploymentVersion(deployment_name=self.name, build_id=build_id)
+
+    def _pinned(self, build_id: str) -> Any:
+        from temporalio.api.workflow.v1 import VersioningOverride
+
+        behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
+        pinned = VersioningOverride.PinnedOverride(behavior=behavior, version=self._version(build_id))
+        return VersioningOverride(pinned=pinned)

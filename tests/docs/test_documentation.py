@@ -1,0 +1,58 @@
+"""What the documentation shows is what the program does."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from twgen.yaml.reader import read_documents
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "three-versions"
+TWGEN = Path(sys.executable).with_name("twgen")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDS_A_SERVER = re.compile(r"\||--allow-unlisted-connections|^twgen (plan|render) \.$")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
+
+
+def commands() -> list[str]:
+    lines = (line for page in PAGES for block in blocks(page, "") for line in block.splitlines())
+    return sorted({line for line in lines if line.startswith("twgen ") and not NEEDS_A_SERVER.search(line)})
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([TWGEN, *command], cwd=EXAMPLE, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_command_of_the_documentation_runs_in_the_example(command: str) -> None:
+    ended = run(*shlex.split(command)[1:])
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_there_are_commands_in_the_documentation() -> None:
+    assert len(commands()) >= 4
+
+
+def test_readme_shows_the_spec_of_the_example() -> None:
+    (spec,) = blocks(ROOT / "README.md", "yaml")
+    assert read_documents(spec)[0] == read_documents((EXAMPLE / "worker.yaml").read_text())[0]
+
+
+def test_readme_shows_the_plan_of_the_example() -> None:
+    shown = blocks(ROOT / "README.md", "text")[0]
+    plan = run("plan", ".", "--snapshot", "snapshot.yaml")
+    assert shown == plan.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_the_documentation_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
