@@ -39,6 +39,7 @@ bench: $(INSTALLED) ## Measure the speed beside the tools that people use instea
 example: $(INSTALLED) servers ## Record the example anew from a real Temporal
 	@$(BIN)/python -m tools.record_example
 
+# the schemas are hand-written but for the pod template
 schemas: $(INSTALLED) ## Regenerate the schema of the pod template
 	@$(BIN)/python tools/schema_pod_template.py
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 8
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
+_FAREWELL = 0.05
 _TIMEOUT_EXPIRED = "Timeout expired"
 _RETRIED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
@@ -65,6 +68,9 @@ class TemporalClients:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._runner.close()
+        if kind:
+            # threads of the SDK whose calls were cut need the interpreter once more; without it they panic
+            time.sleep(_FAREWELL)
 
     def ask(self, calls: Iterable[Call]) -> list[Any]:
         """The answers in the order of the calls, at most 8 asked at a time; the first failure fails all.
@@ -136,7 +142,7 @@ class TemporalClients:
                 raise self._out_of_time(call) from error
             raise StateUnavailable(
                 f"{_server(call)} cannot be reached: check the address of connection "
-                f"{call.connection.name!r} ({_one_line(error)})"
+                f"{call.connection.name!r} ({_reason(error)})"
             ) from error
 
     def _failure(self, call: Call, error: "RPCError") -> TwgenError:
@@ -186,6 +192,12 @@ def _names_unknown_namespace(error: "RPCError") -> bool:
 
 def _server(call: Call) -> str:
     return f"Temporal at {call.connection.host_port}, namespace {call.namespace!r}"
+
+
+def _reason(error: Exception) -> str:
+    # the core of the SDK prints its whole error value, headers included, around the reason
+    quoted = re.search(r'(?:message|error): "([^"]*)"', str(error))
+    return quoted[1] if quoted else _one_line(error)
 
 
 def _one_line(error: Exception) -> str:

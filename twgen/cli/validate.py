@@ -30,7 +30,7 @@ def command(output: str, **params: Any) -> None:
     documents = read_paths(asked.paths, asked.sources)
     specs = parse_specs(documents, namespace_rule(asked))
     problems = [*specs.problems, *specs.unknown_fields, *(specs.warnings if asked.strict else ())]
-    problems += schema_problems(documents, already={(item.document, item.path) for item in problems})
+    problems += schema_problems(documents, problems)
     found = located(problems, asked.sources)
     warnings = [] if asked.strict else located(specs.warnings, asked.sources)
     if not asked.quiet:

@@ -1,7 +1,7 @@
 """The JSON Schemas of the kinds, and what they find wrong with documents."""
 
 import json
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -14,8 +14,11 @@ from twgen.model.problem import Problem
 from twgen.specs import kinds
 
 if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
+_LONGEST = 160
+"""A message quotes what it is about, which can be a whole document."""
 _FILES = {
     kinds.WORKER: "workerdeployment.json",
     kinds.CONNECTION: "connection.json",
@@ -28,16 +31,28 @@ _FILES = {
 }
 
 
-def schema_problems(
-    documents: Iterable[Document], already: Container[tuple[Document, str]]
-) -> Iterator[Problem]:
-    """What the schemas find wrong, less the document paths that are known to be wrong already."""
+def schema_problems(documents: Iterable[Document], known: Iterable[Problem]) -> Iterator[Problem]:
+    """What the schemas find wrong, less the places that are known to be wrong already."""
+    told = {_place(problem) for problem in known}
     for document in documents:
         if kind := kinds.kind_of(document.value):
             for error in _validator(kind.name).iter_errors(document.value):
-                path = join_path("", *error.absolute_path)
-                if (document, path) not in already:
-                    yield Problem(document, path, error.message)
+                problem = _problem(document, error)
+                if _place(problem) not in told:
+                    yield problem
+
+
+def _problem(document: Document, error: "ValidationError") -> Problem:
+    from jsonschema.exceptions import best_match
+
+    # of the branches of an anyOf, the one that fits best says what is wrong
+    deepest = best_match([error]) or error
+    message = deepest.message if len(deepest.message) <= _LONGEST else f"{deepest.message[:_LONGEST]}..."
+    return Problem(document, join_path("", *deepest.absolute_path), message)
+
+
+def _place(problem: Problem) -> tuple[str, int, str]:
+    return problem.document.source, problem.document.index, problem.path
 
 
 @cache

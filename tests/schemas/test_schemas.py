@@ -1,0 +1,117 @@
+"""The schemas that editors, CI and `validate` check with."""
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from twgen.model.document import Document
+from twgen.model.problem import Problem
+from twgen.reading.schemas import schema_problems
+from twgen.yaml.reader import read_documents
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS = sorted((ROOT / "schemas").glob("*.json"))
+VECTORS = ROOT / "tests" / "fixtures" / "vectors"
+
+
+def vectors(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((VECTORS / f"{name}.json").read_text())
+    return found
+
+
+def wrong(*values: Any) -> list[Problem]:
+    return list(schema_problems((Document("", index, value) for index, value in enumerate(values)), ()))
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
+def test_schema_is_a_schema(path: Path) -> None:
+    schema = json.loads(path.read_text())
+    Draft202012Validator.check_schema(schema)
+    assert schema["$id"] == path.name
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
+def test_every_property_of_ours_is_described(path: Path) -> None:
+    def undescribed(schema: Any, name: str) -> list[str]:
+        found = []
+        for key, value in schema.get("properties", {}).items():
+            enough = {"description", "const", "enum", "deprecated", "type", "$ref"} & value.keys()
+            found += [] if enough else [f"{name}.{key}"]
+            found += undescribed(value, f"{name}.{key}")
+        return found
+
+    assert undescribed(json.loads(path.read_text()), path.stem) == []
+
+
+def test_schema_of_the_pod_template_is_current() -> None:
+    generated = runpy.run_path(str(ROOT / "tools" / "schema_pod_template.py"))["schema"]()
+    assert json.loads((ROOT / "schemas" / "podtemplate.json").read_text()) == generated
+
+
+def test_all_documents_of_the_vectors_are_valid() -> None:
+    documents = [case[part] for case in vectors("versions") for part in ("worker", "connection")]
+    documents += [case["resource"] for case in vectors("resources")]
+    for case in vectors("plans"):
+        documents += [*case["documents"], case["snapshot"]]
+    assert wrong(*documents) == []
+
+
+def test_all_documents_of_the_example_are_valid() -> None:
+    files = sorted((ROOT / "examples").rglob("*.yaml"))
+    assert wrong(*(value for file in files for value in read_documents(file.read_bytes()))) == []
+
+
+def worker(**changes: Any) -> dict[str, Any]:
+    spec = vectors("versions")[0]["worker"]["spec"]
+    return {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerDeployment",
+        "metadata": {"name": "w", "namespace": "default"},
+        "spec": {name: item for name, item in {**spec, **changes}.items() if item != "absent"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"replicas": "3"}, "spec.replicas"),
+        ({"replicas": -1}, "spec.replicas"),
+        ({"template": "absent"}, "spec"),
+        ({"template": []}, "spec.template"),
+        ({"rollout": {}}, "spec.rollout"),
+        ({"rollout": {"strategy": "Sometimes"}}, "spec.rollout.strategy"),
+        ({"sunset": {"deleteDelay": "a day"}}, "spec.sunset.deleteDelay"),
+        ({"workerOptions": {"connectionRef": {"name": "c"}}}, "spec.workerOptions"),
+        (
+            {"template": {"spec": {"containers": [{"name": "w", "ports": [{"containerPort": "80"}]}]}}},
+            "spec.template.spec.containers[0].ports[0].containerPort",
+        ),
+        (
+            {"template": {"spec": {"containers": [{"name": "w", "env": [{"name": "A", "value": 1}]}]}}},
+            "spec.template.spec.containers[0].env[0].value",
+        ),
+        (
+            {"template": {"spec": {"containers": [{"image": "a:1"}]}}},
+            "spec.template.spec.containers[0]",
+        ),
+    ],
+)
+def test_broken_worker_is_caught_at_its_path(changes: dict[str, Any], path: str) -> None:
+    assert [problem.path for problem in wrong(worker(**changes))] == [path]
+
+
+def test_old_spellings_are_valid() -> None:
+    old = worker(
+        rollout="absent",
+        cutover={"strategy": "AllAtOnce"},
+        workerOptions={"connection": "c", "temporalNamespace": "default", "buildID": "b"},
+    )
+    assert wrong({**old, "kind": "TemporalWorker"}) == []
+
+
+def test_null_is_absent() -> None:
+    assert wrong(worker(replicas=None, sunset=None, minReadySeconds=None)) == []
