@@ -1,0 +1,1 @@
+"""Speed, measured beside the tools that people use instead."""

@@ -1,0 +1,175 @@
+"""`make bench`: speed, side by side in one run with the tools that people use instead."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.fixtures import write_inputs
+from twgen.yaml.reader import read_documents
+
+TWGEN = str(Path(sys.executable).with_name("twgen"))
+ROUNDS = 5
+HELM = "go install helm.sh/helm/v3/cmd/helm@latest"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))  # noqa: TID251 - where helm may be
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The least seconds and the most MiB of several runs."""
+
+    seconds: float
+    mib: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.3f} s, {self.mib:.0f} MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was measured, what it should reach, and whether it does."""
+
+    what: str
+    measured: str
+    reach: str
+    holds: bool
+
+
+def measured(*commands: Sequence[str], rounds: int = ROUNDS) -> list[Cost]:
+    """The cost of each command, run in turns so that all see the same noise."""
+    costs: list[list[Cost]] = [[] for _ in commands]
+    for _ in range(rounds):
+        for found, command in zip(costs, commands, strict=True):
+            found.append(_once(command))
+    return [Cost(min(one.seconds for one in all_), max(one.mib for one in all_)) for all_ in costs]
+
+
+def _once(command: Sequence[str]) -> Cost:
+    with tempfile.TemporaryFile() as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdout=output)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+    if status:
+        raise SystemExit(f"failed: {' '.join(command)}")
+    return Cost(seconds, usage.ru_maxrss / 1024)
+
+
+def small(folder: Path) -> list[Row]:
+    """Start-up, and one worker."""
+    specs = write_inputs(folder, 1, versions=1)
+    render = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.yaml")]
+    bare, version, usage, one = measured(
+        [sys.executable, "-c", "pass"], [TWGEN, "version"], [TWGEN, "--help"], render, rounds=10
+    )
+    starts = [
+        Row(
+            name,
+            f"{cost} (bare python {bare.seconds:.3f} s)",
+            "bare python + 0.06 s",
+            cost.seconds - bare.seconds < 0.06,
+        )
+        for name, cost in (("twgen version", version), ("twgen --help", usage))
+    ]
+    return [
+        *starts,
+        Row("offline render of one worker", str(one), "0.2 s, 40 MB", one.seconds < 0.2 and one.mib < 40),
+    ]
+
+
+def large(folder: Path) -> list[Row]:
+    """2,000 manifests, beside kustomize and helm."""
+    specs = write_inputs(folder, 200)
+    yaml = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.yaml")]
+    as_json = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.json"), "-o", "json"]
+    manifests = subprocess.run(yaml, check=True, capture_output=True).stdout
+    rows = []
+    if shutil.which("kubectl"):
+        kustomize = ["kubectl", "kustomize", str(_kustomization(folder, manifests))]
+        ours, theirs = measured(yaml, kustomize, rounds=3)
+        rows.append(
+            Row(
+                "2,000 manifests, YAML",
+                f"{ours}; kustomize {theirs}",
+                "a fifteenth of kustomize",
+                ours.seconds * 15 <= theirs.seconds,
+            )
+        )
+    if helm := _helm():
+        template = [helm, "template", "workers", str(_chart(folder, manifests))]
+        ours, theirs = measured(as_json, template)
+        holds = ours.seconds <= 1.5 * theirs.seconds and ours.mib < theirs.mib
+        rows.append(
+            Row("2,000 manifests, JSON", f"{ours}; helm {theirs}", "1.5 times helm, in less memory", holds)
+        )
+    else:
+        rows.append(
+            Row("2,000 manifests, JSON", f"{measured(as_json)[0]}; no helm here: {HELM}", "", holds=False)
+        )
+    return rows
+
+
+def linear(folder: Path) -> list[Row]:
+    """Ten times as much in ten times the time; 1,500 workers planned."""
+    commands = []
+    for workers in (200, 2000):
+        specs = write_inputs(folder / str(workers), workers)
+        commands.append([TWGEN, "render", str(specs), "--snapshot", str(specs.parent / "snapshot.yaml")])
+    fewer, more = measured(*commands, rounds=2)
+    many = write_inputs(folder / "plan", 1500, versions=1)
+    (plan,) = measured(
+        [TWGEN, "plan", str(many), "--snapshot", str(many.parent / "snapshot.json"), "-o", "json"], rounds=2
+    )
+    factor = more.seconds / fewer.seconds
+    return [
+        Row("20,000 manifests", f"{more}: {factor:.1f} times 2,000", "linear", factor < 12),
+        Row("plan of 1,500 workers", str(plan), "2 s", plan.seconds < 2),
+    ]
+
+
+def _kustomization(folder: Path, manifests: bytes) -> Path:
+    overlay = folder / "kustomize"
+    overlay.mkdir()
+    (overlay / "manifests.yaml").write_bytes(manifests)
+    (overlay / "kustomization.yaml").write_text("resources:\n- manifests.yaml\n")
+    return overlay
+
+
+def _chart(folder: Path, manifests: bytes) -> Path:
+    """A chart that writes as many manifests of the same text from a loop."""
+    chart = folder / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: workers\nversion: 0.1.0\n")
+    (chart / "values.yaml").write_text("workers: 200\nversions: 5\n")
+    documents = manifests.decode().split("---\n")
+    kinds = ("kind: Deployment", "kind: HorizontalPodAutoscaler")
+    body = "".join("---\n" + next(text for text in documents if kind in text) for kind in kinds)
+    name = read_documents(body)[0]["metadata"]["name"]
+    body = body.replace(name, "worker-{{ $worker }}-v{{ $version }}")
+    loops = "".join(
+        f"{{{{- range ${name} := until (int $.Values.{name}s) }}}}" for name in ("worker", "version")
+    )
+    (chart / "templates" / "workers.yaml").write_text(f"{loops}\n{body}{{{{- end }}}}{{{{- end }}}}\n")
+    return chart
+
+
+def _helm() -> str | None:
+    return shutil.which("helm") or shutil.which("helm", path=str(CACHE / "twgen" / "helm"))
+
+
+def main() -> None:
+    """Print the table."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = [*small(folder / "small"), *large(folder / "large"), *linear(folder / "linear")]
+    for row in rows:
+        print(f"{'yes' if row.holds else 'NO ':3}  {row.what:32} {row.measured:60} reach: {row.reach}")
+
+
+if __name__ == "__main__":
+    main()

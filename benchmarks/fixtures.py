@@ -1,0 +1,141 @@
+"""Inputs of any size: workers with several live versions, as Git and servers would hold them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from twgen.model.document import Document
+from twgen.model.spec import WorkerSpec
+from twgen.rendering.deployments import target_deployment
+from twgen.specs.opened import NamespaceRule
+from twgen.specs.parse import parse_specs
+from twgen.yaml.writer import write_documents
+
+NAMESPACE = "shop"
+TAKEN_AT = "2026-11-21T12:00:00Z"
+CONNECTION = {
+    "apiVersion": "temporal.io/v1alpha1",
+    "kind": "Connection",
+    "metadata": {"name": "temporal", "namespace": NAMESPACE},
+    "spec": {"hostPort": "temporal.example.com:7233"},
+}
+
+
+def write_inputs(folder: Path, workers: int, versions: int = 5) -> Path:
+    """Specs in `folder/specs`, and the same snapshot as `folder/snapshot.yaml` and `.json`."""
+    specs = folder / "specs"
+    specs.mkdir(parents=True, exist_ok=True)
+    (specs / "connection.yaml").write_text(write_documents([CONNECTION]))
+    read = []
+    for number in range(workers):
+        (specs / f"worker-{number}.yaml").write_text(
+            write_documents([_worker(number, versions), _autoscaler(number)])
+        )
+        read.append(_read(number, versions))
+    snapshot = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "Snapshot",
+        "takenAt": TAKEN_AT,
+        "workers": read,
+    }
+    (folder / "snapshot.json").write_text(json.dumps(snapshot))
+    (folder / "snapshot.yaml").write_text(write_documents([snapshot]))
+    return specs
+
+
+def _worker(number: int, version: int) -> dict[str, Any]:
+    container = {
+        "name": "worker",
+        "image": f"registry.example.com/shop/worker-{number}:v{version}",
+        "args": ["--queue", "main"],
+        "env": [
+            {"name": "LOG_LEVEL", "value": "info"},
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        ],
+        "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}},
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}},
+    }
+    return {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerDeployment",
+        "metadata": {"name": f"worker-{number}", "namespace": NAMESPACE},
+        "spec": {
+            "workerOptions": {"connectionRef": {"name": "temporal"}, "temporalNamespace": "default"},
+            "rollout": {
+                "strategy": "Progressive",
+                "steps": [
+                    {"rampPercentage": 5, "pauseDuration": "5m"},
+                    {"rampPercentage": 50, "pauseDuration": "5m"},
+                ],
+            },
+            "template": {
+                "metadata": {"labels": {"app": f"worker-{number}"}},
+                "spec": {"serviceAccountName": "worker", "containers": [container]},
+            },
+        },
+    }
+
+
+def _autoscaler(number: int) -> dict[str, Any]:
+    target = {"type": "Utilization", "averageUtilization": 70}
+    return {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerResourceTemplate",
+        "metadata": {"name": f"scale-{number}", "namespace": NAMESPACE},
+        "spec": {
+            "workerDeploymentRef": {"name": f"worker-{number}"},
+            "template": {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "spec": {
+                    "scaleTargetRef": {},
+                    "minReplicas": 1,
+                    "maxReplicas": 10,
+                    "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+                },
+            },
+        },
+    }
+
+
+def _spec(number: int, version: int) -> WorkerSpec:
+    documents = [Document("", 0, _worker(number, version)), Document("", 1, CONNECTION)]
+    return parse_specs(documents, NamespaceRule()).workers[0]
+
+
+def _read(number: int, versions: int) -> dict[str, Any]:
+    specs = [_spec(number, version) for version in range(1, versions + 1)]
+    return {
+        "name": specs[-1].worker_deployment,
+        "temporalNamespace": "default",
+        "temporal": {
+            "conflictToken": "dG9rZW4=",
+            "managerIdentity": "twgen/shop",
+            "routing": {"current": {"buildID": specs[-1].build_id, "since": "2026-11-20T22:00:00Z"}},
+            "versions": [_version(spec, is_current=spec is specs[-1]) for spec in specs],
+        },
+        "deployments": [_live(spec) for spec in specs],
+    }
+
+
+def _version(spec: WorkerSpec, *, is_current: bool) -> dict[str, Any]:
+    known = {
+        "buildID": spec.build_id,
+        "createdAt": "2026-11-16T20:00:00Z",
+        "firstActivatedAt": "2026-11-16T21:00:00Z",
+    }
+    drainage = {"status": "Draining", "changedAt": "2026-11-20T22:00:00Z"}
+    return known | ({"status": "Current"} if is_current else {"status": "Draining", "drainage": drainage})
+
+
+def _live(spec: WorkerSpec) -> dict[str, Any]:
+    deployment = target_deployment(spec)
+    deployment["metadata"] |= {
+        "uid": f"uid-{spec.name}-{spec.build_id}",
+        "generation": 1,
+        "creationTimestamp": "2026-11-16T20:00:00Z",
+    }
+    deployment["spec"]["replicas"] = 2
+    available = {"type": "Available", "status": "True", "lastTransitionTime": "2026-11-16T20:01:00Z"}
+    status = {"observedGeneration": 1, "replicas": 2, "availableReplicas": 2, "conditions": [available]}
+    return deployment | {"status": status}
