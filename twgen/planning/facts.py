@@ -135,6 +135,9 @@ _WORDS: Mapping[str, Callable[[Facts], object]] = {
     "open": lambda facts: facts.version.open_workflows if facts.version else 0,
     "address": lambda facts: facts.recorded.address if facts.recorded else "",
     "namespace": lambda facts: facts.recorded.temporal_namespace if facts.recorded else "",
+    "absence": lambda facts: (
+        " (the cluster was not read)" if facts.world.deployments is None else " and has no Deployment"
+    ),
     "status": lambda facts: facts.status.value.lower(),
 }
 

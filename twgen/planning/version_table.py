@@ -177,11 +177,11 @@ LIVE: tuple[Row, ...] = (
 )
 
 WITHOUT_DEPLOYMENT: tuple[Row, ...] = (
-    Row(_is_target, _CREATE, _spec_of_new, "it is the target and has no Deployment yet"),
+    Row(_is_target, _CREATE, _spec_of_new, "it is the target{absence}"),
     Row(_gone, _DROP, _none, "it has no Deployment and needs none", protected=False),
     Row(_drained_past_scaledown, _SCALE_DOWN, _zero,
         "it is drained for {drained}, longer than scaledownDelay ({scaledown})", protected=False),
-    Row(_always, _CREATE, _recorded, "it is {status} and has no Deployment: workflows may still need it"),
+    Row(_always, _CREATE, _recorded, "it is {status}{absence}: workflows may still need it"),
 )
 # fmt: on
 
