@@ -8,6 +8,7 @@ import click
 from twgen.cli.loading import load_specs, load_world, planning_manager, planning_time, request
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
+from twgen.cli.warnings import plan_warnings, refuse
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Phase, Plan, VersionAction
 from twgen.planning.plan import make_plan
@@ -29,6 +30,8 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     specs = load_specs(asked)
     world = load_world(asked, specs, for_routing=True)
     plan = make_plan(specs.workers, world, planning_time(asked, world), planning_manager(asked))
+    if asked.strict:
+        refuse(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
     if output == "json":
         write(json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n")
     else:

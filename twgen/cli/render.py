@@ -7,7 +7,7 @@ import click
 from twgen.cli.loading import load_specs, load_world, planning_time, rendering_manager, request
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
-from twgen.errors import InvalidInput
+from twgen.cli.warnings import plan_warnings, refuse
 from twgen.planning.plan import VersionsPlan, plan_versions
 from twgen.rendering.manifests import render_manifests
 from twgen.rendering.text import FORMATS
@@ -32,15 +32,9 @@ def command(output: str, **params: Any) -> None:
         world = load_world(asked, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(asked, world), manager)
     manifests = render_manifests(plan.workers, specs.passthrough, manager.of)
-    report_warnings(plan, strict=asked.strict, quiet=asked.quiet)
-    write(FORMATS[output](manifests))
-
-
-def report_warnings(plan: VersionsPlan, *, strict: bool, quiet: bool) -> None:
-    """Print what a plan warns of; raises InvalidInput instead when warnings are errors."""
-    warnings = [f"{item.spec.worker_deployment}: {text}" for item in plan.workers for text in item.warnings]
-    warnings += plan.warnings
-    if strict and warnings:
-        raise InvalidInput("; ".join(warnings))
-    if not quiet:
+    warnings = plan_warnings(plan.workers, plan.warnings)
+    if asked.strict:
+        refuse(warnings)
+    if not asked.quiet:
         warn(warnings)
+    write(FORMATS[output](manifests))
