@@ -43,6 +43,8 @@ def _ending(error: BaseException) -> int:
             hint = f"; see {context.command_path} --help" if context else ""
             _print(f"twgen: {error.format_message().rstrip('.')}{hint}")
             code = error.exit_code
+        case click.exceptions.Exit():
+            code = error.exit_code
         case KeyboardInterrupt() | click.Abort():
             code = _INTERRUPTED
         case BrokenPipeError():

@@ -55,4 +55,10 @@ def twgen() -> None:
 def main() -> None:
     """Run the program."""
     gc.disable()  # nothing here makes cycles in number, and a large render is a tenth faster
-    sys.exit(exit_code_of(lambda: twgen.main(prog_name="twgen", standalone_mode=False)))
+    sys.exit(exit_code_of(_run))
+
+
+def _run() -> object:
+    # not click's own main: it has other ends than ours for an interrupt and a closed pipe
+    with twgen.make_context("twgen", sys.argv[1:]) as context:
+        return twgen.invoke(context)

@@ -1,0 +1,43 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TWGEN = Path(sys.executable).with_name("twgen")
+CASES = Path(__file__).parents[1] / "fixtures" / "vectors" / "plans.json"
+
+Ended = subprocess.CompletedProcess[str]
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """The real program, in an empty folder."""
+
+    def run_(*arguments: str | Path, **options: Any) -> Ended:
+        return subprocess.run(
+            [TWGEN, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            **options,
+        )
+
+    return run_
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Path:
+    """A folder `specs` with a worker in mid-ramp, and its `snapshot.json` beside it."""
+    case = next(case for case in json.loads(CASES.read_text()) if case["name"] == "advances-step")
+    (tmp_path / "specs").mkdir()
+    for document in case["documents"]:
+        (tmp_path / "specs" / f"{document['kind'].lower()}.json").write_text(json.dumps(document))
+    (tmp_path / "snapshot.json").write_text(json.dumps(case["snapshot"]))
+    return tmp_path

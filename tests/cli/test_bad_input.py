@@ -1,0 +1,152 @@
+"""Whatever is wrong: one clear line, the right exit code, and nothing on stdout."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import TWGEN, Run
+
+RENDER = ("render", "specs", "--snapshot", "snapshot.json")
+
+
+def refused(ended: subprocess.CompletedProcess[str], code: int, *parts: str) -> None:
+    assert ended.returncode == code, ended.stderr
+    assert ended.stdout == ""
+    assert "Traceback" not in ended.stderr
+    (line,) = [line for line in ended.stderr.splitlines() if not line.startswith("warning: ")][-1:]
+    for part in parts:
+        assert part in ended.stderr, ended.stderr
+    assert line.startswith("twgen: ")
+
+
+def change(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_no_file(run: Run) -> None:
+    refused(run("render", "nowhere"), 2, "nowhere: no such file or folder")
+
+
+def test_folder_without_documents(run: Run) -> None:
+    refused(run("render"), 2, "no document found")
+
+
+def test_not_yaml(run: Run, story: Path) -> None:
+    (story / "specs" / "a.yaml").write_text("a: [1\nb: {")
+    refused(run(*RENDER), 2, "specs/a.yaml:2")
+
+
+def test_spec_without_connection(run: Run, story: Path) -> None:
+    (story / "specs" / "connection.json").unlink()
+    refused(run(*RENDER), 2, "spec.workerOptions.connectionRef.name: there is no Connection 'conn'")
+
+
+def test_snapshot_without_the_worker(run: Run, story: Path) -> None:
+    change(story / "snapshot.json", workers=[])
+    refused(run(*RENDER), 3, "says nothing of default/helloworld")
+
+
+def test_snapshot_of_a_newer_format(run: Run, story: Path) -> None:
+    change(story / "snapshot.json", apiVersion="twgen.io/v2")
+    refused(run(*RENDER), 3, "twgen.io/v2", "upgrade")
+
+
+def test_snapshot_without_what_temporal_says(run: Run, story: Path) -> None:
+    worker = json.loads((story / "snapshot.json").read_text())["workers"][0]
+    del worker["temporal"]
+    change(story / "snapshot.json", workers=[worker])
+    refused(run(*RENDER), 3, "what Temporal says of default/helloworld was not read")
+
+
+def test_no_snapshot_file(run: Run, story: Path) -> None:
+    (story / "snapshot.json").unlink()
+    refused(run(*RENDER), 3, "snapshot.json")
+
+
+def test_unknown_option(run: Run) -> None:
+    refused(run("render", "--sideways"), 2, "--sideways", "twgen render --help")
+
+
+def test_unknown_command(run: Run) -> None:
+    refused(run("rendre"), 2, "rendre")
+
+
+def test_template_that_is_a_list(run: Run, story: Path) -> None:
+    worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
+    worker["spec"]["template"] = []
+    (story / "specs" / "workerdeployment.json").write_text(json.dumps(worker))
+    refused(run(*RENDER), 2, "spec.template: must be a map, not a list")
+
+
+def test_fifty_megabytes_of_nested_yaml(run: Run, story: Path) -> None:
+    (story / "specs" / "deep.yaml").write_text("[" * 50_000_000)
+    started = time.monotonic()
+    refused(run(*RENDER), 2, "specs/deep.yaml:1", "nested deeper")
+    assert time.monotonic() - started < 10
+
+
+def test_alias_bomb(run: Run, story: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    (story / "specs" / "bomb.yaml").write_text("\n".join(lines))
+    refused(run(*RENDER), 2, "specs/bomb.yaml:")
+
+
+def test_link_out_of_the_folder(run: Run, story: Path) -> None:
+    (story / "specs" / "passwords.yaml").symlink_to("/etc/passwd")
+    refused(run(*RENDER), 2, "passwords.yaml is a link out of the folder")
+
+
+def test_documents_that_render_to_nothing(run: Run, story: Path) -> None:
+    (story / "specs" / "workerdeployment.json").unlink()
+    refused(run(*RENDER), 2, "render to nothing")
+
+
+def test_all_problems_of_all_files_at_once(run: Run, story: Path) -> None:
+    (story / "specs" / "one.yaml").write_text(
+        "apiVersion: temporal.io/v1alpha1\nkind: Connection\nspec: {}\n"
+    )
+    worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
+    worker["spec"]["replicas"] = "2"
+    (story / "specs" / "workerdeployment.json").write_text(json.dumps(worker, indent=1))
+    ended = run(*RENDER)
+    refused(ended, 2, "specs/one.yaml:1: metadata.name: is required", "spec.hostPort: is required")
+    assert ": spec.replicas: must be a whole number, not a string" in ended.stderr
+
+
+def test_closed_pipe(story: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with subprocess.Popen([TWGEN, *RENDER], cwd=story, stdout=writing, stderr=subprocess.PIPE) as process:
+        os.close(writing)
+        _, complaint = process.communicate(timeout=30)
+    assert (process.returncode, complaint) == (141, b"")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_ends_it_quietly(story: Path, number: signal.Signals, code: int) -> None:
+    with subprocess.Popen(
+        [TWGEN, "render", "-"],
+        cwd=story,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        _wait_until_it_reads(process.pid)
+        process.send_signal(number)
+        output, complaint = process.communicate(timeout=30)
+    assert (process.returncode, output, complaint) == (code, b"", b"")
+
+
+def _wait_until_it_reads(pid: int) -> None:
+    end = time.monotonic() + 20
+    while "pipe_read" not in Path(f"/proc/{pid}/wchan").read_text() and time.monotonic() < end:
+        if Path(f"/proc/{pid}/syscall").read_text().startswith("0 0x0 "):
+            return
+        time.sleep(0.02)
