@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,9 @@ from benchmarks.fixtures import write_inputs
 from twgen.yaml.reader import read_documents
 
 TWGEN = str(Path(sys.executable).with_name("twgen"))
+RUN_ONE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("run_one.py"))]
 ROUNDS = 5
+VERDICTS = {True: "yes", False: "NO", None: "?"}
 HELM = "go install helm.sh/helm/v3/cmd/helm@latest"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))  # noqa: TID251 - where helm may be
 
@@ -32,12 +33,12 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was measured, what it should reach, and whether it does."""
+    """What was measured, what it should reach, and whether it does (None: nothing to compare with)."""
 
     what: str
     measured: str
     reach: str
-    holds: bool
+    holds: bool | None
 
 
 def measured(*commands: Sequence[str], rounds: int = ROUNDS) -> list[Cost]:
@@ -50,14 +51,14 @@ def measured(*commands: Sequence[str], rounds: int = ROUNDS) -> list[Cost]:
 
 
 def _once(command: Sequence[str]) -> Cost:
-    with tempfile.TemporaryFile() as output:
-        started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=output)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
-    if status:
+    with tempfile.NamedTemporaryFile() as output:
+        run = subprocess.run(
+            [*RUN_ONE, output.name, *command], stdout=subprocess.PIPE, text=True, check=False
+        )
+    if run.returncode:
         raise SystemExit(f"failed: {' '.join(command)}")
-    return Cost(seconds, usage.ru_maxrss / 1024)
+    seconds, kib = run.stdout.split()
+    return Cost(float(seconds), int(kib) / 1024)
 
 
 def small(folder: Path) -> list[Row]:
@@ -88,30 +89,26 @@ def large(folder: Path) -> list[Row]:
     yaml = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.yaml")]
     as_json = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.json"), "-o", "json"]
     manifests = subprocess.run(yaml, check=True, capture_output=True).stdout
-    rows = []
-    if shutil.which("kubectl"):
-        kustomize = ["kubectl", "kustomize", str(_kustomization(folder, manifests))]
-        ours, theirs = measured(yaml, kustomize, rounds=3)
-        rows.append(
-            Row(
-                "2,000 manifests, YAML",
-                f"{ours}; kustomize {theirs}",
-                "a fifteenth of kustomize",
-                ours.seconds * 15 <= theirs.seconds,
-            )
-        )
-    if helm := _helm():
-        template = [helm, "template", "workers", str(_chart(folder, manifests))]
-        ours, theirs = measured(as_json, template)
-        holds = ours.seconds <= 1.5 * theirs.seconds and ours.mib < theirs.mib
-        rows.append(
-            Row("2,000 manifests, JSON", f"{ours}; helm {theirs}", "1.5 times helm, in less memory", holds)
-        )
-    else:
-        rows.append(
-            Row("2,000 manifests, JSON", f"{measured(as_json)[0]}; no helm here: {HELM}", "", holds=False)
-        )
-    return rows
+    return [_beside_kustomize(folder, yaml, manifests), _beside_helm(folder, as_json, manifests)]
+
+
+def _beside_kustomize(folder: Path, render: list[str], manifests: bytes) -> Row:
+    what, reach = "2,000 manifests, YAML", "a fifteenth of kustomize"
+    if not shutil.which("kubectl"):
+        return Row(what, f"{measured(render)[0]}; no kubectl here", reach, holds=None)
+    ours, theirs = measured(
+        render, ["kubectl", "kustomize", str(_kustomization(folder, manifests))], rounds=3
+    )
+    return Row(what, f"{ours}; kustomize {theirs}", reach, ours.seconds * 15 <= theirs.seconds)
+
+
+def _beside_helm(folder: Path, render: list[str], manifests: bytes) -> Row:
+    what, reach = "2,000 manifests, JSON", "1.5 times helm, in less memory"
+    if not (helm := _helm()):
+        return Row(what, f"{measured(render)[0]}; no helm here: {HELM}", reach, holds=None)
+    ours, theirs = measured(render, [helm, "template", "workers", str(_chart(folder, manifests))])
+    holds = ours.seconds <= 1.5 * theirs.seconds and ours.mib < theirs.mib
+    return Row(what, f"{ours}; helm {theirs}", reach, holds)
 
 
 def linear(folder: Path) -> list[Row]:
@@ -141,7 +138,7 @@ def _kustomization(folder: Path, manifests: bytes) -> Path:
 
 
 def _chart(folder: Path, manifests: bytes) -> Path:
-    """A chart that writes as many manifests of the same text from a loop."""
+    """A chart that writes as many manifests, with names of their own, from a loop over its values."""
     chart = folder / "chart"
     (chart / "templates").mkdir(parents=True)
     (chart / "Chart.yaml").write_text("apiVersion: v2\nname: workers\nversion: 0.1.0\n")
@@ -149,8 +146,16 @@ def _chart(folder: Path, manifests: bytes) -> Path:
     documents = manifests.decode().split("---\n")
     kinds = ("kind: Deployment", "kind: HorizontalPodAutoscaler")
     body = "".join("---\n" + next(text for text in documents if kind in text) for kind in kinds)
-    name = read_documents(body)[0]["metadata"]["name"]
-    body = body.replace(name, "worker-{{ $worker }}-v{{ $version }}")
+    deployment, autoscaler = (document["metadata"] for document in read_documents(body))
+    worker, build_id = (
+        deployment["labels"][f"temporal.io/{label}"] for label in ("deployment-name", "build-id")
+    )
+    for text, variable in (
+        (autoscaler["name"], f"{worker}-scale-{build_id}"),
+        (worker, "worker-{{ $worker }}"),
+        (build_id, "v{{ $version }}"),
+    ):
+        body = body.replace(text, variable)
     loops = "".join(
         f"{{{{- range ${name} := until (int $.Values.{name}s) }}}}" for name in ("worker", "version")
     )
@@ -168,7 +173,7 @@ def main() -> None:
         folder = Path(name)
         rows = [*small(folder / "small"), *large(folder / "large"), *linear(folder / "linear")]
     for row in rows:
-        print(f"{'yes' if row.holds else 'NO ':3}  {row.what:32} {row.measured:60} reach: {row.reach}")
+        print(f"{VERDICTS[row.holds]:3}  {row.what:32} {row.measured:60} reach: {row.reach}")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ from twgen.yaml.writer import write_documents
 
 NAMESPACE = "shop"
 TAKEN_AT = "2026-11-21T12:00:00Z"
+RAMPED_AT = "2026-11-21T11:50:00Z"
+REPLACED_AT = "2026-11-20T22:00:00Z"
+CREATED_AT = "2026-11-16T20:00:00Z"
 CONNECTION = {
     "apiVersion": "temporal.io/v1alpha1",
     "kind": "Connection",
@@ -22,7 +25,11 @@ CONNECTION = {
 
 
 def write_inputs(folder: Path, workers: int, versions: int = 5) -> Path:
-    """Specs in `folder/specs`, and the same snapshot as `folder/snapshot.yaml` and `.json`."""
+    """Specs in `folder/specs`, and the same snapshot as `folder/snapshot.yaml` and `.json`.
+
+    The newest version of a worker is its spec's and ramps, the one before is current, all others drain;
+    an only version is current.
+    """
     specs = folder / "specs"
     specs.mkdir(parents=True, exist_ok=True)
     (specs / "connection.yaml").write_text(write_documents([CONNECTION]))
@@ -111,21 +118,38 @@ def _read(number: int, versions: int) -> dict[str, Any]:
         "temporal": {
             "conflictToken": "dG9rZW4=",
             "managerIdentity": "twgen/shop",
-            "routing": {"current": {"buildID": specs[-1].build_id, "since": "2026-11-20T22:00:00Z"}},
-            "versions": [_version(spec, is_current=spec is specs[-1]) for spec in specs],
+            "routing": _routing(specs),
+            "versions": [
+                _version(spec, status) for spec, status in zip(specs, _statuses(versions), strict=True)
+            ],
         },
         "deployments": [_live(spec) for spec in specs],
     }
 
 
-def _version(spec: WorkerSpec, *, is_current: bool) -> dict[str, Any]:
+def _statuses(versions: int) -> list[str]:
+    return [*["Draining"] * (versions - 2), *["Current", "Ramping"][:versions]]
+
+
+def _routing(specs: list[WorkerSpec]) -> dict[str, Any]:
+    *_, current = specs[:-1] or specs
+    routing: dict[str, Any] = {"current": {"buildID": current.build_id, "since": REPLACED_AT}}
+    if current is not specs[-1]:
+        times = {"since": RAMPED_AT, "percentageChangedAt": RAMPED_AT}
+        routing["ramping"] = {"buildID": specs[-1].build_id, "percentage": 5} | times
+    return routing
+
+
+def _version(spec: WorkerSpec, status: str) -> dict[str, Any]:
     known = {
         "buildID": spec.build_id,
-        "createdAt": "2026-11-16T20:00:00Z",
-        "firstActivatedAt": "2026-11-16T21:00:00Z",
+        "status": status,
+        "createdAt": CREATED_AT,
+        "firstActivatedAt": CREATED_AT,
     }
-    drainage = {"status": "Draining", "changedAt": "2026-11-20T22:00:00Z"}
-    return known | ({"status": "Current"} if is_current else {"status": "Draining", "drainage": drainage})
+    if status == "Draining":
+        return known | {"drainage": {"status": "Draining", "changedAt": REPLACED_AT}}
+    return known | {"taskQueues": [{"name": "main", "type": "Workflow", "pollers": True}]}
 
 
 def _live(spec: WorkerSpec) -> dict[str, Any]:
@@ -133,7 +157,7 @@ def _live(spec: WorkerSpec) -> dict[str, Any]:
     deployment["metadata"] |= {
         "uid": f"uid-{spec.name}-{spec.build_id}",
         "generation": 1,
-        "creationTimestamp": "2026-11-16T20:00:00Z",
+        "creationTimestamp": CREATED_AT,
     }
     deployment["spec"]["replicas"] = 2
     available = {"type": "Available", "status": "True", "lastTransitionTime": "2026-11-16T20:01:00Z"}

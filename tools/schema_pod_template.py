@@ -4,15 +4,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-TABLE = Path("twgen/versioning/kubernetes_types.json")
-SCHEMA = Path("schemas/podtemplate.json")
+ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "twgen" / "versioning" / "kubernetes_types.json"
+SCHEMA = ROOT / "schemas" / "podtemplate.json"
+QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 SCALARS: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},
     "bool": {"type": "boolean"},
     "int32": {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
     "int64": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
-    "quantity": {"type": ["string", "number"]},
-    "intOrString": {"type": ["string", "integer"]},
+    "quantity": {"type": ["string", "number"], "pattern": QUANTITY},
+    "intOrString": {"type": ["string", "integer"], "minimum": -(2**31), "maximum": 2**31 - 1},
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.model.document import Document
-from twgen.model.paths import join_path
+from twgen.model.paths import join_path, parse_path
 from twgen.model.problem import Problem
 from twgen.specs import kinds
 
@@ -33,12 +33,12 @@ _FILES = {
 
 def schema_problems(documents: Iterable[Document], known: Iterable[Problem]) -> Iterator[Problem]:
     """What the schemas find wrong, less the places that are known to be wrong already."""
-    told = {_place(problem) for problem in known}
+    told = {place for problem in known for place in _places(problem)}
     for document in documents:
         if kind := kinds.kind_of(document.value):
             for error in _validator(kind.name).iter_errors(document.value):
                 problem = _problem(document, error)
-                if _place(problem) not in told:
+                if _places(problem)[-1] not in told:
                     yield problem
 
 
@@ -51,8 +51,11 @@ def _problem(document: Document, error: "ValidationError") -> Problem:
     return Problem(document, join_path("", *deepest.absolute_path), message)
 
 
-def _place(problem: Problem) -> tuple[str, int, str]:
-    return problem.document.source, problem.document.index, problem.path
+def _places(problem: Problem) -> list[tuple[str, int, tuple[str | int, ...]]]:
+    """Where a problem is, after all that is above it: a schema tells of a missing field at its owner."""
+    source, index = problem.document.source, problem.document.index
+    path = parse_path(problem.path)
+    return [(source, index, path[:length]) for length in range(len(path) + 1)]
 
 
 @cache

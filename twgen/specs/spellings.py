@@ -53,6 +53,7 @@ def modernise(kind: kinds.Kind, value: dict[str, Any]) -> Modern:
         old, new = ".".join(renaming.old), ".".join(renaming.new)
         if _at(value, renaming.new) is not None:
             problems.append(Finding(old, f"is the old spelling of {new}, which is there too: keep one"))
+            value = _without(value, renaming.old)
             continue
         value = _put(_without(value, renaming.old), renaming.new, found)
         written_as[new] = old
