@@ -22,6 +22,12 @@ CONNECTION = {
     "metadata": {"name": "temporal", "namespace": NAMESPACE},
     "spec": {"hostPort": "temporal.example.com:7233"},
 }
+POLICY = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "RolloutPolicy",
+    "metadata": {"name": "rollouts", "namespace": NAMESPACE},
+    "spec": {"identity": NAMESPACE},
+}
 
 
 def write_inputs(folder: Path, workers: int, versions: int = 5) -> Path:
@@ -32,7 +38,7 @@ def write_inputs(folder: Path, workers: int, versions: int = 5) -> Path:
     """
     specs = folder / "specs"
     specs.mkdir(parents=True, exist_ok=True)
-    (specs / "connection.yaml").write_text(write_documents([CONNECTION]))
+    (specs / "shared.yaml").write_text(write_documents([CONNECTION, POLICY]))
     read = []
     for number in range(workers):
         (specs / f"worker-{number}.yaml").write_text(
@@ -117,7 +123,7 @@ def _read(number: int, versions: int) -> dict[str, Any]:
         "temporalNamespace": "default",
         "temporal": {
             "conflictToken": "dG9rZW4=",
-            "managerIdentity": "twgen/shop",
+            "managerIdentity": f"twgen/{NAMESPACE}",
             "routing": _routing(specs),
             "versions": [
                 _version(spec, status) for spec, status in zip(specs, _statuses(versions), strict=True)

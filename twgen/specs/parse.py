@@ -108,7 +108,7 @@ def _connection_of(opened: Opened, reading: _Reading) -> Connection:
     for place in ((kinds.CONNECTION, opened.namespace), (kinds.CLUSTER_CONNECTION, "")):
         if kind in {"", place[0]} and (found := reading.connections.get((*place, name))):
             return found
-    if name:
+    if name and opened.namespace:
         place_name = f"Connection {name!r} in namespace {opened.namespace!r}"
         opened.spec.problem(
             "workerOptions.connectionRef.name", f"there is no {place_name} among the documents"
