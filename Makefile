@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo test check lint servers bench example schemas lock clean
+.PHONY: help demo test check lint servers bench cases example schemas lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,9 @@ servers: $(INSTALLED) ## Install the servers that the tests use, once for all cl
 
 bench: $(INSTALLED) ## Measure the speed beside the tools that people use instead
 	@$(BIN)/python -m benchmarks.bench
+
+cases: $(INSTALLED) ## Write the golden files of the stories anew
+	@$(BIN)/python -m tests.cases.regenerate
 
 example: $(INSTALLED) servers ## Record the example anew from a real Temporal
 	@$(BIN)/python -m tools.record_example

@@ -65,6 +65,15 @@ def test_all_documents_of_the_example_are_valid() -> None:
     assert wrong(*(value for file in files for value in read_documents(file.read_bytes()))) == []
 
 
+def test_quantities_match_as_kubernetes_reads_them() -> None:
+    table = json.loads((ROOT / "schemas" / "podtemplate.json").read_text())["$defs"]["ResourceRequirements"]
+    quantity = Draft202012Validator(table["properties"]["limits"]["additionalProperties"])
+    cases = vectors("quantities")
+    assert any("error" in case for case in cases)
+    disagreeing = [case for case in cases if quantity.is_valid(case["quantity"]) == ("error" in case)]
+    assert disagreeing == []
+
+
 def worker(**changes: Any) -> dict[str, Any]:
     spec = vectors("versions")[0]["worker"]["spec"]
     return {

@@ -71,5 +71,5 @@ def _strays(specs: Iterable[WorkerSpec], world: World, manager: Manager) -> Iter
         if ours:
             yield (
                 f"no spec names {worker.name} any more, and {', '.join(ours)} carries our identity: it is not"
-                " rendered, and its prune protection holds it until `twgen retire`"
+                " rendered, and its prune protection holds it"
             )

@@ -54,7 +54,9 @@ def _wait(because: str) -> Callable[[Target], Wanted]:
 def _aborted(target: Target) -> Wanted:
     if target.ramp:
         return Wanted(RoutingAction.CLEAR_RAMP, "it is marked aborted", build_id="", percentage=0)
-    return Wanted(RoutingAction.NONE, "it is marked aborted until `twgen retry`", Phase.BLOCKED)
+    return Wanted(
+        RoutingAction.NONE, "it is marked aborted: only a retry or a new build ID goes on", Phase.BLOCKED
+    )
 
 
 def _clear_other_ramp(target: Target) -> Wanted:
@@ -83,7 +85,7 @@ def _gate(target: Target) -> Wanted:
     if failures := gate_failures(target):
         run = failures[0]
         because = f"the gate on task queue {run.task_queue} ended as {run.status}: {run.workflow_id}"
-        return Wanted(RoutingAction.NONE, f"{because}; `twgen retry` starts another", Phase.BLOCKED)
+        return Wanted(RoutingAction.NONE, f"{because}; only a retry or a new build ID goes on", Phase.BLOCKED)
     if not target.workflow_task_queues:
         because = "the gate cannot start: no workflow task queue of it is known yet"
     else:

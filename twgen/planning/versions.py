@@ -23,6 +23,10 @@ from twgen.versioning.hashes import connection_hash
 from twgen.versioning.names import versioned_deployment_name
 
 
+_UNREAD = "if it is there, its prune protection holds it"
+_LOST = "nothing can run them until its manifest is back in twgen.lock.yaml"
+
+
 def plan_worker_versions(spec: WorkerSpec, world: World, now: datetime) -> WorkerVersions:
     """What becomes of every version of a worker; raises StateUnavailable when the world does not hold it."""
     rows = [(version, row_for(version)) for version in _all_facts(spec, world, now)]
@@ -153,4 +157,4 @@ def _warnings(rows: Iterable[tuple[Facts, Row]], plans: Iterable[VersionPlan | N
             missing = f"{version.build_id}: {plan.because}"
             if version.spec.policy.missing_template is MissingTemplate.FAIL:
                 raise StateUnavailable(f"{version.spec.worker_deployment}: {missing}")
-            yield f"{missing}; its prune protection holds it"
+            yield f"{missing}; {_UNREAD if version.world.deployments is None else _LOST}"

@@ -110,8 +110,9 @@ def _replicas(version: VersionPlan) -> str:
     live = version.live.replicas if version.live else None
     if not version.is_rendered:
         return "" if live is None else f"{live} → gone" if version.action is VersionAction.DROP else str(live)
-    planned = "left out" if version.replicas is None else str(version.replicas)
-    return planned if live in {None, version.replicas} else f"{live} → {planned}"
+    if version.replicas is None:
+        return "left out" if live is None else f"{live} (left out)"
+    return str(version.replicas) if live in {None, version.replicas} else f"{live} → {version.replicas}"
 
 
 def _warning(text: str) -> Text:
