@@ -6,157 +6,15 @@ from typing import Any
 
 import pytest
 
+from tests.schemas.documents import ATTACHED, CONNECTION, LEDGER, PLAN, POLICY, SNAPSHOT, WORKER
 from twgen.model.document import Document
 from twgen.reading.schemas import schema_problems
 from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
 
-NOW = "2026-11-21T12:00:00Z"
 ABSENT = object()
+ANYTHING: tuple[Any, ...] = ([], {}, "", "text", True, 7, -7, 0.5, 2**40, [7], None)
 
-CONNECTION = {
-    "apiVersion": "temporal.io/v1alpha1",
-    "kind": "Connection",
-    "metadata": {"name": "c", "namespace": "d"},
-    "spec": {
-        "hostPort": "temporal:7233",
-        "apiKeySecretRef": {"name": "s", "key": "k"},
-        "tls": {"serverName": "temporal"},
-    },
-}
-CONTAINER = {
-    "name": "w",
-    "image": "w:1",
-    "env": [{"name": "A", "value": "1"}],
-    "ports": [{"containerPort": 80}],
-    "readinessProbe": {"httpGet": {"port": "http"}, "periodSeconds": 3},
-}
-WORKER = {
-    "apiVersion": "temporal.io/v1alpha1",
-    "kind": "WorkerDeployment",
-    "metadata": {"name": "w", "namespace": "d"},
-    "spec": {
-        "replicas": 2,
-        "minReadySeconds": 1,
-        "progressDeadlineSeconds": 5,
-        "workerOptions": {
-            "connectionRef": {"name": "c"},
-            "temporalNamespace": "t",
-            "unsafeCustomBuildID": "b",
-        },
-        "sunset": {"scaledownDelay": "1h", "deleteDelay": "1h30m"},
-        "rollout": {
-            "strategy": "Progressive",
-            "steps": [{"rampPercentage": 5, "pauseDuration": "30s"}],
-            "gate": {"workflowType": "g", "inputFrom": {"configMapKeyRef": {"name": "n", "key": "k"}}},
-        },
-        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}},
-    },
-}
-ATTACHED = {
-    "apiVersion": "temporal.io/v1alpha1",
-    "kind": "WorkerResourceTemplate",
-    "metadata": {"name": "a", "namespace": "d"},
-    "spec": {
-        "workerDeploymentRef": {"name": "w"},
-        "template": {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": {"maxUnavailable": 1}},
-    },
-}
-POLICY = {
-    "apiVersion": "twgen.io/v1alpha1",
-    "kind": "RolloutPolicy",
-    "metadata": {"name": "p", "namespace": "d"},
-    "spec": {
-        "workerRef": {"name": "w"},
-        "identity": "shop",
-        "adoptFrom": ["x"],
-        "driver": "Auto",
-        "holdFor": "5m",
-        "serviceAccountName": "a",
-        "controlPlaneSecretRef": {"name": "s"},
-        "rollbackWindow": "1h",
-        "connectionChanges": "Target",
-        "environment": "Current",
-        "ownerReferences": "Render",
-        "history": ["Ledger", "Git"],
-        "missingTemplate": "Warn",
-        "onDelete": "Confirm",
-        "maxVersions": 75,
-    },
-}
-VERSION = {
-    "buildID": "a",
-    "status": "Current",
-    "createdAt": NOW,
-    "drainage": {"status": "Drained", "changedAt": NOW},
-    "openWorkflows": 0,
-    "taskQueues": [{"name": "main", "type": "Workflow", "pollers": True}],
-    "gateRuns": [{"taskQueue": "main", "workflowID": "i", "status": "Running", "startedAt": NOW}],
-}
-SNAPSHOT = {
-    "apiVersion": "twgen.io/v1alpha1",
-    "kind": "Snapshot",
-    "takenAt": NOW,
-    "workers": [
-        {
-            "name": "d/w",
-            "temporalNamespace": "t",
-            "temporal": {
-                "routing": {"current": {"buildID": "a"}, "ramping": {"buildID": "", "percentage": 5}},
-                "versions": [VERSION],
-            },
-            "deployments": [],
-        }
-    ],
-}
-LEDGER = {
-    "apiVersion": "twgen.io/v1alpha1",
-    "kind": "Ledger",
-    "versions": [
-        {
-            "worker": "d/w",
-            "buildID": "a",
-            "recordedAt": NOW,
-            "deployment": {"metadata": {}, "spec": {}},
-        }
-    ],
-}
-PLAN = {
-    "apiVersion": "twgen.io/v1alpha1",
-    "kind": "Plan",
-    "now": NOW,
-    "workers": [
-        {
-            "worker": "d/w",
-            "temporalNamespace": "t",
-            "targetBuildID": "a",
-            "manager": "",
-            "phase": "Settled",
-            "routing": {
-                "action": "None",
-                "buildID": None,
-                "percentage": None,
-                "claimManager": False,
-                "because": "it is current",
-                "dueAt": None,
-            },
-            "gates": [{"taskQueue": "main", "workflowID": "i", "workflowType": "g"}],
-            "versions": [
-                {
-                    "buildID": "a",
-                    "status": "NotRegistered",
-                    "deployment": "w-a",
-                    "action": "Keep",
-                    "replicas": None,
-                    "protected": True,
-                    "because": "it is the target",
-                }
-            ],
-            "warnings": [],
-        }
-    ],
-    "warnings": [],
-}
 SPECS = (CONNECTION, WORKER, ATTACHED, POLICY)
 ALL = (*SPECS, SNAPSHOT, LEDGER, PLAN)
 WORLD = "workers[0].temporal"
@@ -236,7 +94,7 @@ def test_whole_document_is_valid(document: dict[str, Any]) -> None:
         (SNAPSHOT, f"{QUEUE}.type", "Update"),
         (SNAPSHOT, f"{QUEUE}.pollers", 3),
         (SNAPSHOT, f"{RUN}.status", "Retrying"),
-        (SNAPSHOT, "workers[0].deployments[0]", ABSENT),
+        (SNAPSHOT, "workers[0].deployments", "none"),
         (LEDGER, "versions[0].deployment", ABSENT),
         (LEDGER, "versions[0].deployment.spec", []),
         (LEDGER, "versions[0].recordedAt", "now"),
@@ -250,7 +108,9 @@ def test_whole_document_is_valid(document: dict[str, Any]) -> None:
     ],
 )
 def test_broken_field_is_caught_at_its_path(document: dict[str, Any], path: str, value: Any) -> None:
-    assert wrong(changed(document, keys(path), value)) == [path]
+    # a schema tells of a missing field at its owner
+    expected = path.rpartition(".")[0] if value is ABSENT else path
+    assert wrong(changed(document, keys(path), value)) == [expected]
 
 
 @pytest.mark.parametrize("document", SPECS, ids=kind)
@@ -258,15 +118,27 @@ def test_parser_and_schema_refuse_the_same_types(document: dict[str, Any]) -> No
     others = [other for other in SPECS if other is not document]
     disagreeing = []
     for path in places(document["spec"], ("spec",)):
-        for value in ([], {}, "", "text", True, 7, -7, 0.5, 2**40, [7], None):
+        for value in ANYTHING:
             broken = changed(document, list(path), value)
-            problems = parse_specs(
-                [Document("", index, one) for index, one in enumerate([broken, *others])], NamespaceRule()
-            ).problems
-            ours = [problem for problem in problems if problem.document.index == 0]
-            if bool(ours) != bool(wrong(broken)) and not only_parser_knows(path, value):
+            if only_parser_knows(path, value):
+                continue
+            ours = refused(broken, others)
+            if bool(ours) != bool(wrong(broken)):
                 disagreeing.append((path, value, ours))
     assert disagreeing == []
+
+
+@pytest.mark.parametrize("document", [ATTACHED, POLICY], ids=kind)
+def test_name_of_a_worker_that_is_a_list_is_refused(document: dict[str, Any]) -> None:
+    reference = "workerRef" if document is POLICY else "workerDeploymentRef"
+    assert refused(changed(document, ["spec", reference, "name"], []), [])
+    assert refused(changed(document, ["spec", reference, "name"], [7]), [])
+
+
+def refused(document: dict[str, Any], others: list[dict[str, Any]]) -> list[str]:
+    documents = [Document("", index, value) for index, value in enumerate([document, *others])]
+    problems = parse_specs(documents, NamespaceRule()).problems
+    return [f"{problem.path}: {problem.message}" for problem in problems if problem.document.index == 0]
 
 
 def places(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:

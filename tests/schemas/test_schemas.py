@@ -10,7 +10,14 @@ from jsonschema import Draft202012Validator
 
 from twgen.model.document import Document
 from twgen.model.problem import Problem
+from twgen.planning.plan import Manager, make_plan
 from twgen.reading.schemas import schema_problems
+from twgen.records.snapshot_reader import read_snapshot
+from twgen.records.snapshot_writer import write_snapshot
+from twgen.records.times import parse_time
+from twgen.reporting.plan_json import plan_document
+from twgen.specs.opened import NamespaceRule
+from twgen.specs.parse import parse_specs
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +65,18 @@ def test_all_documents_of_the_vectors_are_valid() -> None:
     for case in vectors("plans"):
         documents += [*case["documents"], case["snapshot"]]
     assert wrong(*documents) == []
+
+
+def test_all_plans_and_snapshots_that_are_written_are_valid() -> None:
+    written = []
+    for case in vectors("plans"):
+        documents = [Document("", index, value) for index, value in enumerate(case["documents"])]
+        workers = parse_specs(documents, NamespaceRule()).workers
+        world = read_snapshot(case["snapshot"], "snapshot")
+        plan = make_plan(workers, world, parse_time(case["now"]), Manager("twc", forced=True))
+        written += [plan_document(plan), write_snapshot(world)]
+    assert {document["kind"] for document in written} == {"Plan", "Snapshot"}
+    assert wrong(*written) == []
 
 
 def test_all_documents_of_the_example_are_valid() -> None:

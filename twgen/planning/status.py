@@ -1,18 +1,33 @@
 """What a version's status really is, when Temporal's own fields disagree."""
 
-from twgen.model.world import Routing, Version, VersionStatus
+from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment
 
-_OUT_OF_ROUTING = {VersionStatus.CURRENT, VersionStatus.RAMPING}
-_MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED, *_OUT_OF_ROUTING}
+_ROUTED = {VersionStatus.CURRENT, VersionStatus.RAMPING}
+_MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED, *_ROUTED}
 
 
-def status_of(version: Version, routing: Routing) -> VersionStatus:
-    """The version's status; where status, routing and drainage disagree it may still have work: Draining."""
-    if routing.current and routing.current.build_id == version.build_id:
+def status_of(build_id: str, temporal: WorkerDeployment | None) -> VersionStatus:
+    """The status of a version; Draining where what Temporal says of it disagrees, for it may have work."""
+    if not temporal:
+        return VersionStatus.NOT_REGISTERED
+    routing = temporal.routing
+    if routing.current and routing.current.build_id == build_id:
         return VersionStatus.CURRENT
-    if routing.ramping and routing.ramping.build_id == version.build_id:
+    if routing.ramping and routing.ramping.build_id == build_id:
         return VersionStatus.RAMPING
-    if version.status in _OUT_OF_ROUTING or (version.status in _MAY_BE_STALE and ever_active(version)):
+    version = next((version for version in temporal.versions if version.build_id == build_id), None)
+    return _out_of_routing(version) if version else VersionStatus.NOT_REGISTERED
+
+
+def routed_build_ids(temporal: WorkerDeployment | None) -> set[str]:
+    """The versions that new workflows go to."""
+    routing = temporal.routing if temporal else Routing()
+    ends = (routing.current, routing.ramping)
+    return {end.build_id for end in ends if end and end.build_id}
+
+
+def _out_of_routing(version: Version) -> VersionStatus:
+    if version.status in _ROUTED or (version.status in _MAY_BE_STALE and ever_active(version)):
         return VersionStatus.DRAINING
     if version.drainage and version.drainage.status is VersionStatus.DRAINING:
         return VersionStatus.DRAINING

@@ -79,9 +79,7 @@ class Target:
     @property
     def is_registered(self) -> bool:
         """Temporal knows it by a worker that polled."""
-        if not self.version:
-            return False
-        return status_of(self.version, self.temporal.routing) not in _UNREGISTERED
+        return self.version is not None and status_of(self.build_id, self.temporal) not in _UNREGISTERED
 
     @property
     def task_queues(self) -> tuple[TaskQueue, ...]:

@@ -16,12 +16,11 @@ from twgen.model.world import (
     World,
 )
 from twgen.planning.facts import Facts, Words
-from twgen.planning.status import status_of
+from twgen.planning.status import routed_build_ids, status_of
 from twgen.planning.version_table import Row, row_for
 from twgen.planning.version_warnings import version_warnings
 from twgen.versioning.hashes import connection_hash
 from twgen.versioning.names import versioned_deployment_name
-
 
 _UNREAD = "if it is there, its prune protection holds it"
 _LOST = "nothing can run them until its manifest is back in twgen.lock.yaml"
@@ -64,16 +63,15 @@ def _all_facts(spec: WorkerSpec, world: World, now: datetime) -> Iterator[Facts]
     live = {deployment.build_id: deployment for deployment in known.deployments or ()}
     versions = {version.build_id: version for version in (known.temporal.versions if known.temporal else ())}
     expected_hash = _connection_hash(spec)
-    for build_id in sorted({spec.build_id, *live, *versions}):
+    routed = routed_build_ids(known.temporal)
+    for build_id in sorted({spec.build_id, *live, *versions, *routed}):
         version = versions.get(build_id)
         yield Facts(
             spec=spec,
             world=known,
             now=now,
             build_id=build_id,
-            status=status_of(version, known.temporal.routing)
-            if version and known.temporal
-            else VersionStatus.NOT_REGISTERED,
+            status=status_of(build_id, known.temporal),
             version=version,
             live=live.get(build_id),
             recorded=_recorded(spec, build_id, world, live.get(build_id)),

@@ -40,7 +40,7 @@ def read_snapshot(document: Any, source: str) -> World:
         )
     try:
         taken_at = parse_time(document["takenAt"])
-        workers = [_worker(item) for item in document["workers"]]
+        workers = [_worker(item) for item in _items(document, "workers", required=True) or ()]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StateUnavailable(f"{source} is not a complete Snapshot: {_said(error)}") from error
     return World(taken_at, {(worker.name, worker.temporal_namespace): worker for worker in workers})
@@ -51,27 +51,26 @@ def _said(error: Exception) -> str:
 
 
 def _worker(item: Mapping[str, Any]) -> WorkerWorld:
-    name = item["name"]
+    name = _text(item, "name")
     if "temporal" not in item:
         message = f"what Temporal says of {name} was not read"
         raise ValueError(message)
-    deployments = item.get("deployments")
     return WorkerWorld(
         name=name,
-        temporal_namespace=item["temporalNamespace"],
+        temporal_namespace=_text(item, "temporalNamespace"),
         temporal=_optional(item["temporal"], _worker_deployment),
-        deployments=None if deployments is None else tuple(live_deployments(deployments)),
+        deployments=_optional(_items(item, "deployments"), lambda found: tuple(live_deployments(found))),
     )
 
 
 def _worker_deployment(item: Mapping[str, Any]) -> WorkerDeployment:
     return WorkerDeployment(
         routing=_routing(item.get("routing") or {}),
-        versions=tuple(_version(version) for version in item["versions"]),
-        conflict_token=item.get("conflictToken", ""),
-        server_version=item.get("serverVersion", ""),
-        manager_identity=item.get("managerIdentity", ""),
-        last_modifier_identity=item.get("lastModifierIdentity", ""),
+        versions=tuple(map(_version, _items(item, "versions", required=True) or ())),
+        conflict_token=_text(item, "conflictToken", ""),
+        server_version=_text(item, "serverVersion", ""),
+        manager_identity=_text(item, "managerIdentity", ""),
+        last_modifier_identity=_text(item, "lastModifierIdentity", ""),
     )
 
 
@@ -85,13 +84,13 @@ def _routing(item: Mapping[str, Any]) -> Routing:
 
 
 def _current(item: Mapping[str, Any]) -> CurrentVersion:
-    return CurrentVersion(item["buildID"], _time(item, "since"))
+    return CurrentVersion(_text(item, "buildID"), _time(item, "since"))
 
 
 def _ramping(item: Mapping[str, Any]) -> RampingVersion:
     return RampingVersion(
-        build_id=item["buildID"],
-        percentage=float(item["percentage"]),
+        build_id=_text(item, "buildID"),
+        percentage=_number(item, "percentage"),
         since=_time(item, "since"),
         percentage_changed_at=_time(item, "percentageChangedAt"),
     )
@@ -99,17 +98,17 @@ def _ramping(item: Mapping[str, Any]) -> RampingVersion:
 
 def _version(item: Mapping[str, Any]) -> Version:
     return Version(
-        build_id=item["buildID"],
+        build_id=_text(item, "buildID"),
         status=VersionStatus(item["status"]),
         created_at=_time(item, "createdAt"),
         first_activated_at=_time(item, "firstActivatedAt"),
         last_current_at=_time(item, "lastCurrentAt"),
         last_deactivated_at=_time(item, "lastDeactivatedAt"),
         drainage=_optional(item.get("drainage"), _drainage),
-        open_workflows=_optional(item.get("openWorkflows"), int),
-        metadata=item.get("metadata"),
-        task_queues=_optional(item.get("taskQueues"), lambda queues: tuple(map(_task_queue, queues))),
-        gate_runs=_optional(item.get("gateRuns"), lambda runs: tuple(map(_gate_run, runs))),
+        open_workflows=_count(item, "openWorkflows"),
+        metadata=_optional(item.get("metadata"), _mapping),
+        task_queues=_optional(_items(item, "taskQueues"), lambda queues: tuple(map(_task_queue, queues))),
+        gate_runs=_optional(_items(item, "gateRuns"), lambda runs: tuple(map(_gate_run, runs))),
     )
 
 
@@ -119,17 +118,17 @@ def _drainage(item: Mapping[str, Any]) -> Drainage:
 
 def _task_queue(item: Mapping[str, Any]) -> TaskQueue:
     return TaskQueue(
-        name=item["name"],
+        name=_text(item, "name"),
         type=TaskQueueType(item["type"]),
-        pollers=item.get("pollers"),
-        unversioned_pollers=bool(item.get("unversionedPollers", False)),
+        pollers=_flag(item, "pollers"),
+        unversioned_pollers=bool(_flag(item, "unversionedPollers")),
     )
 
 
 def _gate_run(item: Mapping[str, Any]) -> GateRun:
     return GateRun(
-        task_queue=item["taskQueue"],
-        workflow_id=item["workflowID"],
+        task_queue=_text(item, "taskQueue"),
+        workflow_id=_text(item, "workflowID"),
         status=GateStatus(item["status"]),
         started_at=_time(item, "startedAt"),
     )
@@ -139,6 +138,43 @@ def _optional(item: Any, read: Callable[[Any], Value]) -> Value | None:
     return None if item is None else read(item)
 
 
+def _text(item: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    value = item[name] if default is None else item.get(name, default)
+    return _typed(value, str, name)
+
+
+def _items(item: Mapping[str, Any], name: str, *, required: bool = False) -> list[Any] | None:
+    value = item[name] if required else item.get(name)
+    # an empty text or mapping must never pass for "none"
+    return None if value is None and not required else _typed(value, list, name)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return _typed(value, dict, "metadata")
+
+
+def _flag(item: Mapping[str, Any], name: str) -> bool | None:
+    return _optional(item.get(name), lambda value: _typed(value, bool, name))
+
+
+def _number(item: Mapping[str, Any], name: str) -> float:
+    value = item[name]
+    return float(value if isinstance(value, float) else _typed(value, int, name))
+
+
+def _count(item: Mapping[str, Any], name: str) -> int | None:
+    count = _optional(item.get(name), lambda value: _typed(value, int, name))
+    if count is not None and count < 0:
+        raise ValueError(f"{name} is {count}")
+    return count
+
+
+def _typed(value: Any, kind: type[Value], name: str) -> Value:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"{name} is of a wrong type ({type(value).__name__})")
+    return value
+
+
 def _time(item: Mapping[str, Any], name: str) -> datetime | None:
-    text = item.get(name)
+    text = _text(item, name, "") if item.get(name) is not None else ""
     return parse_time(text) if text else None

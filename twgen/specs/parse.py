@@ -141,7 +141,7 @@ def _warn_about_strays(opened: Iterable[Opened], reading: _Reading) -> None:
         if not reference:
             continue
         worker = document.spec.mapping(reference).raw("name")
-        if worker and (document.namespace, worker) not in reading.workers:
+        if isinstance(worker, str) and worker and (document.namespace, worker) not in reading.workers:
             document.spec.warning(f"{reference}.name", f"there is no worker {worker!r} here: no effect")
 
 

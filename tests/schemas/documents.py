@@ -1,0 +1,147 @@
+"""One document of each kind, with every field that can be mistyped."""
+
+NOW = "2026-11-21T12:00:00Z"
+
+CONNECTION = {
+    "apiVersion": "temporal.io/v1alpha1",
+    "kind": "Connection",
+    "metadata": {"name": "c", "namespace": "d"},
+    "spec": {
+        "hostPort": "temporal:7233",
+        "apiKeySecretRef": {"name": "s", "key": "k"},
+        "tls": {"serverName": "temporal"},
+    },
+}
+CONTAINER = {
+    "name": "w",
+    "image": "w:1",
+    "env": [{"name": "A", "value": "1"}],
+    "ports": [{"containerPort": 80}],
+    "readinessProbe": {"httpGet": {"port": "http"}, "periodSeconds": 3},
+}
+WORKER = {
+    "apiVersion": "temporal.io/v1alpha1",
+    "kind": "WorkerDeployment",
+    "metadata": {"name": "w", "namespace": "d"},
+    "spec": {
+        "replicas": 2,
+        "minReadySeconds": 1,
+        "progressDeadlineSeconds": 5,
+        "workerOptions": {
+            "connectionRef": {"name": "c"},
+            "temporalNamespace": "t",
+            "unsafeCustomBuildID": "b",
+        },
+        "sunset": {"scaledownDelay": "1h", "deleteDelay": "1h30m"},
+        "rollout": {
+            "strategy": "Progressive",
+            "steps": [{"rampPercentage": 5, "pauseDuration": "30s"}],
+            "gate": {"workflowType": "g", "inputFrom": {"configMapKeyRef": {"name": "n", "key": "k"}}},
+        },
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}},
+    },
+}
+ATTACHED = {
+    "apiVersion": "temporal.io/v1alpha1",
+    "kind": "WorkerResourceTemplate",
+    "metadata": {"name": "a", "namespace": "d"},
+    "spec": {
+        "workerDeploymentRef": {"name": "w"},
+        "template": {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": {"maxUnavailable": 1}},
+    },
+}
+POLICY = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "RolloutPolicy",
+    "metadata": {"name": "p", "namespace": "d"},
+    "spec": {
+        "workerRef": {"name": "w"},
+        "identity": "shop",
+        "adoptFrom": ["x"],
+        "driver": "Auto",
+        "holdFor": "5m",
+        "serviceAccountName": "a",
+        "controlPlaneSecretRef": {"name": "s"},
+        "rollbackWindow": "1h",
+        "connectionChanges": "Target",
+        "environment": "Current",
+        "ownerReferences": "Render",
+        "history": ["Ledger", "Git"],
+        "missingTemplate": "Warn",
+        "onDelete": "Confirm",
+        "maxVersions": 75,
+    },
+}
+VERSION = {
+    "buildID": "a",
+    "status": "Current",
+    "createdAt": NOW,
+    "drainage": {"status": "Drained", "changedAt": NOW},
+    "openWorkflows": 0,
+    "taskQueues": [{"name": "main", "type": "Workflow", "pollers": True}],
+    "gateRuns": [{"taskQueue": "main", "workflowID": "i", "status": "Running", "startedAt": NOW}],
+}
+SNAPSHOT = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Snapshot",
+    "takenAt": NOW,
+    "workers": [
+        {
+            "name": "d/w",
+            "temporalNamespace": "t",
+            "temporal": {
+                "routing": {"current": {"buildID": "a"}, "ramping": {"buildID": "", "percentage": 5}},
+                "versions": [VERSION],
+            },
+            "deployments": [],
+        }
+    ],
+}
+LEDGER = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Ledger",
+    "versions": [
+        {
+            "worker": "d/w",
+            "buildID": "a",
+            "recordedAt": NOW,
+            "deployment": {"metadata": {}, "spec": {}},
+        }
+    ],
+}
+PLAN = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Plan",
+    "now": NOW,
+    "workers": [
+        {
+            "worker": "d/w",
+            "temporalNamespace": "t",
+            "targetBuildID": "a",
+            "manager": "",
+            "phase": "Settled",
+            "routing": {
+                "action": "None",
+                "buildID": None,
+                "percentage": None,
+                "claimManager": False,
+                "because": "it is current",
+                "dueAt": None,
+            },
+            "gates": [{"taskQueue": "main", "workflowID": "i", "workflowType": "g"}],
+            "versions": [
+                {
+                    "buildID": "a",
+                    "status": "NotRegistered",
+                    "deployment": "w-a",
+                    "action": "Keep",
+                    "replicas": None,
+                    "protected": True,
+                    "because": "it is the target",
+                }
+            ],
+            "warnings": [],
+        }
+    ],
+    "warnings": [],
+}

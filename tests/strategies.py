@@ -1,0 +1,199 @@
+"""Hypothesis strategies: any spec of one worker, and any world that it may meet."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from twgen.model.document import Document
+from twgen.model.policy import ConnectionChanges
+from twgen.model.spec import Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
+from twgen.model.world import (
+    CurrentVersion,
+    Drainage,
+    GateRun,
+    GateStatus,
+    RampingVersion,
+    Routing,
+    TaskQueue,
+    TaskQueueType,
+    UpdateState,
+    Version,
+    VersionStatus,
+    WorkerDeployment,
+    WorkerWorld,
+    World,
+)
+from twgen.records.deployments import live_deployments
+from twgen.rendering.deployments import target_deployment
+from twgen.specs.opened import NamespaceRule
+from twgen.specs.parse import parse_specs
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+TARGET, OTHERS = "v3", ("v0", "v1", "v2")
+STEPS = (
+    RolloutStep(5, timedelta(minutes=10)),
+    RolloutStep(33.3, timedelta(minutes=30)),
+    RolloutStep(75, timedelta(hours=1)),
+)
+
+
+def a_spec(name: str = "payments", image: str = "payments:v3", build_id: str = TARGET) -> WorkerSpec:
+    """A worker as it is parsed, under a build ID that is easy to read."""
+    worker = {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerDeployment",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {
+            "workerOptions": {
+                "connectionRef": {"name": "temporal"},
+                "temporalNamespace": "default",
+                "unsafeCustomBuildID": build_id,
+            },
+            "rollout": {"strategy": "AllAtOnce"},
+            "template": {"spec": {"containers": [{"name": "worker", "image": image}]}},
+        },
+    }
+    connection = {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "Connection",
+        "metadata": {"name": "temporal", "namespace": "shop"},
+        "spec": {"hostPort": "temporal.example.com:7233"},
+    }
+    specs = parse_specs([Document("", 0, worker), Document("", 1, connection)], NamespaceRule())
+    assert specs.problems == ()
+    return replace(specs.workers[0], replicas=3)
+
+
+def live_manifest(spec: WorkerSpec, build_id: str, replicas: int, **metadata: Any) -> dict[str, Any]:
+    """A Deployment of a version as an API server returns it."""
+    manifest = target_deployment(replace(spec, build_id=build_id))
+    manifest["metadata"] |= {"uid": f"uid-{build_id}", "generation": 1} | metadata
+    manifest["spec"]["replicas"] = replicas
+    available = {"type": "Available", "status": "True" if replicas else "False"}
+    manifest["status"] = {
+        "observedGeneration": 1,
+        "availableReplicas": replicas,
+        "conditions": [available],
+    }
+    return manifest
+
+
+times = st.none() | st.integers(0, 200_000).map(lambda seconds: NOW - timedelta(seconds=seconds))
+build_ids = st.sampled_from((TARGET, *OTHERS))
+counts = st.none() | st.integers(0, 3)
+drainages = st.builds(
+    Drainage,
+    st.sampled_from((VersionStatus.DRAINING, VersionStatus.DRAINED, VersionStatus.UNSPECIFIED)),
+    changed_at=times,
+)
+task_queues = st.builds(
+    TaskQueue,
+    st.sampled_from(("main", "aux")),
+    st.sampled_from((TaskQueueType.WORKFLOW, TaskQueueType.ACTIVITY)),
+    pollers=st.none() | st.booleans(),
+    unversioned_pollers=st.booleans(),
+)
+gate_runs = st.builds(
+    GateRun,
+    st.sampled_from(("main", "aux")),
+    st.sampled_from((f"test-shop/payments:{TARGET}-main", f"test-shop/payments:{TARGET}-aux")),
+    st.sampled_from(GateStatus),
+    times,
+)
+specs = st.builds(
+    lambda rollout, replicas, sunset, changes, custom: replace(
+        a_spec(),
+        rollout=rollout,
+        replicas=replicas,
+        sunset=sunset,
+        has_custom_build_id=custom,
+        policy=replace(a_spec().policy, connection_changes=changes),
+    ),
+    st.builds(
+        Rollout,
+        st.sampled_from(Strategy),
+        st.just(STEPS),
+        st.none() | st.just(Gate("Smoke")),
+    ),
+    counts,
+    st.builds(Sunset, st.just(timedelta(hours=1)), st.just(timedelta(hours=24))),
+    st.sampled_from(ConnectionChanges),
+    st.booleans(),
+)
+versions = st.builds(
+    Version,
+    build_ids,
+    st.sampled_from([status for status in VersionStatus if status is not VersionStatus.NOT_REGISTERED]),
+    created_at=times,
+    first_activated_at=times,
+    last_current_at=times,
+    last_deactivated_at=times,
+    drainage=st.none() | drainages,
+    open_workflows=counts,
+    metadata=st.none() | st.sampled_from(({}, {"twgen.io/aborted": {"by": "a person"}})),
+    task_queues=st.none() | st.lists(task_queues, max_size=3).map(tuple),
+    gate_runs=st.none() | st.lists(gate_runs, max_size=2).map(tuple),
+)
+routings = st.builds(
+    Routing,
+    current=st.none() | st.builds(CurrentVersion, build_ids, times),
+    ramping=st.none()
+    | st.builds(
+        RampingVersion,
+        build_ids | st.just(""),
+        st.sampled_from((0.0, 5.0, 33.299999, 40.0, 75.0, 100.0)),
+        times,
+        times,
+    ),
+    update_state=st.none() | st.sampled_from(UpdateState),
+    changed_at=times,
+)
+temporals = st.builds(
+    WorkerDeployment,
+    routing=routings,
+    versions=st.lists(versions, max_size=4, unique_by=lambda version: version.build_id).map(tuple),
+    manager_identity=st.sampled_from(("", "me", "somebody else")),
+    server_version=st.sampled_from(("", "1.29.1", "1.32.0")),
+)
+
+
+@st.composite
+def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Live Deployments of some versions, in any state of protection, age and ownership."""
+    manifests = []
+    for build_id in draw(st.lists(build_ids, max_size=4, unique=True)):
+        manifest = live_manifest(a_spec(), build_id, draw(st.integers(0, 4)))
+        metadata = manifest["metadata"]
+        if draw(st.booleans()):
+            metadata["annotations"]["argocd.argoproj.io/sync-options"] = "ServerSideApply=true"
+        if draw(st.booleans()):
+            age = timedelta(seconds=draw(st.integers(0, 3000)))
+            metadata["creationTimestamp"] = (NOW - age).isoformat()
+        if draw(st.booleans()):
+            fields = {"f:spec": {"f:replicas": {}}}
+            metadata["managedFields"] = [{"manager": "hpa", "subresource": "scale", "fieldsV1": fields}]
+        template = manifest["spec"]["template"]["metadata"]["annotations"]
+        template["temporal.io/pod-template-spec-hash"] = draw(
+            st.sampled_from(("", "another", template["temporal.io/pod-template-spec-hash"]))
+        )
+        template["temporal.io/connection-spec-hash"] = draw(
+            st.sampled_from(("", "another", template["temporal.io/connection-spec-hash"]))
+        )
+        manifests.append(manifest)
+    return manifests
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Any world of the worker."""
+    manifests = draw(st.none() | deployments())
+    return world(draw(st.none() | temporals), manifests)
+
+
+def world(temporal: WorkerDeployment | None, manifests: list[dict[str, Any]] | None) -> World:
+    """A world of the worker, at NOW."""
+    live = None if manifests is None else tuple(live_deployments(manifests))
+    worker = WorkerWorld("shop/payments", "default", temporal, live)
+    return World(NOW, {(worker.name, worker.temporal_namespace): worker})
