@@ -94,7 +94,7 @@ def _unregistered_at_zero(version: Facts) -> bool:
 
 def _gone(version: Facts) -> bool:
     cluster_was_read = version.world.deployments is not None
-    return not version.has_open_workflows and (
+    return (
         version.status is VersionStatus.INACTIVE
         or (_drained(version) and cluster_was_read)
         or _drained_past_both(version)
@@ -178,6 +178,7 @@ LIVE: tuple[Row, ...] = (
 
 WITHOUT_DEPLOYMENT: tuple[Row, ...] = (
     Row(_is_target, _CREATE, _spec_of_new, "it is the target{absence}"),
+    Row(_has_open_workflows, _CREATE, _recorded, "it is {status}{absence}, yet {open} open workflows need it"),
     Row(_gone, _DROP, _none, "it has no Deployment and needs none", protected=False),
     Row(_drained_past_scaledown, _SCALE_DOWN, _zero,
         "it is drained for {drained}, longer than scaledownDelay ({scaledown})", protected=False),

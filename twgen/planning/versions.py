@@ -5,17 +5,11 @@ from datetime import datetime
 
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
-from twgen.model.policy import HistorySource, MissingTemplate
+from twgen.model.policy import MissingTemplate
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import (
-    LiveDeployment,
-    RecordedDeployment,
-    VersionStatus,
-    WorkerDeployment,
-    WorkerWorld,
-    World,
-)
+from twgen.model.world import VersionStatus, WorkerDeployment, WorkerWorld, World
 from twgen.planning.facts import Facts, Words
+from twgen.planning.history import recorded_version
 from twgen.planning.status import routed_build_ids, status_of
 from twgen.planning.version_table import Row, row_for
 from twgen.planning.version_warnings import version_warnings
@@ -23,6 +17,7 @@ from twgen.versioning.hashes import connection_hash
 from twgen.versioning.names import versioned_deployment_name
 
 _UNREAD = "if it is there, its prune protection holds it"
+_WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
 _LOST = "nothing can run them until its manifest is back in twgen.lock.yaml"
 
 
@@ -74,21 +69,9 @@ def _all_facts(spec: WorkerSpec, world: World, now: datetime) -> Iterator[Facts]
             status=status_of(build_id, known.temporal),
             version=version,
             live=live.get(build_id),
-            recorded=_recorded(spec, build_id, world, live.get(build_id)),
+            recorded=recorded_version(spec, build_id, world, live.get(build_id)),
             spec_connection_hash=expected_hash,
         )
-
-
-def _recorded(
-    spec: WorkerSpec, build_id: str, world: World, live: LiveDeployment | None
-) -> RecordedDeployment | None:
-    sources = {
-        HistorySource.LEDGER: world.ledger.get((spec.worker_deployment, build_id)),
-        HistorySource.CLUSTER: live.recorded if live else None,
-    }
-    # what runs says what a kept version is, even where the policy would not bring one back from it
-    order = (*spec.policy.history, HistorySource.CLUSTER)
-    return next((recorded for source in order if (recorded := sources.get(source))), None)
 
 
 def _connection_hash(spec: WorkerSpec) -> str:
@@ -129,6 +112,8 @@ def _deployment_name(version: Facts) -> str:
 
 
 def _blocked(spec: WorkerSpec, rows: Iterable[tuple[Facts, Row]]) -> str:
+    if not any(_may_wait(version) for version, _ in rows):
+        return ""
     holding = [version for version, row in rows if _counts(version, row)]
     if len(holding) < spec.policy.max_versions:
         return ""
@@ -136,6 +121,12 @@ def _blocked(spec: WorkerSpec, rows: Iterable[tuple[Facts, Row]]) -> str:
         f"{len(holding)} versions still exist and maxVersions is {spec.policy.max_versions}: "
         f"{spec.build_id} waits until one is gone"
     )
+
+
+def _may_wait(version: Facts) -> bool:
+    # one that Temporal may already send work to needs its pods, however many there are
+    idle = version.status in _WITHOUT_WORK and not version.has_open_workflows
+    return version.is_target and not version.live and idle
 
 
 def _counts(version: Facts, row: Row) -> bool:
@@ -151,7 +142,9 @@ def _warnings(rows: Iterable[tuple[Facts, Row]], plans: Iterable[VersionPlan | N
         if not plan:
             continue
         yield from version_warnings(version, row, plan)
-        if plan.action is VersionAction.NONE and not version.is_target:
+        if plan.action is VersionAction.NONE and version.is_target:
+            yield f"{version.build_id} is not rendered: {plan.because}"
+        elif plan.action is VersionAction.NONE:
             missing = f"{version.build_id}: {plan.because}"
             if version.spec.policy.missing_template is MissingTemplate.FAIL:
                 raise StateUnavailable(f"{version.spec.worker_deployment}: {missing}")

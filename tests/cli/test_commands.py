@@ -1,0 +1,123 @@
+"""The commands as people use them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from twgen.yaml.reader import read_documents
+
+WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z")
+
+
+@pytest.mark.usefixtures("story")
+def test_json_of_a_render_is_one_list(run: Run) -> None:
+    ended = run("render", "specs", *WORLD, "-o", "json")
+    manifests = json.loads(ended.stdout)
+    assert (manifests["apiVersion"], manifests["kind"]) == ("v1", "List")
+    assert [item["kind"] for item in manifests["items"]] == ["Deployment", "Deployment"]
+
+
+@pytest.mark.usefixtures("story")
+def test_yaml_and_json_say_the_same(run: Run) -> None:
+    items = json.loads(run("render", "specs", *WORLD, "-o", "json").stdout)["items"]
+    assert read_documents(run("render", "specs", *WORLD).stdout) == items
+
+
+def test_specs_come_from_stdin(run: Run, story: Path) -> None:
+    text = "\n---\n".join(path.read_text() for path in (story / "specs").iterdir())
+    assert run("render", "-", *WORLD, input=text).stdout == run("render", "specs", *WORLD).stdout
+
+
+@pytest.mark.usefixtures("story")
+def test_options_come_from_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = run("plan", "specs", *WORLD, "--identity", "twc", "-o", "json").stdout
+    monkeypatch.setenv("TWGEN_SNAPSHOT", "snapshot.json")
+    monkeypatch.setenv("TWGEN_NOW", "2026-11-21T12:00:00Z")
+    monkeypatch.setenv("TWGEN_IDENTITY", "twc")
+    monkeypatch.setenv("TWGEN_OUTPUT", "json")
+    assert run("plan", "specs").stdout == expected
+
+
+@pytest.mark.usefixtures("story")
+def test_snapshot_is_planned_as_of_its_own_time(run: Run) -> None:
+    own = run("plan", "specs", "--snapshot", "snapshot.json", "--identity", "twc", "-o", "json")
+    assert json.loads(own.stdout)["now"] == "2026-11-21T12:00:00Z"
+
+
+@pytest.mark.usefixtures("story")
+def test_pending_change_is_exit_1_on_demand(run: Run) -> None:
+    plan = ("plan", "specs", *WORLD, "--identity", "twc")
+    assert run(*plan).returncode == 0
+    assert run(*plan, "--exit-code").returncode == 1
+
+
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize(("color", "coloured"), [("always", True), ("never", False), ("auto", False)])
+def test_colour_is_for_terminals_or_on_demand(run: Run, color: str, *, coloured: bool) -> None:
+    assert ("\x1b[" in run("plan", "specs", *WORLD, "--color", color).stdout) is coloured
+
+
+def test_identity_of_the_option_is_whole_and_wins(run: Run, story: Path) -> None:
+    policy = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"identity": "payments/prod-eu"},
+    }
+    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    assert "twgen.io/identity: twgen/payments/prod-eu" in run("render", "specs", *WORLD).stdout
+    assert "twgen.io/identity: me" in run("render", "specs", *WORLD, "--identity", "me").stdout
+
+
+@pytest.mark.usefixtures("story")
+def test_no_hooks_is_accepted(run: Run) -> None:
+    assert run("render", "specs", *WORLD, "--no-hooks").stdout == run("render", "specs", *WORLD).stdout
+
+
+def test_warnings_are_on_stderr_once_and_can_be_silenced(run: Run, story: Path) -> None:
+    worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
+    worker["kind"] = "TemporalWorker"
+    worker["spec"]["nonsense"] = 1
+    (story / "specs" / "workerdeployment.json").write_text(json.dumps(worker))
+    ended = run("render", "specs", *WORLD)
+    assert ended.returncode == 0
+    assert ended.stderr.splitlines() == [
+        "warning: kind TemporalWorker is now WorkerDeployment",
+        "warning: specs/workerdeployment.json:1: spec.nonsense: no such field",
+    ]
+    assert run("render", "specs", *WORLD, "-q").stderr == ""
+    strict = run("render", "specs", *WORLD, "--strict")
+    assert (strict.returncode, strict.stdout) == (2, "")
+    assert run("validate", "specs", "-q").returncode == 1
+
+
+def test_lock_records_the_target_and_check_says_when_it_is_not_recorded(run: Run, story: Path) -> None:
+    assert run("lock", "specs", "--check").returncode == 1
+    assert run("lock", "specs").returncode == 0
+    assert run("lock", "specs", "--check").returncode == 0
+    ledger = (story / "specs" / "twgen.lock.yaml").read_text()
+    assert run("lock", "specs").returncode == 0
+    assert (story / "specs" / "twgen.lock.yaml").read_text() == ledger
+
+
+def test_version_that_the_cluster_lost_comes_back_from_the_ledger(run: Run, story: Path) -> None:
+    run("lock", "specs")
+    snapshot = json.loads((story / "snapshot.json").read_text())
+    target = snapshot["workers"][0]["temporal"]["versions"][0]["buildID"]
+    worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
+    worker["spec"]["template"]["spec"]["containers"][0]["image"] = "reg.example.com/team/hello:v2"
+    (story / "specs" / "workerdeployment.json").write_text(json.dumps(worker))
+    snapshot["workers"][0]["deployments"] = []
+    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    labels = [item["metadata"]["labels"] for item in read_documents(run("render", "specs", *WORLD).stdout)]
+    assert target in [label["temporal.io/build-id"] for label in labels]
+
+
+def test_validate_in_json_has_file_line_and_path(run: Run, story: Path) -> None:
+    (story / "specs" / "connection.json").write_text(
+        '{\n"apiVersion": "temporal.io/v1alpha1",\n"kind": "Connection"}'
+    )
+    problems = json.loads(run("validate", "specs", "-o", "json").stdout)["problems"]
+    assert {"file": "specs/connection.json", "line": 1, "path": "spec", "message": "is required"} in problems
