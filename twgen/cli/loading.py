@@ -58,10 +58,12 @@ def request(params: Mapping[str, Any]) -> Request:
 
 def load_specs(asked: Request) -> Specs:
     """The specs of the paths; raises InvalidDocuments with every problem, and prints the warnings."""
-    specs = parse_specs(read_paths(asked.paths, asked.sources), namespace_rule(asked))
+    read = read_paths(asked.paths, asked.sources)
+    specs = parse_specs(read.documents, namespace_rule(asked))
     doubts = specs.unknown_fields + specs.warnings
-    if specs.problems or (asked.strict and doubts):
-        raise InvalidDocuments(_lines(specs.problems + (doubts if asked.strict else ()), asked.sources))
+    problems = specs.problems + (doubts if asked.strict else ())
+    if problems or read.unreadable:
+        raise InvalidDocuments([*read.unreadable, *_lines(problems, asked.sources)])
     if not asked.quiet:
         warn([*specs.deprecations, *_lines(doubts, asked.sources)])
     return specs

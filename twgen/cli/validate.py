@@ -27,17 +27,20 @@ def command(output: str, **params: Any) -> None:
     twgen validate .
     """
     asked = request(params)
-    documents = read_paths(asked.paths, asked.sources)
-    specs = parse_specs(documents, namespace_rule(asked))
+    read = read_paths(asked.paths, asked.sources)
+    specs = parse_specs(read.documents, namespace_rule(asked))
     problems = [*specs.problems, *specs.unknown_fields, *(specs.warnings if asked.strict else ())]
-    problems += schema_problems(documents, problems)
+    problems += schema_problems(read.documents, problems)
     found = located(problems, asked.sources)
     warnings = [] if asked.strict else located(specs.warnings, asked.sources)
     if not asked.quiet:
         warn([*specs.deprecations, *problem_lines(warnings)])
     if output == "json":
-        write(json.dumps(problems_document(found, warnings), indent=2, ensure_ascii=False) + "\n")
+        write(
+            json.dumps(problems_document(read.unreadable, found, warnings), indent=2, ensure_ascii=False)
+            + "\n"
+        )
     else:
-        write("".join(f"{line}\n" for line in problem_lines(found)))
-    if found:
-        raise NegativeAnswer(f"{len(found)} problem{'s' if len(found) > 1 else ''} found")
+        write("".join(f"{line}\n" for line in [*read.unreadable, *problem_lines(found)]))
+    if count := len(found) + len(read.unreadable):
+        raise NegativeAnswer(f"{count} problem{'s' if count > 1 else ''} found")

@@ -178,7 +178,8 @@ LIVE: tuple[Row, ...] = (
 
 WITHOUT_DEPLOYMENT: tuple[Row, ...] = (
     Row(_is_target, _CREATE, _spec_of_new, "it is the target{absence}"),
-    Row(_has_open_workflows, _CREATE, _recorded, "it is {status}{absence}, yet {open} open workflows need it"),
+    Row(_has_open_workflows, _CREATE, _recorded,
+        "it is {status}{absence}, yet {open} open workflows need it"),
     Row(_gone, _DROP, _none, "it has no Deployment and needs none", protected=False),
     Row(_drained_past_scaledown, _SCALE_DOWN, _zero,
         "it is drained for {drained}, longer than scaledownDelay ({scaledown})", protected=False),

@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from twgen.errors import InvalidDocuments, InvalidInput
+from twgen.errors import InvalidInput
 from twgen.model.document import Document
 from twgen.yaml.errors import YamlError
 from twgen.yaml.limits import DEFAULT
@@ -33,29 +34,34 @@ class Sources:
             raise InvalidInput(f"cannot read {source}: {error.strerror}") from error
 
 
-def read_paths(paths: Iterable[str], sources: Sources) -> list[Document]:
-    """Every document under the paths, in order; raises InvalidDocuments for all that is not YAML.
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The documents of all files, and a line for each file that is not YAML."""
+
+    documents: tuple[Document, ...]
+    unreadable: tuple[str, ...]
+
+
+def read_paths(paths: Iterable[str], sources: Sources) -> Read:
+    """Every document under the paths, in order; raises InvalidInput when there is none.
 
     A folder is read with all below it, hidden entries left out; `-` is stdin.
     """
     documents: list[Document] = []
-    problems: list[str] = []
-    files = list(dict.fromkeys(file for path in paths for file in _files(path)))
-    for file in files:
+    unreadable: list[str] = []
+    for file in dict.fromkeys(file for path in paths for file in _files(path)):
         try:
             values = read_documents(sources.text(file))
         except YamlError as error:
             place = f"{file}:{error.line}" if error.line else file
-            problems.append(f"{place}: {error.message}")
+            unreadable.append(f"{place}: {error.message}")
             continue
         documents.extend(
             Document(file, index, value) for index, value in enumerate(values) if value is not None
         )
-    if problems:
-        raise InvalidDocuments(problems)
-    if not documents:
+    if not documents and not unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: name the folder of your specs")
-    return documents
+    return Read(tuple(documents), tuple(unreadable))
 
 
 def _files(path: str) -> Iterator[str]:

@@ -55,10 +55,11 @@ def with_versions(deployment: WorkerDeployment, changed: Mapping[str, Version]) 
 
 
 def moment(message: "Message", name: str) -> datetime | None:
-    """A timestamp of a message, in UTC; None: not set, which protobuf would read as 1970."""
-    if not message.HasField(name):
+    """A timestamp of a message, in UTC; None: not set, which protobuf reads as 1970 and Go writes as year 1."""
+    timestamp = getattr(message, name)
+    if timestamp.seconds <= 0:
         return None
-    set_at: datetime = getattr(message, name).ToDatetime(tzinfo=UTC)
+    set_at: datetime = timestamp.ToDatetime(tzinfo=UTC)
     return set_at
 
 

@@ -13,11 +13,14 @@ def problem_lines(problems: Iterable[Located]) -> list[str]:
     return [_line(problem, line) for problem, line in problems]
 
 
-def problems_document(problems: Iterable[Located], warnings: Iterable[Located]) -> dict[str, Any]:
+def problems_document(
+    unreadable: Iterable[str], problems: Iterable[Located], warnings: Iterable[Located]
+) -> dict[str, Any]:
     """What `validate -o json` prints."""
     return {
         "apiVersion": "twgen.io/v1alpha1",
         "kind": "Validation",
+        "unreadable": list(unreadable),
         "problems": [_item(*item) for item in problems],
         "warnings": [_item(*item) for item in warnings],
     }
