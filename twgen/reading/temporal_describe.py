@@ -55,7 +55,7 @@ def with_versions(deployment: WorkerDeployment, changed: Mapping[str, Version]) 
 
 
 def moment(message: "Message", name: str) -> datetime | None:
-    """A timestamp of a message, in UTC; None: not set, which protobuf reads as 1970 and Go writes as year 1."""
+    """A timestamp of a message, in UTC; None: not set, 1970 to protobuf and year 1 to Go."""
     timestamp = getattr(message, name)
     if timestamp.seconds <= 0:
         return None

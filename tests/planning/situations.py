@@ -1,0 +1,95 @@
+"""One worker in one situation, and what the tables make of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.strategies import NOW, a_spec, live_manifest
+from twgen.model.plan import RoutingPlan, VersionPlan, WorkerPlan
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import (
+    CurrentVersion,
+    RampingVersion,
+    Routing,
+    TaskQueue,
+    TaskQueueType,
+    Version,
+    VersionStatus,
+    WorkerDeployment,
+    WorkerWorld,
+    World,
+)
+from twgen.planning.plan import Manager, make_plan
+from twgen.records.deployments import live_deployments, recorded_deployment
+
+SPEC = replace(a_spec(), has_custom_build_id=False)
+"""Its target is v3, with three replicas, AllAtOnce; it scales down after 1 h and deletes after 24 h more."""
+SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
+MAIN = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True)
+
+
+def ago(length: timedelta) -> datetime:
+    """The time this long before now."""
+    return NOW - length
+
+
+def live(
+    build_id: str, replicas: int = 3, *, protected: bool = True, age: timedelta = DAY, **metadata: Any
+) -> dict[str, Any]:
+    """A version's Deployment, available when it has replicas."""
+    manifest = live_manifest(SPEC, build_id, replicas, creationTimestamp=ago(age).isoformat(), **metadata)
+    if not protected:
+        manifest["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] = "ServerSideApply=true"
+    return manifest
+
+
+def version(build_id: str = "v3", status: VersionStatus = VersionStatus.INACTIVE, **facts: Any) -> Version:
+    """A version that Temporal has known for an hour and that polls the task queue `main`."""
+    return Version(build_id, status, **{"created_at": ago(HOUR), "task_queues": (MAIN,)} | facts)
+
+
+def routing(
+    current: str | None = None, ramping: tuple[str, float] | None = None, *, age: timedelta = DAY
+) -> Routing:
+    """Traffic as it has been for a while, a day unless told."""
+    since = ago(age)
+    return Routing(
+        CurrentVersion(current, since) if current else None,
+        RampingVersion(*ramping, since, since) if ramping else None,
+    )
+
+
+def temporal(*versions: Version, traffic: Routing | None = None, **facts: Any) -> WorkerDeployment:
+    """What Temporal says; it is managed by `me` unless told."""
+    told = {"manager_identity": "me", "server_version": "1.32.0"} | facts
+    return WorkerDeployment(traffic or Routing(), versions, **told)
+
+
+def situation(
+    says: WorkerDeployment | None,
+    deployments: Sequence[dict[str, Any]] | None = (),
+    ledger: Mapping[str, dict[str, Any]] | None = None,
+) -> World:
+    """The world of the worker; deployments None: the cluster was not read; a ledger by build ID."""
+    found = None if deployments is None else tuple(live_deployments(list(deployments)))
+    worker = WorkerWorld("shop/payments", "default", says, found)
+    recorded = {("shop/payments", key): recorded_deployment(item) for key, item in (ledger or {}).items()}
+    return World(NOW, {(worker.name, worker.temporal_namespace): worker}, recorded)
+
+
+def planned(found: World, spec: WorkerSpec = SPEC) -> WorkerPlan:
+    """The plan of the worker, made by `me`."""
+    (worker,) = make_plan([spec], found, NOW, Manager("me", forced=True)).workers
+    return worker
+
+
+def decided(found: World, build_id: str, spec: WorkerSpec = SPEC) -> VersionPlan | None:
+    """What becomes of one version; None: it is not listed."""
+    versions = {item.build_id: item for item in planned(found, spec).versions.versions}
+    return versions.get(build_id)
+
+
+def routed(found: World, spec: WorkerSpec = SPEC) -> RoutingPlan:
+    """What becomes of the traffic."""
+    return planned(found, spec).routing

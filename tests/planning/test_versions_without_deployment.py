@@ -1,0 +1,136 @@
+"""Every row of the version table for versions whose Deployment is gone, or whose cluster was not read."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    SECOND,
+    SPEC,
+    ago,
+    decided,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from twgen.errors import StateUnavailable
+from twgen.model.plan import VersionAction
+from twgen.model.policy import MissingTemplate
+from twgen.model.world import Drainage, Version, VersionStatus, World
+
+CREATE, SCALE_DOWN = VersionAction.CREATE, VersionAction.SCALE_DOWN
+S = VersionStatus
+
+
+def drained(length: timedelta, **facts: Any) -> Version:
+    drainage = Drainage(S.DRAINED, ago(length))
+    return version("v1", S.DRAINED, first_activated_at=ago(9 * DAY), drainage=drainage, **facts)
+
+
+def found(known: Version, *, cluster_read: bool, current: str | None = None, recorded: int = 2) -> World:
+    says = temporal(version("v3"), known, traffic=routing(current))
+    return situation(says, [live("v3")] if cluster_read else None, {"v1": live("v1", recorded)})
+
+
+@pytest.mark.parametrize("cluster_read", [True, False])
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(version("v1", S.DRAINING), id="draining"),
+        pytest.param(version("v1", S.CREATED), id="created"),
+        pytest.param(version("v1", S.UNSPECIFIED), id="unspecified"),
+        pytest.param(version("v1", last_current_at=ago(DAY)), id="inactive that was active"),
+        pytest.param(version("v1", open_workflows=1), id="inactive with open workflows"),
+        pytest.param(drained(2 * HOUR, open_workflows=1), id="drained with open workflows"),
+        pytest.param(drained(9 * DAY, open_workflows=1), id="drained for long with open workflows"),
+    ],
+)
+def test_version_that_may_have_work_comes_back_as_it_was_recorded(
+    known: Version, *, cluster_read: bool
+) -> None:
+    plan = decided(found(known, cluster_read=cluster_read), "v1")
+    assert plan
+    assert (plan.action, plan.replicas, plan.protected) == (CREATE, 2, True)
+
+
+@pytest.mark.parametrize("cluster_read", [True, False])
+def test_current_version_comes_back_even_when_temporal_lists_it_nowhere_else(*, cluster_read: bool) -> None:
+    says = temporal(version("v3"), traffic=routing("v1"))
+    world = situation(says, [live("v3")] if cluster_read else None, {"v1": live("v1", 2)})
+    plan = decided(world, "v1")
+    assert plan
+    assert (plan.action, plan.status) == (CREATE, S.CURRENT)
+
+
+def test_version_recorded_at_zero_comes_back_with_one() -> None:
+    plan = decided(found(version("v1", S.DRAINING), cluster_read=True, recorded=0), "v1")
+    assert plan
+    assert plan.replicas == 1
+
+
+@pytest.mark.parametrize(
+    ("known", "cluster_read"),
+    [
+        pytest.param(version("v1"), True, id="inactive"),
+        pytest.param(version("v1"), False, id="inactive, cluster not read"),
+        pytest.param(drained(HOUR), True, id="drained, and no Deployment is there"),
+        pytest.param(drained(25 * HOUR + SECOND), False, id="drained past both delays, cluster not read"),
+    ],
+)
+def test_version_without_work_is_not_listed(known: Version, *, cluster_read: bool) -> None:
+    assert decided(found(known, cluster_read=cluster_read), "v1") is None
+
+
+@pytest.mark.parametrize(
+    ("length", "action", "replicas"),
+    [
+        pytest.param(HOUR, CREATE, 2, id="exactly at its delay"),
+        pytest.param(HOUR + SECOND, SCALE_DOWN, 0, id="past its delay"),
+        pytest.param(25 * HOUR, SCALE_DOWN, 0, id="exactly at both delays"),
+    ],
+)
+def test_drained_version_of_an_unread_cluster_is_held_at_zero_between_its_delays(
+    length: timedelta, action: VersionAction, replicas: int
+) -> None:
+    plan = decided(found(drained(length), cluster_read=False), "v1")
+    assert plan
+    assert (plan.action, plan.replicas) == (action, replicas)
+
+
+@pytest.mark.parametrize("cluster_read", [True, False])
+def test_target_is_made_from_the_spec(*, cluster_read: bool) -> None:
+    world = situation(temporal(), [] if cluster_read else None, {"v3": live("v3", 1)})
+    plan = decided(world, "v3")
+    assert plan
+    assert (plan.action, plan.replicas, plan.protected, plan.recorded) == (CREATE, 3, True, None)
+
+
+def test_new_target_under_an_autoscaler_starts_without_replicas_of_ours() -> None:
+    plan = decided(situation(None), "v3", replace(SPEC, replicas=None))
+    assert plan
+    assert (plan.action, plan.replicas) == (CREATE, None)
+
+
+@pytest.mark.parametrize(
+    ("cluster_read", "advice"), [(True, "back in twgen.lock.yaml"), (False, "prune protection holds it")]
+)
+def test_lost_manifest_is_warned_of(advice: str, *, cluster_read: bool) -> None:
+    says = temporal(version("v3"), version("v1", S.DRAINING))
+    worker = planned(situation(says, [live("v3")] if cluster_read else None))
+    lost = worker.versions.versions[0]
+    assert (lost.build_id, lost.action, lost.replicas) == ("v1", VersionAction.NONE, None)
+    assert any(text.startswith("v1: ") and text.endswith(advice) for text in worker.versions.warnings)
+
+
+def test_lost_manifest_fails_the_run_when_the_policy_says_so() -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, missing_template=MissingTemplate.FAIL))
+    world = situation(temporal(version("v3"), version("v1", S.DRAINING)), [live("v3")])
+    with pytest.raises(StateUnavailable, match="shop/payments: v1: it is draining"):
+        planned(world, spec)
