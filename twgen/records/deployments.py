@@ -1,6 +1,6 @@
 """Live and recorded Deployments: what their manifests say of the version that they run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from twgen.model.world import LiveDeployment, RecordedDeployment
@@ -33,7 +33,7 @@ def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
     )
 
 
-def live_deployments(manifests: list[Mapping[str, Any]]) -> Iterator[LiveDeployment]:
+def live_deployments(manifests: Iterable[Mapping[str, Any]]) -> Iterator[LiveDeployment]:
     """The versioned Deployments among those that an API server returned."""
     for manifest in manifests:
         if build_id := (manifest.get("metadata", {}).get("labels") or {}).get(BUILD_ID_LABEL):
