@@ -28,6 +28,7 @@ def told(folder: Path) -> dict[str, str]:
     common += ["--identity", settings["identity"]]
     return {
         "plan.txt": _run(["plan", *common]),
+        "plan.md": _run(["plan", *common, "-o", "markdown"]),
         "plan.json": _run(["plan", *common, "-o", "json"]),
         "manifests.yaml": _run(["render", *common]),
     }

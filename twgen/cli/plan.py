@@ -1,6 +1,7 @@
 """`twgen plan`."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -13,11 +14,12 @@ from twgen.errors import NegativeAnswer
 from twgen.model.plan import Phase, Plan, VersionAction
 from twgen.planning.plan import make_plan
 from twgen.reporting.plan_json import plan_document
+from twgen.reporting.plan_markdown import plan_markdown
 
 
 @click.command(short_help="Say what would happen next to every version and to traffic, and why.")
 @paths_argument
-@output_option("text", "json")
+@output_option("text", "json", "markdown")
 @options("snapshot", "now", "timeout", "identity", "namespace", "no_cluster", "allow_unlisted_connections")
 @options("exit_code", "strict", "quiet", "color")
 def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  # noqa: FBT001
@@ -32,14 +34,26 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     plan = make_plan(specs.workers, world, planning_time(asked, world), planning_manager(asked))
     if asked.strict:
         refuse(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
-    if output == "json":
-        write(json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n")
-    else:
-        from twgen.reporting.plan_text import plan_text
-
-        write(plan_text(plan, colour=wants_colour(color), width=width()))
+    write(_REPORTS[output](plan, color))
     if exit_code and _is_pending(plan):
         raise NegativeAnswer("changes are pending")
+
+
+def _text(plan: Plan, color: str) -> str:
+    from twgen.reporting.plan_text import plan_text
+
+    return plan_text(plan, colour=wants_colour(color), width=width())
+
+
+def _json(plan: Plan, _: str) -> str:
+    return json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n"
+
+
+def _markdown(plan: Plan, _: str) -> str:
+    return plan_markdown(plan)
+
+
+_REPORTS: dict[str, Callable[[Plan, str], str]] = {"text": _text, "json": _json, "markdown": _markdown}
 
 
 def _is_pending(plan: Plan) -> bool:

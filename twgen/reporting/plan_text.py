@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from twgen.model.plan import Phase, Plan, RoutingAction, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.reporting.words import change_words, replicas_words
 
 _PHASES = {
     Phase.SETTLED: ("✓", "green"),
@@ -58,19 +59,7 @@ def _worker(worker: WorkerPlan, now: datetime) -> RenderableType:
 def _next(routing: RoutingPlan, now: datetime, manager: str) -> Text:
     claim = f", claiming it from {manager or 'nobody'}" if routing.claim_manager else ""
     due = f" (due {_due(routing.due_at, now)})" if routing.due_at else ""
-    return Text.assemble(("next: ", "bold"), f"{_change(routing)}{claim}: {routing.because}{due}")
-
-
-def _change(routing: RoutingPlan) -> str:
-    match routing.action:
-        case RoutingAction.SET_CURRENT:
-            return f"make {routing.build_id} current"
-        case RoutingAction.SET_RAMP:
-            return f"send {routing.percentage} % of new workflows to {routing.build_id}"
-        case RoutingAction.CLEAR_RAMP:
-            return "end the ramp"
-        case RoutingAction.NONE:
-            return "no change of traffic"
+    return Text.assemble(("next: ", "bold"), f"{change_words(routing)}{claim}: {routing.because}{due}")
 
 
 def _due(due_at: datetime, now: datetime) -> str:
@@ -101,18 +90,9 @@ def _row(version: VersionPlan, target: str) -> tuple[RenderableType, ...]:
         Text(version.build_id, "bold" if version.build_id == target else ""),
         version.status.value,
         Text(version.action.value, style),
-        Text(_replicas(version), justify="right"),
+        Text(replicas_words(version), justify="right"),
         version.because,
     )
-
-
-def _replicas(version: VersionPlan) -> str:
-    live = version.live.replicas if version.live else None
-    if not version.is_rendered:
-        return "" if live is None else f"{live} → gone" if version.action is VersionAction.DROP else str(live)
-    if version.replicas is None:
-        return "left out" if live is None else f"{live} (left out)"
-    return str(version.replicas) if live in {None, version.replicas} else f"{live} → {version.replicas}"
 
 
 def _warning(text: str) -> Text:
