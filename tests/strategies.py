@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from twgen.model.document import Document
 from twgen.model.policy import ConnectionChanges
-from twgen.model.spec import Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
+from twgen.model.spec import AttachedResource, Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
 from twgen.model.world import (
     CurrentVersion,
     Drainage,
@@ -25,7 +25,7 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
-from twgen.records.deployments import live_deployments
+from twgen.records.deployments import live_deployments, recorded_deployment
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
@@ -80,6 +80,28 @@ def live_manifest(spec: WorkerSpec, build_id: str, replicas: int, **metadata: An
     return manifest
 
 
+SIZED_BY_HPA = [{"manager": "hpa", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}]
+"""Field managers of a Deployment whose replicas an autoscaler sets."""
+AUTOSCALER = AttachedResource(
+    "cpu",
+    {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "spec": {"scaleTargetRef": {}, "minReplicas": 2, "maxReplicas": 9},
+    },
+    autoscales=True,
+)
+BUDGET = AttachedResource(
+    "budget",
+    {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"labels": {"team": "{{ .TemporalNamespace }}"}},
+        "spec": {"selector": {"matchLabels": {}}, "maxUnavailable": 1},
+    },
+    autoscales=False,
+)
+
 times = st.none() | st.integers(0, 200_000).map(lambda seconds: NOW - timedelta(seconds=seconds))
 build_ids = st.sampled_from((TARGET, *OTHERS))
 counts = st.none() | st.integers(0, 3)
@@ -103,12 +125,13 @@ gate_runs = st.builds(
     times,
 )
 specs = st.builds(
-    lambda rollout, replicas, sunset, changes, custom: replace(
+    lambda rollout, replicas, sunset, changes, custom, attached: replace(
         a_spec(),
         rollout=rollout,
         replicas=replicas,
         sunset=sunset,
         has_custom_build_id=custom,
+        attached=attached,
         policy=replace(a_spec().policy, connection_changes=changes),
     ),
     st.builds(
@@ -121,6 +144,7 @@ specs = st.builds(
     st.builds(Sunset, st.just(timedelta(hours=1)), st.just(timedelta(hours=24))),
     st.sampled_from(ConnectionChanges),
     st.booleans(),
+    st.sampled_from(((), (BUDGET,), (AUTOSCALER, BUDGET))),
 )
 versions = st.builds(
     Version,
@@ -172,8 +196,7 @@ def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
             age = timedelta(seconds=draw(st.integers(0, 3000)))
             metadata["creationTimestamp"] = (NOW - age).isoformat()
         if draw(st.booleans()):
-            fields = {"f:spec": {"f:replicas": {}}}
-            metadata["managedFields"] = [{"manager": "hpa", "subresource": "scale", "fieldsV1": fields}]
+            metadata["managedFields"] = SIZED_BY_HPA
         template = manifest["spec"]["template"]["metadata"]["annotations"]
         template["temporal.io/pod-template-spec-hash"] = draw(
             st.sampled_from(("", "another", template["temporal.io/pod-template-spec-hash"]))
@@ -189,7 +212,11 @@ def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
 def worlds(draw: st.DrawFn) -> World:
     """Any world of the worker."""
     manifests = draw(st.none() | deployments())
-    return world(draw(st.none() | temporals), manifests)
+    locked = draw(st.lists(build_ids, max_size=3, unique=True))
+    ledger = {
+        ("shop/payments", item): recorded_deployment(live_manifest(a_spec(), item, 2)) for item in locked
+    }
+    return replace(world(draw(st.none() | temporals), manifests), ledger=ledger)
 
 
 def world(temporal: WorkerDeployment | None, manifests: list[dict[str, Any]] | None) -> World:
@@ -197,3 +224,33 @@ def world(temporal: WorkerDeployment | None, manifests: list[dict[str, Any]] | N
     live = None if manifests is None else tuple(live_deployments(manifests))
     worker = WorkerWorld("shop/payments", "default", temporal, live)
     return World(NOW, {(worker.name, worker.temporal_namespace): worker})
+
+
+def may_have_work(build_id: str, found: World) -> bool:
+    """What the first promise says of a version, in words of its own and not the planner's."""
+    (worker,) = found.workers.values()
+    temporal = worker.temporal
+    live = next((item for item in worker.deployments or () if item.build_id == build_id), None)
+    if temporal is None or build_id in routed_versions(temporal):
+        return True
+    version = next((item for item in temporal.versions if item.build_id == build_id), None)
+    if version is None:
+        created = live.created_at if live else None
+        return not created or found.taken_at - created <= timedelta(minutes=10)
+    return bool(version.open_workflows) or not _is_idle(version)
+
+
+def routed_versions(temporal: WorkerDeployment | None) -> set[str]:
+    """The versions that new workflows go to."""
+    current, ramping = (temporal.routing.current, temporal.routing.ramping) if temporal else (None, None)
+    found = {current.build_id if current else "", ramping.build_id if ramping else ""}
+    return found - {""}
+
+
+def _is_idle(version: Version) -> bool:
+    draining = version.drainage and version.drainage.status
+    if version.status is VersionStatus.DRAINED:
+        return draining in {None, VersionStatus.DRAINED}
+    active = version.first_activated_at or version.last_current_at or version.last_deactivated_at
+    never_active = version.status is VersionStatus.INACTIVE and not active
+    return never_active and draining is not VersionStatus.DRAINING

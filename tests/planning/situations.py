@@ -70,10 +70,12 @@ def situation(
     says: WorkerDeployment | None,
     deployments: Sequence[dict[str, Any]] | None = (),
     ledger: Mapping[str, dict[str, Any]] | None = None,
+    namespace: str = "default",
 ) -> World:
-    """The world of the worker; deployments None: the cluster was not read; a ledger by build ID."""
+    """The world of the worker; deployments None: the cluster was not read; a ledger by build ID;
+    the Temporal namespace."""
     found = None if deployments is None else tuple(live_deployments(list(deployments)))
-    worker = WorkerWorld("shop/payments", "default", says, found)
+    worker = WorkerWorld("shop/payments", namespace, says, found)
     recorded = {("shop/payments", key): recorded_deployment(item) for key, item in (ledger or {}).items()}
     return World(NOW, {(worker.name, worker.temporal_namespace): worker}, recorded)
 

@@ -11,18 +11,13 @@ def recorded_version(
     """The manifest that is known of a version, from the first source of the policy that has it."""
     ledger = world.ledger.get((spec.worker_deployment, build_id))
     running = live.recorded if live else None
-    # a ledger that was locked anew under the same build ID tells of other pods than those that run
-    if ledger and running and _are_other_pods(ledger, running):
+    # a ledger that was locked anew under the same build ID would restart the pods that run
+    if ledger and running and _marks(ledger) != _marks(running):
         return running
     sources = {HistorySource.LEDGER: ledger, HistorySource.CLUSTER: running}
     # what runs says what a kept version is, even where the policy would not bring one back from it
     order = (*spec.policy.history, HistorySource.CLUSTER)
     return next((recorded for source in order if (recorded := sources.get(source))), None)
-
-
-def _are_other_pods(one: RecordedDeployment, other: RecordedDeployment) -> bool:
-    marks = zip(_marks(one), _marks(other), strict=True)
-    return any(mark and its and mark != its for mark, its in marks)
 
 
 def _marks(recorded: RecordedDeployment) -> tuple[str, ...]:

@@ -1,0 +1,86 @@
+"""Which versions a changed connection reaches, by policy."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
+from twgen.model.plan import VersionAction, VersionPlan, WorkerPlan
+from twgen.model.policy import ConnectionChanges
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import VersionStatus
+
+KEEP, UPDATE = VersionAction.KEEP, VersionAction.UPDATE
+NEW_SECRET = replace(SPEC.connection, mutual_tls_secret="renewed")  # noqa: S106 - the name of a Secret
+NEW_ADDRESS = replace(SPEC.connection, host_port="elsewhere.example.com:7233")
+DEPLOYED = [live("v1"), live("v3")]
+
+
+def changed(policy: ConnectionChanges, **facts: object) -> WorkerSpec:
+    return replace(SPEC, policy=replace(SPEC.policy, connection_changes=policy), **facts)  # type: ignore[arg-type]
+
+
+def plan(spec: WorkerSpec) -> WorkerPlan:
+    says = temporal(
+        version("v1", VersionStatus.DRAINING), version("v3", VersionStatus.CURRENT), traffic=routing("v3")
+    )
+    return planned(situation(says, DEPLOYED, namespace=spec.temporal_namespace), spec)
+
+
+def versions(worker: WorkerPlan) -> tuple[VersionPlan, VersionPlan]:
+    old, target = worker.versions.versions
+    return old, target
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (ConnectionChanges.TARGET, (KEEP, UPDATE)),
+        (ConnectionChanges.ALL_VERSIONS, (UPDATE, UPDATE)),
+        (ConnectionChanges.NEW_VERSIONS_ONLY, (KEEP, KEEP)),
+    ],
+)
+def test_new_secret_reaches(policy: ConnectionChanges, expected: tuple[VersionAction, VersionAction]) -> None:
+    old, target = versions(plan(changed(policy, connection=NEW_SECRET)))
+    assert (old.action, target.action) == expected
+    assert [item.new_connection for item in (old, target)] == [action is UPDATE for action in expected]
+    assert (old.recorded, target.recorded) == (
+        old.live and old.live.recorded,
+        target.live and target.live.recorded,
+    )
+
+
+@pytest.mark.parametrize("policy", [ConnectionChanges.TARGET, ConnectionChanges.NEW_VERSIONS_ONLY])
+@pytest.mark.parametrize(
+    "facts", [{"connection": NEW_ADDRESS}, {"temporal_namespace": "another"}], ids=["address", "namespace"]
+)
+def test_new_address_or_namespace_reaches_no_deployed_version(
+    policy: ConnectionChanges, facts: dict[str, object]
+) -> None:
+    worker = plan(changed(policy, **facts))
+    old, target = versions(worker)
+    assert (old.action, target.action) == (KEEP, KEEP)
+    about_old, about_target = worker.versions.warnings
+    assert about_old.startswith("v1: its pods talk to temporal.example.com:7233 default, for which this")
+    assert about_target.startswith("v3 keeps the connection that it has: a changed address or Temporal")
+
+
+def test_new_address_reaches_all_when_the_policy_says_so() -> None:
+    old, target = versions(plan(changed(ConnectionChanges.ALL_VERSIONS, connection=NEW_ADDRESS)))
+    assert (old.action, target.action) == (UPDATE, UPDATE)
+
+
+def test_version_that_lives_elsewhere_is_left_alone_whatever_this_server_says_of_it() -> None:
+    spec = changed(ConnectionChanges.TARGET, connection=NEW_ADDRESS)
+    says = temporal(version("v1"), version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
+    found = situation(says, [live("v1", 5), live("v3")])
+    old = planned(found, spec).versions.versions[0]
+    assert (old.status, old.action, old.replicas, old.protected) == (VersionStatus.INACTIVE, KEEP, 5, True)
+
+
+def test_connection_that_was_not_recorded_is_not_changed() -> None:
+    unmarked = live("v3")
+    del unmarked["spec"]["template"]["metadata"]["annotations"]["temporal.io/connection-spec-hash"]
+    spec = changed(ConnectionChanges.TARGET, connection=NEW_SECRET)
+    (target,) = planned(situation(temporal(version("v3")), [unmarked]), spec).versions.versions
+    assert target.action is KEEP

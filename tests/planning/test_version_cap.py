@@ -1,0 +1,79 @@
+"""At `maxVersions` a new version waits; everything that exists stays."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import DAY, SPEC, ago, live, planned, routing, situation, temporal, version
+from twgen.model.plan import Phase, VersionAction
+from twgen.model.world import Drainage, Version, VersionStatus
+
+CAPPED = replace(SPEC, policy=replace(SPEC.policy, max_versions=2))
+S = VersionStatus
+DRAINED = Drainage(S.DRAINED, ago(2 * DAY))
+V1, V2 = version("v1", S.DRAINING), version("v2", S.CURRENT)
+
+
+def test_new_version_waits_and_the_others_are_rendered() -> None:
+    worker = planned(situation(temporal(V1, V2, traffic=routing("v2")), [live("v1"), live("v2")]), CAPPED)
+    because = "2 versions still exist and maxVersions is 2: v3 waits until one is gone"
+    actions = {item.build_id: item.action for item in worker.versions.versions}
+    assert actions == {"v1": VersionAction.KEEP, "v2": VersionAction.KEEP, "v3": VersionAction.NONE}
+    assert (worker.routing.phase, worker.routing.because) == (Phase.BLOCKED, because)
+    assert worker.versions.warnings == (f"v3 is not rendered: {because}",)
+
+
+@pytest.mark.parametrize(
+    ("versions", "deployments"),
+    [
+        pytest.param([V2], [live("v2")], id="fewer"),
+        pytest.param(
+            [version("v1", S.DRAINED, drainage=DRAINED), V2],
+            [live("v1", 0, protected=False), live("v2")],
+            id="one of them drained at zero",
+        ),
+        pytest.param([version("v1"), V2], [live("v2")], id="one of them inactive without a Deployment"),
+    ],
+)
+def test_new_version_is_made_beside(versions: list[Version], deployments: list[dict[str, Any]]) -> None:
+    worker = planned(situation(temporal(*versions, traffic=routing("v2")), deployments), CAPPED)
+    (target,) = (item for item in worker.versions.versions if item.build_id == "v3")
+    assert target.action is VersionAction.CREATE
+    assert worker.versions.blocked == ""
+
+
+def test_drained_version_with_pods_counts() -> None:
+    drained = version("v1", S.DRAINED, drainage=DRAINED)
+    worker = planned(
+        situation(temporal(drained, V2, traffic=routing("v2")), [live("v1"), live("v2")]), CAPPED
+    )
+    assert worker.versions.blocked
+
+
+def test_target_that_exists_goes_on() -> None:
+    says = temporal(V1, V2, version("v3"), traffic=routing("v2"))
+    worker = planned(situation(says, [live("v1"), live("v2"), live("v3")]), CAPPED)
+    assert worker.routing.phase is Phase.MOVING
+
+
+@pytest.mark.parametrize("cluster_read", [True, False])
+@pytest.mark.parametrize(
+    "target",
+    [
+        version("v3", S.CURRENT),
+        version("v3", S.DRAINING),
+        version("v3", S.UNSPECIFIED),
+        version("v3", S.DRAINED, open_workflows=1),
+    ],
+    ids=lambda item: item.status,
+)
+def test_target_that_may_have_work_is_made_all_the_same(target: Version, *, cluster_read: bool) -> None:
+    current = "v3" if target.status is S.CURRENT else "v2"
+    says = temporal(V1, replace(V2, status=S.DRAINING), target, traffic=routing(current))
+    deployments = [live("v1"), live("v2")]
+    found = situation(
+        says, deployments if cluster_read else None, {"v1": deployments[0], "v2": deployments[1]}
+    )
+    worker = planned(found, CAPPED)
+    assert {item.action for item in worker.versions.versions} <= {VersionAction.CREATE, VersionAction.KEEP}

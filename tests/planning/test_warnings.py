@@ -1,0 +1,88 @@
+"""What a person is told besides the plan."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    SPEC,
+    ago,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import NOW
+from twgen.errors import StateUnavailable
+from twgen.model.world import Drainage, Version, VersionStatus, World
+from twgen.planning.plan import Manager, plan_versions
+from twgen.planning.versions import due_for_scale_down
+from twgen.records.deployments import live_deployments
+
+S = VersionStatus
+
+
+def strays(identity: str | None, manager: Manager) -> tuple[str, ...]:
+    """What is said of a Deployment of a worker that no spec names."""
+    manifest = live("v1")
+    if identity:
+        manifest["metadata"]["annotations"]["twgen.io/identity"] = identity
+    (gone,) = situation(None).workers.values()
+    left = replace(gone, name="shop/refunds", deployments=tuple(live_deployments([manifest])))
+    found = situation(None)
+    workers = {**found.workers, ("shop/refunds", "default"): left}
+    return plan_versions([SPEC], World(NOW, workers), NOW, manager).warnings
+
+
+def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
+    (warning,) = strays("me", Manager("me"))
+    assert warning == (
+        "no spec names shop/refunds any more, and payments-v1 carries our identity:"
+        " it is not rendered, and its prune protection holds it"
+    )
+
+
+@pytest.mark.parametrize("identity", [None, "somebody else"])
+def test_deployment_of_no_spec_that_is_not_ours_is_none_of_our_business(identity: str | None) -> None:
+    assert strays(identity, Manager("me")) == ()
+
+
+def test_nobody_in_particular_owns_no_stray() -> None:
+    assert strays(None, Manager("")) == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "current"), [(S.CURRENT, "v1"), (S.RAMPING, "v3")], ids=["current", "ramping"]
+)
+def test_version_with_traffic_that_its_spec_holds_at_zero_is_warned_of(
+    status: VersionStatus, current: str
+) -> None:
+    ramping = ("v1", 5.0) if status is S.RAMPING else None
+    says = temporal(version("v3"), version("v1", status), traffic=routing(current, ramping))
+    worker = planned(situation(says, [live("v1"), live("v3")]), replace(SPEC, replicas=0))
+    assert f"v1 is {status.lower()} and its spec says zero replicas" in worker.versions.warnings
+
+
+def test_world_that_knows_the_worker_in_another_temporal_namespace_knows_it_not() -> None:
+    with pytest.raises(StateUnavailable, match="nothing of shop/payments in Temporal namespace another"):
+        planned(situation(temporal()), replace(SPEC, temporal_namespace="another"))
+
+
+@pytest.mark.parametrize(
+    ("known", "due"),
+    [
+        pytest.param(
+            version("v1", S.DRAINED, drainage=Drainage(S.DRAINED, ago(2 * HOUR))), ["v1"], id="drained"
+        ),
+        pytest.param(
+            version("v1", S.DRAINED, drainage=Drainage(S.DRAINED, ago(HOUR))), [], id="just drained"
+        ),
+        pytest.param(version("v1", S.DRAINING, first_activated_at=ago(DAY)), [], id="draining"),
+    ],
+)
+def test_open_workflows_are_counted_of_a_version(known: Version, due: list[str]) -> None:
+    assert due_for_scale_down(SPEC, temporal(version("v3"), known), NOW) == due

@@ -1,0 +1,134 @@
+"""The promises of the design about manifests, over any spec and any world."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, reject
+from hypothesis import strategies as st
+
+from tests.strategies import NOW, SIZED_BY_HPA, a_spec, specs, world, worlds
+from twgen.errors import InvalidInput
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import WorkerWorld, World
+from twgen.planning.plan import Manager, plan_versions
+from twgen.rendering.manifests import render_manifests
+from twgen.rendering.text import FORMATS
+from twgen.yaml.reader import read_documents
+
+ME = Manager("me", forced=True)
+Manifest = dict[str, Any]
+
+
+def rendered(spec: WorkerSpec, found: World) -> list[Manifest]:
+    """The manifests; a world in which there are none is of no interest."""
+    try:
+        return render_manifests(plan_versions([spec], found, NOW, ME).workers, [], ME.of)
+    except InvalidInput:
+        reject()
+
+
+@given(specs, worlds())
+def test_same_inputs_give_the_same_bytes_and_stay_as_they_are(spec: WorkerSpec, found: World) -> None:
+    before = copy.deepcopy((spec, found))
+    first = FORMATS["yaml"](rendered(spec, found))
+    assert FORMATS["yaml"](rendered(spec, found)) == first
+    assert (spec, found) == before
+
+
+@pytest.mark.parametrize("output", sorted(FORMATS))
+@given(specs, worlds())
+def test_text_reads_back_as_the_manifests(output: str, spec: WorkerSpec, found: World) -> None:
+    manifests = rendered(spec, found)
+    read = read_documents(FORMATS[output](manifests))
+    assert (read if output == "yaml" else read[0]["items"]) == manifests
+
+
+@given(specs, worlds())
+def test_every_rendered_version_has_its_deployment_and_its_attached_objects(
+    spec: WorkerSpec, found: World
+) -> None:
+    (worker,) = plan_versions([spec], found, NOW, ME).workers
+    versions = sorted(version.build_id for version in worker.versions if version.is_rendered)
+    by_kind: dict[str, list[str]] = {}
+    for manifest in rendered(spec, found):
+        labels = manifest["metadata"]["labels"]
+        by_kind.setdefault(manifest["kind"], []).append(labels["temporal.io/build-id"])
+    kinds = {"Deployment", *(resource.template["kind"] for resource in spec.attached)}
+    assert {kind: sorted(found) for kind, found in by_kind.items()} == dict.fromkeys(kinds, versions)
+
+
+@given(specs, worlds())
+def test_rendering_what_was_applied_changes_nothing_more(spec: WorkerSpec, found: World) -> None:
+    assume(next(iter(found.workers.values())).deployments is not None)
+    once = rendered(spec, found)
+    applied = synced(once, found)
+    twice = {name(manifest): manifest for manifest in rendered(spec, applied)}
+    live = {item.name for item in next(iter(found.workers.values())).deployments or ()}
+    for manifest in once:
+        # what a sync took to zero may go away next; all else that was there stays as it is
+        if name(manifest) in twice or is_protected(manifest):
+            is_new = manifest["kind"] == "Deployment" and manifest["metadata"]["name"] not in live
+            assert known_at_once(twice[name(manifest)], is_new) == known_at_once(manifest, is_new)
+    again = synced(list(twice.values()), applied)
+    for manifest in rendered(spec, again):
+        assert twice[name(manifest)] == manifest
+
+
+def name(manifest: Manifest) -> tuple[str, str]:
+    return manifest["kind"], manifest["metadata"]["name"]
+
+
+def is_protected(manifest: Manifest) -> bool:
+    annotations = manifest["metadata"].get("annotations") or {}
+    return "Prune=false" in annotations.get("argocd.argoproj.io/sync-options", "")
+
+
+def known_at_once(manifest: Manifest, is_new: bool) -> Manifest:  # noqa: FBT001
+    """Less its owner, and less the replicas that a version from history had in its own spec."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key != "ownerReferences"}
+    spec = {key: value for key, value in manifest["spec"].items() if not (is_new and key == "replicas")}
+    return {**manifest, "metadata": metadata, "spec": spec}
+
+
+def synced(manifests: list[Manifest], found: World) -> World:
+    """The world after a sync that prunes."""
+    (worker,) = found.workers.values()
+    before = {item.name: item for item in worker.deployments or ()}
+    live = [
+        as_live(manifest, before.get(manifest["metadata"]["name"]))
+        for manifest in manifests
+        if manifest["kind"] == "Deployment"
+    ]
+    return replace(world(worker.temporal, live), ledger=found.ledger)
+
+
+def as_live(manifest: Manifest, before: Any) -> Manifest:
+    live = copy.deepcopy(manifest)
+    live["metadata"]["uid"] = before.uid if before else "uid-new"
+    if before and before.created_at:
+        live["metadata"]["creationTimestamp"] = before.created_at.isoformat()
+    if "replicas" not in live["spec"]:
+        live["spec"]["replicas"] = before.replicas if before else 1
+        live["metadata"]["managedFields"] = SIZED_BY_HPA
+    return live
+
+
+part = st.text("ab-", min_size=1, max_size=4).filter(lambda text: text == text.strip("-"))
+
+
+@given(st.lists(st.tuples(part, part), min_size=2, max_size=5, unique_by=lambda pair: pair[0]))
+def test_two_workers_never_share_a_name(pairs: list[tuple[str, str]]) -> None:
+    workers = [replace(a_spec(), name=worker, build_id=build_id) for worker, build_id in pairs]
+    empty = {
+        (item.worker_deployment, "default"): WorkerWorld(item.worker_deployment, "default", None, ())
+        for item in workers
+    }
+    plans = plan_versions(workers, World(NOW, empty), NOW, ME).workers
+    names = [version.deployment for plan in plans for version in plan.versions]
+    if len(set(names)) < len(names):
+        with pytest.raises(InvalidInput, match="rename a worker"):
+            render_manifests(plans, [], ME.of)
+    else:
+        assert [item["metadata"]["name"] for item in render_manifests(plans, [], ME.of)] == sorted(names)
