@@ -22,11 +22,3 @@ def parse_duration(text: str) -> timedelta:
         return timedelta(seconds=seconds)
     except OverflowError as error:
         raise ValueError(text) from error
-
-
-def format_duration(length: timedelta) -> str:
-    """The length in hours, minutes and seconds, as people write it: `1h30m`, `1m30s`, `0s`."""
-    hours, rest = divmod(length.total_seconds(), 3600)
-    minutes, seconds = divmod(rest, 60)
-    parts = ((hours, "h"), (minutes, "m"), (seconds, "s"))
-    return "".join(f"{amount:g}{unit}" for amount, unit in parts if amount) or "0s"

@@ -14,11 +14,6 @@ _HASH_OF_ATTACHED_NAME = 8
 _NOT_DNS = re.compile(r"[^a-zA-Z0-9-]+")
 
 
-def worker_deployment_name(namespace: str, name: str) -> str:
-    """Return the name that a worker has in Temporal, from its Kubernetes namespace and name."""
-    return f"{namespace}/{name}"
-
-
 def versioned_deployment_name(worker: str, build_id: str) -> str:
     """Return the name of the Deployment of one version, at most 47 characters."""
     return generated_name(worker, build_id)
