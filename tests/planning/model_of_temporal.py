@@ -1,17 +1,20 @@
 """A model of a worker's world: what Temporal and the cluster do with the changes that a plan asks for."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.strategies import NOW, live_manifest
+from tests.strategies import NOW, SIZED_BY_HPA, live_manifest
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import (
     CurrentVersion,
     Drainage,
+    GateRun,
+    GateStatus,
     RampingVersion,
+    RecordedDeployment,
     Routing,
     TaskQueue,
     TaskQueueType,
@@ -37,21 +40,23 @@ class ModelOfTemporal:
     spec: WorkerSpec
     held: frozenset[str] = frozenset()
     now: datetime = NOW
+    manager: str = "me"
     routing: Routing = field(default_factory=Routing)
     versions: dict[str, Version] = field(default_factory=dict)
     deployments: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ledger: Mapping[tuple[str, str], RecordedDeployment] = field(default_factory=dict)
 
     def world(self) -> World:
         """What a reader would see now."""
         temporal = WorkerDeployment(
             routing=self.routing,
             versions=tuple(self.versions.values()),
-            manager_identity="me" if self.versions else "",
+            manager_identity=self.manager if self.versions else "",
             server_version="1.32.0",
         )
         live = tuple(live_deployments(list(self.deployments.values())))
         known = WorkerWorld("shop/payments", "default", temporal if self.versions else None, live)
-        return World(self.now, {(known.name, known.temporal_namespace): known})
+        return World(self.now, {(known.name, known.temporal_namespace): known}, self.ledger)
 
     def plan(self) -> WorkerPlan:
         """What twgen would do now."""
@@ -62,45 +67,63 @@ class ModelOfTemporal:
         """Do it: sync the manifests, then make the change of traffic."""
         plan = self.plan()
         synced = {}
-        for manifest in render_manifests([plan.versions], [], ME.of):
+        for manifest in render_manifests([replace(plan.versions, spec=self._alone())], [], ME.of):
             build_id = manifest["metadata"]["labels"]["temporal.io/build-id"]
-            synced[build_id] = self._synced(build_id, manifest)
+            synced[build_id] = self._synced(manifest, self.deployments.get(build_id))
         for build_id, live in self.deployments.items():
             if "Prune=false" in live["metadata"]["annotations"]["argocd.argoproj.io/sync-options"]:
                 synced.setdefault(build_id, live)
         self.deployments = synced
         self._route(plan)
+        self._start(plan)
         return plan
 
     def pass_time(self, length: timedelta) -> None:
-        """Let workers register and idle versions drain."""
+        """Let workers poll, gates complete, changes reach every task queue, and idle versions drain."""
         self.now += length
-        for build_id, live in self.deployments.items():
-            if live["spec"]["replicas"] and build_id not in self.versions:
-                self.versions[build_id] = Version(
-                    build_id, VersionStatus.INACTIVE, created_at=self.now, task_queues=QUEUES
-                )
+        self.routing = replace(self.routing, update_state=None)
+        for build_id in self.serving():
+            known = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
+            polls = known.status is VersionStatus.CREATED
+            self.versions[build_id] = replace(
+                known, status=VersionStatus.INACTIVE if polls else known.status, task_queues=QUEUES
+            )
         for version in list(self.versions.values()):
+            self.versions[version.build_id] = replace(version, gate_runs=_completed(version))
             left = version.last_deactivated_at
             idle = version.status is VersionStatus.DRAINING and version.build_id not in self.held
             if idle and left and self.now - left > DRAINS_AFTER:
                 drained = Drainage(VersionStatus.DRAINED, left + DRAINS_AFTER)
                 self._set(version.build_id, status=VersionStatus.DRAINED, drainage=drained, open_workflows=0)
 
-    def serving(self) -> Iterator[str]:
+    def serving(self) -> list[str]:
         """The versions that have pods."""
-        return (build_id for build_id, live in self.deployments.items() if live["spec"]["replicas"])
+        return [build_id for build_id, live in self.deployments.items() if live["spec"]["replicas"]]
 
     def deploy(self, build_id: str) -> None:
         """Change the image in Git."""
         self.spec = replace(self.spec, build_id=build_id)
 
-    def _synced(self, build_id: str, manifest: dict[str, Any]) -> dict[str, Any]:
-        replicas = manifest["spec"].get("replicas", 1)
-        created = self.deployments.get(build_id, {}).get("metadata", {}).get("creationTimestamp")
-        live = live_manifest(self.spec, build_id, replicas, creationTimestamp=created or self.now.isoformat())
-        live["metadata"]["annotations"] = manifest["metadata"]["annotations"]
+    def _alone(self) -> WorkerSpec:
+        return replace(self.spec, attached=())
+
+    def _synced(self, manifest: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+        build_id = manifest["metadata"]["labels"]["temporal.io/build-id"]
+        old = before or live_manifest(self.spec, build_id, 1, creationTimestamp=self.now.isoformat())
+        # the rollout brings an autoscaled version from zero to one
+        replicas = manifest["spec"].get("replicas", max(old["spec"]["replicas"], 1))
+        live = live_manifest(self.spec, build_id, replicas)
+        live["metadata"] = old["metadata"] | manifest["metadata"]
+        live["spec"] = manifest["spec"] | {"replicas": replicas}
+        if "replicas" not in manifest["spec"]:
+            live["metadata"]["managedFields"] = SIZED_BY_HPA
         return live
+
+    def _start(self, plan: WorkerPlan) -> None:
+        for gate in plan.gates:
+            version = self.versions[self.spec.build_id]
+            run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, self.now)
+            self.versions[self.spec.build_id] = replace(version, gate_runs=(*(version.gate_runs or ()), run))
 
     def _route(self, plan: WorkerPlan) -> None:
         change, routing = plan.routing, self.routing
@@ -130,3 +153,12 @@ class ModelOfTemporal:
         version = self.versions[build_id or ""]
         first = version.first_activated_at or self.now
         self.versions[version.build_id] = replace(version, first_activated_at=first, **changes)
+
+
+def _completed(version: Version) -> tuple[GateRun, ...] | None:
+    if version.gate_runs is None:
+        return None
+    return tuple(
+        replace(run, status=GateStatus.COMPLETED) if run.status is GateStatus.RUNNING else run
+        for run in version.gate_runs
+    )

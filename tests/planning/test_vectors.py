@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.planning.differences import DIFFERENT
 from twgen.model.document import Document
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
 from twgen.planning.plan import Manager, make_plan
@@ -15,12 +16,6 @@ from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
 
 CASES = json.loads((Path(__file__).parents[1] / "fixtures" / "vectors" / "plans.json").read_text())
-DIFFERENT: dict[str, dict[str, Any]] = {
-    "unregistered-leftover-is-deleted": {"deleteDeployments": [], "scaleDeployments": {"ghost": 0}},
-    "foreign-owner": {"routing": None},
-    "target-at-zero-comes-back": {"routing": None},
-}
-"""What twgen does instead, by case: the deliberate differences of the vectors' README."""
 
 
 def plan(case: dict[str, Any]) -> WorkerPlan:

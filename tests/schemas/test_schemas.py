@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from twgen.records.snapshot_reader import read_snapshot
 from twgen.records.snapshot_writer import write_snapshot
 from twgen.records.times import parse_time
 from twgen.reporting.plan_json import plan_document
+from twgen.specs.durations import parse_duration
 from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = sorted((ROOT / "schemas").glob("*.json"))
+WRITTEN_BY_HAND = [path for path in SCHEMAS if path.stem != "podtemplate"]
 VECTORS = ROOT / "tests" / "fixtures" / "vectors"
 
 
@@ -41,17 +44,38 @@ def test_schema_is_a_schema(path: Path) -> None:
     assert schema["$id"] == path.name
 
 
-@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", WRITTEN_BY_HAND, ids=lambda path: path.stem)
 def test_every_property_of_ours_is_described(path: Path) -> None:
-    def undescribed(schema: Any, name: str) -> list[str]:
-        found = []
-        for key, value in schema.get("properties", {}).items():
-            enough = {"description", "const", "enum", "deprecated", "type", "$ref"} & value.keys()
-            found += [] if enough else [f"{name}.{key}"]
-            found += undescribed(value, f"{name}.{key}")
-        return found
+    properties = list(all_properties(json.loads(path.read_text()), ""))
+    assert properties
+    assert [name for name, schema in properties if not {"description", "const"} & schema.keys()] == []
 
-    assert undescribed(json.loads(path.read_text()), path.stem) == []
+
+def all_properties(schema: dict[str, Any], above: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, value in schema.get("properties", {}).items():
+        yield f"{above}.{key}", value
+        yield from all_properties(value, f"{above}.{key}")
+    if "items" in schema:
+        yield from all_properties(schema["items"], f"{above}[]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["90s", "1h30m", "1.5h", ".5m", "5.s", "+1m", "0", "+0", "-0", "1us", "1\u00b5s", "1\u03bcs",
+     "", "1", "-1m", "1 h", "1d", "h", ".s", "+", "1h ", "1e3s", "00", "0x1s"],
+)  # fmt: skip
+def test_durations_match_as_the_parser_reads_them(text: str) -> None:
+    schema = json.loads((ROOT / "schemas" / "workerdeployment.json").read_text())
+    delay = schema["properties"]["spec"]["properties"]["sunset"]["properties"]["deleteDelay"]
+    assert Draft202012Validator(delay).is_valid(text) == is_duration(text)
+
+
+def is_duration(text: str) -> bool:
+    try:
+        parse_duration(text)
+    except ValueError:
+        return False
+    return True
 
 
 def test_schema_of_the_pod_template_is_current() -> None:
@@ -139,6 +163,11 @@ def test_old_spellings_are_valid() -> None:
         workerOptions={"connection": "c", "temporalNamespace": "default", "buildID": "b"},
     )
     assert wrong({**old, "kind": "TemporalWorker"}) == []
+
+
+def test_old_spelling_is_checked_as_the_new_one() -> None:
+    old = worker(rollout="absent", cutover={"strategy": "Sometimes"})
+    assert [problem.path for problem in wrong(old)] == ["spec.cutover.strategy"]
 
 
 def test_null_is_absent() -> None:
