@@ -161,6 +161,13 @@ def test_another_namespace_than_the_applications_is_refused() -> None:
     )
 
 
+def test_name_that_temporal_refuses_is_a_warning() -> None:
+    dotted = worker()
+    dotted["metadata"]["name"] = "payments.eu"
+    (warning,) = parsed(dotted, CONNECTION).warnings
+    assert (warning.path, "dot" in warning.message) == ("metadata.name", True)
+
+
 def test_defaults_of_a_worker() -> None:
     found = a_spec()
     assert found.progress_deadline_seconds == 600

@@ -6,6 +6,7 @@ from typing import Any
 
 from twgen.model.connection import Connection
 from twgen.model.policy import Policy
+from twgen.model.problem import Finding
 from twgen.model.spec import (
     AttachedResource,
     Gate,
@@ -68,6 +69,9 @@ def parse_worker(
     if custom and cleaned_build_id(custom) != custom:
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{custom!r} is not a legal label value: {cleaned}")
+    if "." in opened.name:
+        doubt = "Temporal refuses the name of a Worker Deployment that has a dot"
+        opened.findings.warnings.append(Finding("metadata.name", doubt))
     check_template(spec, worker)
     options.close("connectionRef")
     spec.close()
