@@ -78,6 +78,14 @@ def test_version_that_lives_elsewhere_is_left_alone_whatever_this_server_says_of
     assert (old.status, old.action, old.replicas, old.protected) == (VersionStatus.INACTIVE, KEEP, 5, True)
 
 
+def test_version_of_another_worker_deployment_is_left_alone() -> None:
+    foreign = live("v1", 5)
+    (container,) = foreign["spec"]["template"]["spec"]["containers"]
+    container["env"] = [{"name": "TEMPORAL_DEPLOYMENT_NAME", "value": "shop/orders"}]
+    old = planned(situation(temporal(version("v1")), [foreign, live("v3")])).versions.versions[0]
+    assert (old.action, old.replicas) == (KEEP, 5)
+
+
 def test_connection_that_was_not_recorded_is_not_changed() -> None:
     unmarked = live("v3")
     del unmarked["spec"]["template"]["metadata"]["annotations"]["temporal.io/connection-spec-hash"]

@@ -58,6 +58,10 @@ UNREGISTERED = knows()
         pytest.param(
             knows(version("v1", S.UNSPECIFIED)), live("v1", 5), KEEP, 5, id="unspecified keeps them"
         ),
+        pytest.param(knows(version("v1", S.CREATED)), live("v1", 0), KEEP, 3, id="created comes back"),
+        pytest.param(
+            knows(version("v1", S.UNSPECIFIED)), live("v1", 0), KEEP, 3, id="unspecified comes back"
+        ),
         pytest.param(
             knows(version("v1", last_deactivated_at=ago(DAY))),
             live("v1", 5),
@@ -182,6 +186,14 @@ def test_version_with_a_deployment(
     assert plan
     assert (plan.action, plan.replicas, plan.protected) == (action, replicas, action is KEEP)
     assert plan.because.startswith(("it ", "Temporal "))
+
+
+@pytest.mark.parametrize("status", [S.INACTIVE, S.UNSPECIFIED, S.CURRENT, S.RAMPING])
+def test_status_that_contradicts_the_past_is_told_as_draining(status: VersionStatus) -> None:
+    says = knows(version("v1", status, last_deactivated_at=ago(DAY)))
+    plan = decided(situation(says, [live("v1")]), "v1")
+    assert plan
+    assert plan.status is S.DRAINING
 
 
 def test_target_keeps_its_recorded_template() -> None:

@@ -21,7 +21,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.strategies import NOW, STEPS
+from tests.strategies import AUTOSCALER, NOW, STEPS
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.spec import Rollout, Strategy
 from twgen.model.world import (
@@ -40,6 +40,7 @@ SET_RAMP, CLEAR_RAMP = RoutingAction.SET_RAMP, RoutingAction.CLEAR_RAMP
 STEPWISE = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
 S = VersionStatus
 OLD = version("v1", S.CURRENT, created_at=ago(9 * DAY))
+SAME_NAME = TaskQueue("main", TaskQueueType.ACTIVITY, pollers=True)
 ABORTED = {"twgen.io/aborted": {"by": "a person"}}
 
 
@@ -178,12 +179,18 @@ def test_target_that_its_spec_holds_at_zero_waits_and_says_so() -> None:
     assert plan.because == "its spec says zero replicas: no worker can take traffic"
 
 
+def test_replicas_of_a_spec_that_an_autoscaler_overrides_hold_nothing_up() -> None:
+    spec = replace(SPEC, replicas=0, attached=(AUTOSCALER,))
+    assert told(routed(after(version(), routing("v1")), spec)) == CURRENT
+
+
 @pytest.mark.parametrize(
     ("deployments", "queue"),
     [
         pytest.param([live("v3")], silent(pollers=None), id="an available Deployment, pollers not read"),
         pytest.param([live("v3")], silent(type=TaskQueueType.ACTIVITY), id="a silent activity queue"),
         pytest.param(None, MAIN, id="a poller alone, cluster not read"),
+        pytest.param(None, SAME_NAME, id="a poller of activities alone, cluster not read"),
     ],
 )
 def test_target_serves_by(deployments: list[dict[str, Any]] | None, queue: TaskQueue) -> None:
@@ -207,7 +214,6 @@ def test_routing_update(state: UpdateState | None, age: timedelta, expected: tup
 
 
 BILLING = TaskQueue("billing", TaskQueueType.WORKFLOW, pollers=True)
-SAME_NAME = TaskQueue("main", TaskQueueType.ACTIVITY, pollers=True)
 
 
 @pytest.mark.parametrize("missing", [BILLING, SAME_NAME])

@@ -45,9 +45,7 @@ def _left_at(target: Target, version: Version) -> datetime | None:
 def _became_current(target: Target) -> Iterator[datetime | None]:
     current = target.temporal.routing.current
     yield current.since if current else None
-    for version in target.temporal.versions:
-        if version.build_id != target.build_id:
-            yield version.last_current_at
+    yield from (version.last_current_at for version in target.temporal.versions)
 
 
 def _together(one: datetime | None, other: datetime | None) -> bool:

@@ -39,6 +39,7 @@ _NAMES = {
 ADDRESS_NAMES = tuple(dict.fromkeys(names.address for names in _NAMES.values()))
 NAMESPACE_NAME = "TEMPORAL_NAMESPACE"
 DEPLOYMENT_NAME = "TEMPORAL_DEPLOYMENT_NAME"
+_RECORDED_NAMES = {*ADDRESS_NAMES, NAMESPACE_NAME, DEPLOYMENT_NAME}
 _CONNECTION_NAMES = frozenset(
     {"TEMPORAL_TLS_SERVER_NAME", "TEMPORAL_API_KEY"}.union(
         *({names.tls, names.client_key, names.client_certificate} for names in _NAMES.values())
@@ -103,7 +104,7 @@ def recorded_variables(pod_template: Mapping[str, Any]) -> dict[str, str]:
         values = {
             item["name"]: item.get("value", "") for item in container.get("env") or () if "name" in item
         }
-        if DEPLOYMENT_NAME in values:
+        if values.keys() & _RECORDED_NAMES:
             return values
     return {}
 

@@ -1,0 +1,98 @@
+"""What a live Deployment's manifest says of the version that it runs."""
+
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import live
+from twgen.model.world import LiveDeployment
+from twgen.records.deployments import live_deployments, recorded_deployment
+
+
+def read(manifest: dict[str, Any]) -> LiveDeployment:
+    (found,) = live_deployments([manifest])
+    return found
+
+
+def held_by(manager: str, *, subresource: str = "", field: str = "f:replicas") -> dict[str, Any]:
+    entry = {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {field: {}}}}
+    return entry | ({"subresource": subresource} if subresource else {})
+
+
+@pytest.mark.parametrize(
+    ("fields", "external"),
+    [
+        pytest.param([], False, id="nobody is said to"),
+        pytest.param([held_by("argocd-controller")], False, id="Argo CD"),
+        pytest.param([held_by("kubectl-client-side-apply")], False, id="kubectl apply"),
+        pytest.param([held_by("argocd-controller", field="f:template")], False, id="Argo CD another field"),
+        pytest.param([held_by("kube-controller-manager", subresource="scale")], True, id="an autoscaler"),
+        pytest.param([held_by("kubectl", subresource="scale")], True, id="kubectl scale"),
+        pytest.param([held_by("twgen-rollout")], True, id="a rollout"),
+        pytest.param([held_by("argocd-controller"), held_by("keda", subresource="scale")], True, id="both"),
+        pytest.param([{"manager": "kubelet"}], False, id="no field at all"),
+    ],
+)
+def test_replicas_are_set_by(fields: list[dict[str, Any]], *, external: bool) -> None:
+    assert read(live("v1", managedFields=fields)).replicas_are_external is external
+
+
+def test_replicas_that_are_left_out_are_one() -> None:
+    manifest = live("v1")
+    del manifest["spec"]["replicas"]
+    assert read(manifest).replicas == 1
+
+
+@pytest.mark.parametrize("replicas", [0, 5])
+def test_replicas_are_read(replicas: int) -> None:
+    assert read(live("v1", replicas)).replicas == replicas
+
+
+@pytest.mark.parametrize(
+    ("status", "serving"),
+    [
+        pytest.param({}, True, id="available"),
+        pytest.param({"observedGeneration": 0}, False, id="of an older generation"),
+        pytest.param({"availableReplicas": 0}, False, id="without a replica"),
+        pytest.param(
+            {"conditions": [{"type": "Available", "status": "Unknown"}]}, False, id="of unknown state"
+        ),
+        pytest.param(
+            {"conditions": [{"type": "Progressing", "status": "True"}]}, False, id="only progressing"
+        ),
+        pytest.param({"conditions": None}, False, id="without conditions"),
+    ],
+)
+def test_deployment_serves_only_when_it_is(status: dict[str, Any], *, serving: bool) -> None:
+    manifest = live("v1")
+    manifest["status"] |= status
+    assert read(manifest).serving is serving
+
+
+def test_new_deployment_without_status_does_not_serve() -> None:
+    manifest = live("v1")
+    del manifest["status"]
+    assert not read(manifest).serving
+
+
+def test_deployment_without_a_build_id_is_none_of_ours() -> None:
+    manifest = live("v1")
+    del manifest["metadata"]["labels"]["temporal.io/build-id"]
+    assert list(live_deployments([manifest, {"metadata": {}}])) == []
+
+
+def test_manifest_tells_of_its_connection_by_any_generation_of_variables() -> None:
+    manifest = live("v1")
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    container["env"] = [
+        {"name": "TEMPORAL_HOST_PORT", "value": "old.example.com:7233"},
+        {"name": "TEMPORAL_NAMESPACE", "value": "payments"},
+    ]
+    recorded = recorded_deployment(manifest)
+    assert (recorded.address, recorded.temporal_namespace) == ("old.example.com:7233", "payments")
+    assert recorded.worker_deployment == ""
+
+
+def test_manifest_that_records_nothing_says_nothing() -> None:
+    recorded = recorded_deployment({"spec": {"template": {"spec": {"containers": [{"name": "worker"}]}}}})
+    assert (recorded.template_hash, recorded.connection_hash, recorded.address) == ("", "", "")
