@@ -66,8 +66,22 @@ def test_new_address_or_namespace_reaches_no_deployed_version(
 
 
 def test_new_address_reaches_all_when_the_policy_says_so() -> None:
-    old, target = versions(plan(changed(ConnectionChanges.ALL_VERSIONS, connection=NEW_ADDRESS)))
-    assert (old.action, target.action) == (UPDATE, UPDATE)
+    worker = plan(changed(ConnectionChanges.ALL_VERSIONS, connection=NEW_ADDRESS))
+    assert [item.action for item in versions(worker)] == [UPDATE, UPDATE]
+    assert not any("keeps the connection" in text for text in worker.versions.warnings)
+
+
+def test_new_address_that_comes_with_a_changed_template_under_a_custom_build_id_is_warned_of() -> None:
+    template = replace(SPEC.template, hash="another hash")
+    spec = changed(
+        ConnectionChanges.TARGET, connection=NEW_ADDRESS, template=template, has_custom_build_id=True
+    )
+    worker = plan(spec)
+    assert versions(worker)[1].action is UPDATE
+    assert worker.versions.warnings[-1] == (
+        "v3 leaves temporal.example.com:7233 default, and its workflows there lose their worker:"
+        " change spec.workerOptions.unsafeCustomBuildID with the address or Temporal namespace"
+    )
 
 
 def test_version_that_lives_elsewhere_is_left_alone_whatever_this_server_says_of_it() -> None:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from twgen.model.plan import VersionPlan
-from twgen.model.policy import ConnectionChanges
+from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.world import VersionStatus
 from twgen.planning.facts import Facts
 from twgen.planning.version_table import Row
@@ -18,7 +17,7 @@ def version_warnings(version: Facts, row: Row, plan: VersionPlan) -> Iterator[st
     if version.status in _IN_ROUTING and plan.replicas == 0:
         yield f"{version.build_id} is {version.status.value.lower()} and its spec says zero replicas"
     if version.is_target and version.live and version.lives_elsewhere and not plan.new_connection:
-        yield from _moved_target(version)
+        yield _of_moved_target(version, plan)
     if version.is_target and version.template_differs and not version.spec.has_custom_build_id:
         yield (
             f"{version.build_id} is already the build ID of another pod template: this one will NOT be"
@@ -26,10 +25,15 @@ def version_warnings(version: Facts, row: Row, plan: VersionPlan) -> Iterator[st
         )
 
 
-def _moved_target(version: Facts) -> Iterator[str]:
-    if version.spec.policy.connection_changes is ConnectionChanges.ALL_VERSIONS:
-        return
-    yield (
-        f"{version.build_id} keeps the connection that it has: a changed"
-        " address or Temporal namespace reaches new versions only; change the image tag as well"
+def _of_moved_target(version: Facts, plan: VersionPlan) -> str:
+    if plan.action is VersionAction.KEEP:
+        return (
+            f"{version.build_id} keeps the connection that it has: a changed"
+            " address or Temporal namespace reaches new versions only; change the image tag as well"
+        )
+    recorded = version.recorded
+    place = f"{recorded.address} {recorded.temporal_namespace}" if recorded else ""
+    return (
+        f"{version.build_id} leaves {place}, and its workflows there lose their worker:"
+        " change spec.workerOptions.unsafeCustomBuildID with the address or Temporal namespace"
     )

@@ -1,0 +1,109 @@
+"""The whole output: its order, what it refuses, and what it passes on."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.strategies import AUTOSCALER, BUDGET, NOW, a_spec, live_manifest, world
+from twgen.errors import InvalidInput
+from twgen.model.document import Document
+from twgen.model.plan import WorkerVersions
+from twgen.model.spec import AttachedResource, WorkerSpec
+from twgen.model.world import WorkerWorld, World
+from twgen.planning.plan import Manager, plan_versions
+from twgen.rendering.manifests import render_manifests
+
+ME = Manager("me", forced=True)
+SPEC = replace(a_spec(), attached=(BUDGET, AUTOSCALER))
+
+
+def workers(spec: WorkerSpec = SPEC, *live: dict[str, Any]) -> tuple[WorkerVersions, ...]:
+    return plan_versions([spec], world(None, list(live)), NOW, ME).workers
+
+
+def document(**metadata: Any) -> Document:
+    return Document("", 0, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata})
+
+
+def attached(template: dict[str, Any], *live: dict[str, Any]) -> dict[str, Any]:
+    resource = AttachedResource("extra", template, autoscales=False)
+    _, manifest = render_manifests(workers(replace(SPEC, attached=(resource,)), *live), [], ME.of)
+    return manifest
+
+
+def test_passthrough_comes_first_as_it_is_then_ours_in_apply_order() -> None:
+    passed = [document(name="z"), document(name="a")]
+    manifests = render_manifests(workers(SPEC, live_manifest(SPEC, "v1", 1)), passed, ME.of)
+    assert manifests[:2] == [item.value for item in passed]
+    assert [(item["kind"], item["metadata"]["labels"]["temporal.io/build-id"]) for item in manifests[2:]] == [
+        ("Deployment", "v1"),
+        ("Deployment", "v3"),
+        ("HorizontalPodAutoscaler", "v1"),
+        ("HorizontalPodAutoscaler", "v3"),
+        ("PodDisruptionBudget", "v1"),
+        ("PodDisruptionBudget", "v3"),
+    ]
+
+
+def test_order_of_the_workers_does_not_matter() -> None:
+    orders = replace(a_spec("orders"), attached=SPEC.attached)
+    empty = WorkerWorld("shop/orders", "default", None, ())
+    (second,) = plan_versions([orders], World(NOW, {("shop/orders", "default"): empty}), NOW, ME).workers
+    (first,) = workers()
+    manifests = render_manifests([first, second], [], ME.of)
+    assert len(manifests) == 6
+    assert render_manifests([second, first], [], ME.of) == manifests
+
+
+def test_nothing_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="render to nothing"):
+        render_manifests([], [], ME.of)
+
+
+def test_passed_object_that_is_also_ours_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="two documents render to Deployment shop/payments-v3: rename"):
+        render_manifests(workers(), [document(name="payments-v3", namespace="shop")], ME.of)
+
+
+def test_same_name_in_another_namespace_is_another_object() -> None:
+    assert render_manifests(workers(), [document(name="payments-v3", namespace="other")], ME.of)
+
+
+def test_same_object_of_two_versions_of_its_group_is_refused() -> None:
+    old = document(name="payments-v3", namespace="shop")
+    old.value["apiVersion"] = "apps/v1beta1"
+    with pytest.raises(InvalidInput):
+        render_manifests(workers(), [old], ME.of)
+
+
+def test_objects_that_the_server_names_never_collide() -> None:
+    jobs = [document(generateName="migrate-"), document(generateName="migrate-")]
+    assert render_manifests([], jobs, ME.of) == [job.value for job in jobs]
+
+
+def test_attached_object_is_owned_only_by_a_deployment_whose_uid_is_known() -> None:
+    template = dict(BUDGET.template)
+    live = live_manifest(SPEC, "v3", 1)
+    (owner,) = attached(template, live)["metadata"]["ownerReferences"]
+    assert owner == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "payments-v3", "uid": "uid-v3"}
+    del live["metadata"]["uid"]
+    assert "ownerReferences" not in attached(template, live)["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ({}, {"apiVersion": "apps/v1", "kind": "Deployment", "name": "payments-v3"}),
+        ({"kind": "Deployment", "name": "fixed"}, {"kind": "Deployment", "name": "fixed"}),
+    ],
+)
+def test_target_of_an_attached_object_is_filled_in_where_it_is_left_open(
+    written: dict[str, str], expected: dict[str, str]
+) -> None:
+    template = {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "spec": {"targetRef": written},
+    }
+    assert attached(template)["spec"]["targetRef"] == expected
