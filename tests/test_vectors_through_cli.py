@@ -35,7 +35,7 @@ def ran(folder: Path, command: str, *arguments: str, documents: list[Any], world
 def unknown(worker: dict[str, Any], temporal_namespace: str) -> dict[str, Any]:
     """A snapshot in which Temporal has never heard of the worker."""
     metadata = worker["metadata"]
-    entry = {
+    entry: dict[str, Any] = {
         "name": f"{metadata['namespace']}/{metadata['name']}",
         "temporalNamespace": temporal_namespace,
         "temporal": None,

@@ -46,7 +46,8 @@ def live(
 
 def version(build_id: str = "v3", status: VersionStatus = VersionStatus.INACTIVE, **facts: Any) -> Version:
     """A version that Temporal has known for an hour and that polls the task queue `main`."""
-    return Version(build_id, status, **{"created_at": ago(HOUR), "task_queues": (MAIN,)} | facts)
+    told: dict[str, Any] = {"created_at": ago(HOUR), "task_queues": (MAIN,)}
+    return Version(build_id, status, **told | facts)
 
 
 def routing(

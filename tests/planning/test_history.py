@@ -12,7 +12,7 @@ from twgen.model.spec import PodTemplate, WorkerSpec
 from twgen.model.world import VersionStatus
 from twgen.rendering.deployments import target_deployment
 
-CHANGED = replace(SPEC, template=PodTemplate(SPEC.template.content | {"metadata": {}}, "another hash"))
+CHANGED = replace(SPEC, template=PodTemplate(SPEC.template.content, "another hash"))
 CUSTOM = replace(CHANGED, has_custom_build_id=True)
 SAYS = temporal(version("v1", VersionStatus.DRAINING), version("v3"), traffic=routing("v3"))
 

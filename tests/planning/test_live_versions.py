@@ -20,6 +20,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
+from tests.strategies import SIZED_BY_HPA
 from twgen.model.plan import VersionAction
 from twgen.model.world import Drainage, Version, VersionStatus, WorkerDeployment
 
@@ -213,8 +214,7 @@ def test_target_may_be_at_zero_when_its_spec_says_so() -> None:
 
 
 def test_version_under_an_autoscaler_has_no_replicas_of_ours() -> None:
-    fields = {"f:spec": {"f:replicas": {}}}
-    scaled = live("v1", 7, managedFields=[{"manager": "hpa", "subresource": "scale", "fieldsV1": fields}])
+    scaled = live("v1", 7, managedFields=SIZED_BY_HPA)
     plan = decided(situation(CURRENT, [live("v3"), scaled]), "v1", replace(SPEC, replicas=None))
     assert plan
     assert plan.replicas is None
@@ -222,7 +222,7 @@ def test_version_under_an_autoscaler_has_no_replicas_of_ours() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(7, 7), (0, 1)])
 def test_autoscaled_version_whose_replicas_are_still_ours_keeps_them(before: int, after: int) -> None:
-    fields = {"f:spec": {"f:replicas": {}}}
+    fields: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
     applied = [{"manager": "argocd-controller", "operation": "Apply", "fieldsV1": fields}]
     found = situation(CURRENT, [live("v3"), live("v1", before, managedFields=applied)])
     plan = decided(found, "v1", replace(SPEC, replicas=None))
@@ -231,8 +231,7 @@ def test_autoscaled_version_whose_replicas_are_still_ours_keeps_them(before: int
 
 
 def test_autoscaled_version_goes_to_zero_all_the_same() -> None:
-    fields = {"f:spec": {"f:replicas": {}}}
-    scaled = live("v1", 7, managedFields=[{"manager": "hpa", "subresource": "scale", "fieldsV1": fields}])
+    scaled = live("v1", 7, managedFields=SIZED_BY_HPA)
     plan = decided(situation(INACTIVE, [live("v3"), scaled]), "v1", replace(SPEC, replicas=None))
     assert plan
     assert plan.replicas == 0
