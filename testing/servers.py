@@ -9,7 +9,9 @@ from typing import Any
 
 from testing.install import TEMPORAL_CLI, installed
 from testing.processes import eventually, free_ports, running
-from twgen.clients import Call, TemporalClients
+from twgen.clients.deadline import Deadline
+from twgen.clients.profiles import Profiles
+from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import TwgenError
 from twgen.model.connection import Connection
 
@@ -37,7 +39,7 @@ class TemporalServer:
     def ask(self, method: str, request: Any, *, may_be_absent: bool = False) -> Any:
         """One call of the WorkflowService."""
         call = Call(self.connection, getattr(request, "namespace", ""), method, request, may_be_absent)
-        with TemporalClients(_CALL_WITHIN, allow_unlisted=True) as clients:
+        with TemporalClients(Deadline(_CALL_WITHIN), Profiles(allow_unlisted=True)) as clients:
             return clients.ask([call])[0]
 
     def create_namespace(self, name: str) -> None:

@@ -5,10 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.planning.situations import (
-    DAY,
-    HOUR,
     SPEC,
-    ago,
     live,
     planned,
     routing,
@@ -18,9 +15,8 @@ from tests.planning.situations import (
 )
 from tests.strategies import NOW
 from twgen.errors import StateUnavailable
-from twgen.model.world import Drainage, Version, VersionStatus, World
+from twgen.model.world import VersionStatus, World
 from twgen.planning.plan import Manager, plan_versions
-from twgen.planning.versions import due_for_scale_down
 from twgen.records.deployments import live_deployments
 
 S = VersionStatus
@@ -68,21 +64,5 @@ def test_version_with_traffic_that_its_spec_holds_at_zero_is_warned_of(
 
 
 def test_world_that_knows_the_worker_in_another_temporal_namespace_knows_it_not() -> None:
-    with pytest.raises(StateUnavailable, match="nothing of shop/payments in Temporal namespace another"):
+    with pytest.raises(StateUnavailable, match="shop/payments in Temporal namespace another: take a new"):
         planned(situation(temporal()), replace(SPEC, temporal_namespace="another"))
-
-
-@pytest.mark.parametrize(
-    ("known", "due"),
-    [
-        pytest.param(
-            version("v1", S.DRAINED, drainage=Drainage(S.DRAINED, ago(2 * HOUR))), ["v1"], id="drained"
-        ),
-        pytest.param(
-            version("v1", S.DRAINED, drainage=Drainage(S.DRAINED, ago(HOUR))), [], id="just drained"
-        ),
-        pytest.param(version("v1", S.DRAINING, first_activated_at=ago(DAY)), [], id="draining"),
-    ],
-)
-def test_open_workflows_are_counted_of_a_version(known: Version, due: list[str]) -> None:
-    assert due_for_scale_down(SPEC, temporal(version("v3"), known), NOW) == due

@@ -12,9 +12,11 @@ import pytest
 
 from testing.processes import free_ports
 from testing.servers import TemporalServer, temporal_server
-from tests.servers.reading import NOW, read
+from tests.servers.reading import NOW, clients, read
 from tests.servers.specs import worker_spec
-from twgen.clients import TemporalClients
+from twgen.clients.deadline import Deadline
+from twgen.clients.profiles import Profiles
+from twgen.clients.temporal import TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.connection import Connection, SecretKey
 from twgen.reading.temporal import read_temporal
@@ -67,7 +69,7 @@ def test_server_that_never_answers_is_cut_by_the_deadline(silent_address: str) -
 def test_render_past_its_deadline_prints_one_line_on_stderr(silent_address: str, tmp_path: Path) -> None:
     (tmp_path / "worker.yaml").write_text(SPEC.format(address=silent_address))
     program = "import sys; from twgen.cli.main import main; sys.exit(main())"
-    options = ["--allow-unlisted-connections", "--timeout", "500ms"]
+    options = ["--no-cluster", "--allow-unlisted-connections", "--timeout", "500ms"]
     ended = subprocess.run(
         [sys.executable, "-c", program, "render", tmp_path, *options],
         capture_output=True,
@@ -95,10 +97,10 @@ def test_connection_with_credentials_is_never_tried_in_plain_text(connection: Co
 def test_unlisted_connection_is_refused_by_naming_the_option(silent_address: str) -> None:
     spec = worker_spec("pay", "v1", Connection("here", silent_address))
     with (
-        TemporalClients(5) as clients,
+        TemporalClients(Deadline(5), Profiles()) as opened,
         pytest.raises(StateUnavailable, match=f"{silent_address}, .*'default'.*--allow-unlisted-connections"),
     ):
-        read_temporal([spec], clients, for_routing=False, now=NOW, due_for_scale_down=lambda *_: ())
+        read_temporal([spec], None, opened, for_routing=False, now=NOW)
 
 
 @pytest.mark.server
@@ -118,16 +120,18 @@ def test_worker_of_another_namespace_is_unknown(temporal: TemporalServer) -> Non
 def test_one_failed_read_fails_all(temporal: TemporalServer, silent_address: str) -> None:
     spec = worker_spec("x", "v1", temporal.connection)
     hanging = replace(spec, connection=Connection("here", silent_address))
-    with TemporalClients(1, allow_unlisted=True) as clients, pytest.raises(OutOfTime, match=silent_address):
-        read_temporal([spec, hanging], clients, for_routing=False, now=NOW, due_for_scale_down=lambda *_: ())
+    with clients(1) as opened, pytest.raises(OutOfTime, match=silent_address):
+        read_temporal([spec, hanging], None, opened, for_routing=False, now=NOW)
 
 
 @pytest.mark.server
 def test_many_workers_are_read_in_order(temporal: TemporalServer) -> None:
     specs = [worker_spec(f"x{number}", "v1", temporal.connection) for number in range(40)]
-    with TemporalClients(20, allow_unlisted=True) as clients:
-        answers = read_temporal(specs, clients, for_routing=True, now=NOW, due_for_scale_down=lambda *_: ())
-    assert answers == [None] * 40
+    with clients() as opened:
+        worlds = read_temporal(specs, None, opened, for_routing=True, now=NOW)
+    assert [(world.name, world.temporal) for world in worlds] == [
+        (spec.worker_deployment, None) for spec in specs
+    ]
 
 
 @pytest.mark.server
@@ -135,13 +139,13 @@ def test_server_that_goes_away_is_asked_again_until_the_deadline(tmp_path: Path)
     with ExitStack() as until_stopped:
         server = until_stopped.enter_context(temporal_server(tmp_path))
         spec = worker_spec("x", "v1", server.connection)
-        with TemporalClients(5, allow_unlisted=True) as clients:
-            read_one = partial(read_temporal, [spec], clients, for_routing=False, now=NOW)
-            assert read_one(due_for_scale_down=lambda *_: ()) == [None]
+        with clients(5) as opened:
+            read_one = partial(read_temporal, [spec], None, opened, for_routing=False, now=NOW)
+            assert read_one()[0].temporal is None
             until_stopped.close()
             started = time.monotonic()
             with pytest.raises(StateUnavailable, match=f"{server.address}, .*not available"):
-                read_one(due_for_scale_down=lambda *_: ())
+                read_one()
             assert 0.5 < time.monotonic() - started < 5
 
 

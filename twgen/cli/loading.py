@@ -1,59 +1,23 @@
 """Assembling what a command works on: specs, world, manager."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from twgen.cli.clock import clock, moment
+from twgen.cli.argocd import application, in_plugin
 from twgen.cli.output import warn
+from twgen.cli.request import Request
 from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.problem import Problem
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import WorkerWorld, World
+from twgen.model.world import World
 from twgen.planning.plan import Manager
-from twgen.planning.versions import due_for_scale_down
 from twgen.reading.documents import Sources, read_paths
 from twgen.records.ledger import read_ledgers
 from twgen.reporting.problems import problem_lines
-from twgen.specs.durations import parse_duration
 from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import Specs, parse_specs
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the command line asked for."""
-
-    paths: tuple[str, ...]
-    now: datetime | None
-    """What `--now` says."""
-    snapshot: str | None
-    timeout: float
-    """Seconds."""
-    identity: str | None
-    namespace: str | None
-    strict: bool
-    quiet: bool
-    allow_unlisted_connections: bool
-    sources: Sources
-
-
-def request(params: Mapping[str, Any]) -> Request:
-    """The request of a command's parameters."""
-    return Request(
-        paths=params.get("paths") or (".",),
-        now=moment(params["now"]) if params.get("now") else None,
-        snapshot=params.get("snapshot"),
-        timeout=_seconds(params.get("timeout") or ("40s" if in_plugin() else "10s")),
-        identity=params.get("identity"),
-        namespace=params.get("namespace"),
-        strict=bool(params.get("strict")),
-        quiet=bool(params.get("quiet")),
-        allow_unlisted_connections=bool(params.get("allow_unlisted_connections")),
-        sources=Sources(),
-    )
 
 
 def load_specs(asked: Request) -> Specs:
@@ -66,6 +30,7 @@ def load_specs(asked: Request) -> Specs:
         raise InvalidDocuments([*read.unreadable, *_lines(problems, asked.sources)])
     if not asked.quiet:
         warn([*specs.deprecations, *_lines(doubts, asked.sources)])
+    _refuse_nameless(asked, specs.workers)
     return specs
 
 
@@ -75,39 +40,9 @@ def planning_time(asked: Request, world: World) -> datetime:
 
 
 def load_world(asked: Request, specs: Specs, *, for_routing: bool) -> World:
-    """What is known of the specs' workers: the snapshot's word, or Temporal's own."""
-    world = _snapshot(asked) if asked.snapshot else read_live(asked, specs.workers, for_routing=for_routing)
+    """What is known of the specs' workers: the snapshot's word, or the servers' own."""
+    world = _snapshot(asked) if asked.snapshot else _live(asked, specs, for_routing=for_routing)
     return replace(world, ledger=read_ledgers(specs.ledgers)) if specs.ledgers else world
-
-
-def read_live(asked: Request, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
-    """What Temporal says of the workers right now."""
-    from twgen.clients import TemporalClients
-    from twgen.reading.temporal import read_temporal
-
-    now = asked.now or clock()
-    with TemporalClients(asked.timeout, allow_unlisted=asked.allow_unlisted_connections) as clients:
-        answers = read_temporal(
-            workers,
-            clients,
-            for_routing=for_routing,
-            now=now,
-            due_for_scale_down=due_for_scale_down,
-        )
-    return World(
-        now,
-        {
-            (spec.worker_deployment, spec.temporal_namespace): WorkerWorld(
-                spec.worker_deployment, spec.temporal_namespace, answer
-            )
-            for spec, answer in zip(workers, answers, strict=True)
-        },
-    )
-
-
-def in_plugin() -> bool:
-    """Argo CD runs this process, as a config-management plugin, within its own limit of 60 s."""
-    return "ARGOCD_APP_NAME" in os.environ
 
 
 def namespace_rule(asked: Request) -> NamespaceRule:
@@ -117,18 +52,43 @@ def namespace_rule(asked: Request) -> NamespaceRule:
 
 
 def rendering_manager(asked: Request) -> Manager:
-    """Who renders: nobody in particular, unless it is said."""
-    return Manager(asked.identity or "", forced=bool(asked.identity))
+    """Who renders: nobody in particular, unless it is said; in Argo CD, the operator's instance of it."""
+    if asked.identity:
+        return Manager(asked.identity, forced=True, application=_application_name())
+    if in_plugin() and asked.operator.instance:
+        name = application().name
+        return Manager(f"twgen/{asked.operator.instance}/{name}", application=name)
+    return Manager(application=_application_name())
 
 
 def planning_manager(asked: Request) -> Manager:
     """Who plans: at a terminal, the person."""
-    if asked.identity:
-        return Manager(asked.identity, forced=True)
+    if asked.identity or in_plugin():
+        return rendering_manager(asked)
     import getpass
     import socket
 
-    return Manager(f"twgen/{getpass.getuser()}@{socket.gethostname()}")
+    return Manager(f"twgen/{getpass.getuser()}@{socket.gethostname()}", is_person=True)
+
+
+def _application_name() -> str:
+    return application().name if in_plugin() else ""
+
+
+def _refuse_nameless(asked: Request, workers: Sequence[WorkerSpec]) -> None:
+    # two Argo CDs with an application of the same name would both pass as the owner
+    nameless = [worker.worker_deployment for worker in workers if not worker.policy.identity]
+    if in_plugin() and nameless and not asked.identity and not asked.operator.instance:
+        raise InvalidInput(
+            f"{nameless[0]} has no manager identity: the operator names its instance in"
+            " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
+        )
+
+
+def _live(asked: Request, specs: Specs, *, for_routing: bool) -> World:
+    from twgen.cli.live import read_live
+
+    return read_live(asked, specs.workers, for_routing=for_routing)
 
 
 def _snapshot(asked: Request) -> World:
@@ -143,10 +103,3 @@ def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
     from twgen.reading.locations import located
 
     return problem_lines(located(problems, sources))
-
-
-def _seconds(duration: str) -> float:
-    try:
-        return parse_duration(duration).total_seconds()
-    except ValueError as error:
-        raise InvalidInput(f"--timeout {duration!r} is not a duration such as 10s") from error

@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from twgen.cli.clock import clock
-from twgen.cli.loading import load_specs, request
+from twgen.cli.loading import load_specs
 from twgen.cli.options import options, paths_argument
+from twgen.cli.request import request
 from twgen.errors import NegativeAnswer
 from twgen.executing.ledger_file import updated_ledger, write_ledger
 from twgen.records.ledger import FILE_NAME, ledger_entry

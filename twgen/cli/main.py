@@ -6,6 +6,7 @@ from importlib import import_module
 
 import click
 
+from twgen.cli.argocd import in_plugin
 from twgen.cli.boundary import exit_code_of
 
 _COMMANDS = {
@@ -59,6 +60,10 @@ def main() -> None:
 
 
 def _run() -> object:
+    if in_plugin():
+        from twgen.cli.options import refuse_settings_of_operator
+
+        refuse_settings_of_operator()
     # not click's own main: it has other ends than ours for an interrupt and a closed pipe
     with twgen.make_context("twgen", sys.argv[1:]) as context:
         return twgen.invoke(context)

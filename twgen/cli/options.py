@@ -6,6 +6,9 @@ from typing import Any, TypeVar
 
 import click
 
+from twgen.cli.argocd import application_settings
+from twgen.errors import InvalidInput
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -16,16 +19,30 @@ class Option:
     flags: tuple[str, ...]
     help: str
     click: Mapping[str, Any] = field(default_factory=dict)
+    of_application: bool = False
+    """In Argo CD, the application may set it too; any other is the operator's alone."""
+
+    @property
+    def name(self) -> str:
+        """What a plugin parameter calls it."""
+        return max(self.flags, key=len).strip("-")
 
     @property
     def variable(self) -> str:
         """The environment variable that sets it: `TWGEN_<OPTION>`."""
-        longest = max(self.flags, key=len)
-        return f"TWGEN_{longest.strip('-').replace('-', '_').upper()}"
+        return f"TWGEN_{self.name.replace('-', '_').upper()}"
 
 
-def _flag(*flags: str, text: str) -> Option:
-    return Option(flags, text, {"is_flag": True})
+class _Scoped(click.Option):
+    """In Argo CD, the application's own setting goes before the operator's variable."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        name = max(self.opts, key=len).strip("-")
+        return application_settings().get(name) or super().resolve_envvar_value(ctx)
+
+
+def _flag(*flags: str, text: str, of_application: bool = False) -> Option:
+    return Option(flags, text, {"is_flag": True}, of_application)
 
 
 _OPTIONS: Mapping[str, Option] = {
@@ -39,18 +56,27 @@ _OPTIONS: Mapping[str, Option] = {
         {"metavar": "DURATION"},
     ),
     "identity": Option(
-        ("--identity",), "Act as this manager identity, whatever a RolloutPolicy says.", {"metavar": "NAME"}
+        ("--identity",),
+        "Act as this manager identity, whatever a RolloutPolicy says.",
+        {"metavar": "NAME"},
+        of_application=True,
     ),
     "namespace": Option(
         ("-n", "--namespace"), "Kubernetes namespace of documents that name none.", {"metavar": "NAME"}
     ),
-    "no_cluster": _flag("--no-cluster", text="Do not read Kubernetes (today's only mode)."),
-    "no_hooks": _flag("--no-hooks", text="Leave rollout objects out, for `kubectl diff`."),
+    "no_cluster": _flag("--no-cluster", text="Do not read Kubernetes."),
+    "kubeconfig": Option(
+        ("--kubeconfig",), "Read Kubernetes as this file says, not KUBECONFIG.", {"metavar": "FILE"}
+    ),
+    "context": Option(("--context",), "Read Kubernetes through this context.", {"metavar": "NAME"}),
+    "no_hooks": _flag(
+        "--no-hooks", text="Leave rollout objects out, for `kubectl diff`.", of_application=True
+    ),
     "allow_unlisted_connections": _flag(
         "--allow-unlisted-connections", text="Use connections that no Temporal profile lists."
     ),
-    "strict": _flag("--strict", text="Take warnings for errors."),
-    "quiet": _flag("-q", "--quiet", text="Do not print warnings."),
+    "strict": _flag("--strict", text="Take warnings for errors.", of_application=True),
+    "quiet": _flag("-q", "--quiet", text="Do not print warnings.", of_application=True),
     "color": Option(
         ("--color",),
         "Colour the text.",
@@ -60,6 +86,9 @@ _OPTIONS: Mapping[str, Option] = {
     "check": _flag("--check", text="Write nothing; exit with 1 when the ledger is not current."),
 }
 
+READING = ("timeout", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
+"""What every command takes that reads servers."""
+
 
 def options(*names: str) -> Callable[[Command], Command]:
     """Give a command these options, in this order."""
@@ -68,12 +97,26 @@ def options(*names: str) -> Callable[[Command], Command]:
         for name in reversed(names):
             option = _OPTIONS[name]
             decorator = click.option(
-                *option.flags, name, help=option.help, envvar=option.variable, **option.click
+                *option.flags, name, cls=_Scoped, help=option.help, envvar=option.variable, **option.click
             )
             command = decorator(command)
         return command
 
     return decorate
+
+
+def refuse_settings_of_operator() -> None:
+    """Raise InvalidInput when the application sets an option that is the operator's, or none of ours."""
+    options = {option.name: option for option in _OPTIONS.values()}
+    for name in application_settings():
+        if name not in options:
+            known = ", ".join(sorted(option.name for option in options.values() if option.of_application))
+            raise InvalidInput(f"no plugin parameter {name!r}: an application may set {known}")
+        if not options[name].of_application:
+            raise InvalidInput(
+                f"{name!r} is the operator's: a repository may not set it;"
+                f" the operator sets {options[name].variable} in the plugin's sidecar"
+            )
 
 
 def output_option(*formats: str) -> Callable[[Command], Command]:

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, planning_manager, planning_time, request
-from twgen.cli.options import options, output_option, paths_argument
+from twgen.cli.loading import load_specs, load_world, planning_manager, planning_time
+from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
+from twgen.cli.request import request
 from twgen.cli.warnings import plan_warnings, refuse
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Phase, Plan, VersionAction
@@ -20,7 +21,7 @@ from twgen.reporting.plan_markdown import plan_markdown
 @click.command(short_help="Say what would happen next to every version and to traffic, and why.")
 @paths_argument
 @output_option("text", "json", "markdown")
-@options("snapshot", "now", "timeout", "identity", "namespace", "no_cluster", "allow_unlisted_connections")
+@options("snapshot", "now", *READING, "identity", "namespace")
 @options("exit_code", "strict", "quiet", "color")
 def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  # noqa: FBT001
     """Say what would happen next to every version and to traffic, and why. Changes nothing.

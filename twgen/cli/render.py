@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, planning_time, rendering_manager, request
-from twgen.cli.options import options, output_option, paths_argument
+from twgen.cli.loading import load_specs, load_world, planning_time, rendering_manager
+from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
+from twgen.cli.request import request
 from twgen.cli.warnings import plan_warnings, refuse
 from twgen.planning.plan import VersionsPlan, plan_versions
 from twgen.rendering.manifests import render_manifests
@@ -16,8 +17,7 @@ from twgen.rendering.text import FORMATS
 @click.command(short_help="Print the manifests of every version that still has work.")
 @paths_argument
 @output_option("yaml", "json")
-@options("snapshot", "now", "timeout", "identity", "namespace", "no_cluster", "no_hooks")
-@options("allow_unlisted_connections", "strict", "quiet")
+@options("snapshot", "now", *READING, "identity", "namespace", "no_hooks", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Print the manifests of every version that still has work.
 

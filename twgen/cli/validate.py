@@ -5,9 +5,10 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import namespace_rule, request
+from twgen.cli.loading import namespace_rule
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
+from twgen.cli.request import request
 from twgen.errors import NegativeAnswer
 from twgen.reading.documents import read_paths
 from twgen.reading.locations import located

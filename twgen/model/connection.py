@@ -22,6 +22,11 @@ class Connection:
     api_key_secret: SecretKey | None = None
 
     @property
+    def needs_credentials(self) -> bool:
+        """Plain text without credentials will not do."""
+        return bool(self.secret_name or self.tls_server_name)
+
+    @property
     def secret_name(self) -> str:
         """The Secret that a worker needs; empty: none."""
         if self.mutual_tls_secret:

@@ -166,7 +166,10 @@ class LiveDeployment:
     protected: bool
     """Argo CD will not prune it."""
     identity: str
+    """The manager identity that rendered it; empty: not said."""
     created_at: datetime | None = None
+    tracked_by: str = ""
+    """The Argo CD application that tracks it; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +179,11 @@ class WorkerWorld:
     name: str
     temporal_namespace: str
     temporal: WorkerDeployment | None = None
-    """None: Temporal has never heard of it."""
+    """None: Temporal has never heard of it, or was not asked."""
     deployments: tuple[LiveDeployment, ...] | None = None
     """None: the cluster was not read."""
+    temporal_was_read: bool = True
+    """No: nothing can be planned for it; it is here for its Deployments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from twgen.model.plan import Plan, WorkerPlan, WorkerVersions
 from twgen.model.policy import Policy
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
+from twgen.planning.ownership import refuse_foreign
 from twgen.planning.routing import plan_gates, plan_worker_routing
 from twgen.planning.target import Target
 from twgen.planning.versions import plan_worker_versions, worker_world
@@ -19,12 +20,20 @@ class Manager:
 
     identity: str = ""
     forced: bool = False
+    is_person: bool = False
+    """The identity is that of whoever looks, and no Deployment carries it."""
+    application: str = ""
+    """The Argo CD application that is rendered; empty: none."""
 
     def of(self, policy: Policy) -> str:
         """The manager identity under a policy; empty: nobody said."""
         if policy.identity and not self.forced:
             return f"twgen/{policy.identity}"
         return self.identity
+
+    def on_deployments_of(self, policy: Policy) -> str:
+        """The manager identity that Deployments carry under a policy; empty: nobody said."""
+        return "" if self.is_person and not policy.identity else self.of(policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,13 @@ class VersionsPlan:
 
 
 def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, manager: Manager) -> VersionsPlan:
-    """What becomes of every worker's versions; raises StateUnavailable when the world lacks one."""
+    """What becomes of every worker's versions.
+
+    Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
+    """
+    for spec in specs:
+        identity = manager.on_deployments_of(spec.policy)
+        refuse_foreign(spec, worker_world(spec, world), identity, manager.application)
     workers = tuple(plan_worker_versions(spec, world, now) for spec in specs)
     return VersionsPlan(workers, tuple(_strays(specs, world, manager)))
 

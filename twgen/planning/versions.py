@@ -7,7 +7,7 @@ from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import MissingTemplate
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import VersionStatus, WorkerDeployment, WorkerWorld, World
+from twgen.model.world import VersionStatus, WorkerWorld, World
 from twgen.planning.facts import Facts, Words
 from twgen.planning.history import recorded_version
 from twgen.planning.status import routed_build_ids, status_of
@@ -37,20 +37,24 @@ def plan_worker_versions(spec: WorkerSpec, world: World, now: datetime) -> Worke
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
     """What the world says of a worker; raises StateUnavailable when it says nothing."""
     found = world.workers.get((spec.worker_deployment, spec.temporal_namespace))
-    if not found:
+    if not found or not found.temporal_was_read:
         raise StateUnavailable(
-            f"the snapshot says nothing of {spec.worker_deployment} in Temporal namespace "
-            f"{spec.temporal_namespace}: take a new one"
+            f"the snapshot does not say what Temporal knows of {spec.worker_deployment} in Temporal"
+            f" namespace {spec.temporal_namespace}: take a new one"
         )
     return found
 
 
-def due_for_scale_down(spec: WorkerSpec, temporal: WorkerDeployment, now: datetime) -> Collection[str]:
-    """The build IDs whose open workflows must be counted before their pods may go."""
-    known = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, temporal, None)
+def due_for_scale_down(spec: WorkerSpec, known: WorkerWorld, now: datetime) -> Collection[str]:
+    """The build IDs whose open workflows must be counted before their pods, or their Deployment, may go."""
     world = World(now, {(known.name, known.temporal_namespace): known})
     facts = _all_facts(spec, world, now)
-    return [version.build_id for version in facts if row_for(version).action is VersionAction.SCALE_DOWN]
+    return [version.build_id for version in facts if _is_due(version, row_for(version).action)]
+
+
+def _is_due(version: Facts, action: VersionAction) -> bool:
+    goes = action is VersionAction.SCALE_DOWN or (action is VersionAction.DROP and version.live is not None)
+    return goes and version.version is not None
 
 
 def _all_facts(spec: WorkerSpec, world: World, now: datetime) -> Iterator[Facts]:

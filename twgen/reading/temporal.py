@@ -1,42 +1,52 @@
 """Reading what Temporal says of workers: one call for each, and more only for those whose traffic moves."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from twgen.clients import Call, TemporalClients
+from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import WorkerDeployment
+from twgen.model.world import WorkerDeployment, WorkerWorld
+from twgen.planning.versions import due_for_scale_down
+from twgen.reading.kubernetes import LiveByWorker
 from twgen.reading.temporal_describe import worker_deployment
 from twgen.reading.temporal_gates import with_gate_runs
+from twgen.reading.temporal_live_versions import with_live_versions
 from twgen.reading.temporal_task_queues import with_task_queues
 from twgen.reading.temporal_visibility import with_open_workflows
 
-DueForScaleDown = Callable[[WorkerSpec, WorkerDeployment, datetime], Collection[str]]
 Known = tuple[WorkerSpec, WorkerDeployment]
 
 
 def read_temporal(
     specs: Sequence[WorkerSpec],
+    live: LiveByWorker | None,
     clients: TemporalClients,
     *,
     for_routing: bool,
     now: datetime,
-    due_for_scale_down: DueForScaleDown,
-) -> list[WorkerDeployment | None]:
-    """What Temporal says of each worker, in order; None: it has never heard of it.
+) -> list[WorkerWorld]:
+    """What Temporal says of each worker, in order, beside its live Deployments (None: not read).
 
-    `for_routing` also reads the server's version and, unless all traffic is where the spec wants it, task
-    queues, gate runs and metadata. The open workflows of the build IDs that `due_for_scale_down` names are
-    counted. Any failed read raises, StateUnavailable or OutOfTime.
+    A live version that Temporal's answer leaves out is asked for by name. `for_routing` also reads the
+    server's version and, unless all traffic is where the spec wants it, task queues, gate runs and metadata.
+    The open workflows of versions that are due to be scaled down or dropped are counted. Any failed read
+    raises, StateUnavailable or OutOfTime.
     """
     answers = clients.ask(_describe(spec) for spec in specs)
     known = [(spec, worker_deployment(answer)) for spec, answer in zip(specs, answers, strict=True) if answer]
+    known = with_live_versions(known, live, clients)
     if for_routing:
         known = _with_routing_facts(known, clients, now)
-    due = [due_for_scale_down(spec, deployment, now) for spec, deployment in known]
+    due = [due_for_scale_down(spec, _world(spec, deployment, live), now) for spec, deployment in known]
     read = iter(with_open_workflows(known, due, clients))
-    return [next(read) if answer else None for answer in answers]
+    found = [next(read) if answer else None for answer in answers]
+    return [_world(spec, deployment, live) for spec, deployment in zip(specs, found, strict=True)]
+
+
+def _world(spec: WorkerSpec, temporal: WorkerDeployment | None, live: LiveByWorker | None) -> WorkerWorld:
+    deployments = None if live is None else live[spec.worker_deployment]
+    return WorkerWorld(spec.worker_deployment, spec.temporal_namespace, temporal, deployments)
 
 
 def _describe(spec: WorkerSpec) -> Call:

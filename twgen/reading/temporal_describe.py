@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from twgen.clients.temporal import Call
+from twgen.model.spec import WorkerSpec
 from twgen.model.world import (
     CurrentVersion,
     Drainage,
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
     from temporalio.api.common.v1 import Payload
     from temporalio.api.deployment.v1 import RoutingConfig, VersionDrainageInfo, WorkerDeploymentInfo
-    from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentResponse
+    from temporalio.api.workflowservice.v1 import (
+        DescribeWorkerDeploymentResponse,
+        DescribeWorkerDeploymentVersionResponse,
+    )
 
 _STATUSES = {
     1: VersionStatus.INACTIVE,
@@ -45,6 +50,35 @@ def worker_deployment(response: "DescribeWorkerDeploymentResponse") -> WorkerDep
         conflict_token=b64encode(response.conflict_token).decode("ascii"),
         manager_identity=info.manager_identity,
         last_modifier_identity=info.last_modifier_identity,
+    )
+
+
+def describe_version(spec: WorkerSpec, build_id: str) -> Call:
+    """The call that asks for one version by name; its answer is None when Temporal does not know it."""
+    from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+    from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
+
+    request = DescribeWorkerDeploymentVersionRequest(
+        namespace=spec.temporal_namespace,
+        deployment_version=WorkerDeploymentVersion(deployment_name=spec.worker_deployment, build_id=build_id),
+    )
+    method = "describe_worker_deployment_version"
+    return Call(spec.connection, spec.temporal_namespace, method, request, may_be_absent=True)
+
+
+def described_version(response: "DescribeWorkerDeploymentVersionResponse") -> Version:
+    """What DescribeWorkerDeploymentVersion answered; it never says when a version was active.
+
+    https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
+    """
+    info = response.worker_deployment_version_info
+    status = _STATUSES.get(info.status, VersionStatus.UNSPECIFIED)
+    return Version(
+        build_id=info.deployment_version.build_id,
+        # inactive may only be told from never active by the times that are missing here
+        status=VersionStatus.UNSPECIFIED if status is VersionStatus.INACTIVE else status,
+        created_at=moment(info, "create_time"),
+        drainage=_drainage(info.drainage_info) if info.HasField("drainage_info") else None,
     )
 
 

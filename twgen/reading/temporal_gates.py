@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from twgen.clients import Call, TemporalClients
+from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import GateRun, GateStatus, WorkerDeployment, WorkerWorld
 from twgen.planning.gates import gate_attempt, gate_workflow_id

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from twgen.clients import Call, TemporalClients
+from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import TaskQueue, TaskQueueType, Version, WorkerDeployment
-from twgen.reading.temporal_describe import decoded, with_versions
+from twgen.reading.temporal_describe import decoded, describe_version, with_versions
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import PollerInfo
@@ -36,7 +36,7 @@ def with_task_queues(
     A version that was registered a moment ago may have no task queues yet.
     """
     asked = [(spec, version) for spec, item in known for version in _of_interest(spec, item)]
-    answers = clients.ask(_describe_version(spec, version) for spec, version in asked)
+    answers = clients.ask(describe_version(spec, version.build_id) for spec, version in asked)
     described = [
         (spec, _described(version, answer)) for (spec, version), answer in zip(asked, answers, strict=True)
     ]
@@ -52,20 +52,6 @@ def _of_interest(spec: WorkerSpec, deployment: WorkerDeployment) -> list[Version
     current = deployment.routing.current
     wanted = {spec.build_id, current.build_id if current else spec.build_id}
     return [version for version in deployment.versions if version.build_id in wanted]
-
-
-def _describe_version(spec: WorkerSpec, version: Version) -> Call:
-    from temporalio.api.deployment.v1 import WorkerDeploymentVersion
-    from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
-
-    request = DescribeWorkerDeploymentVersionRequest(
-        namespace=spec.temporal_namespace,
-        deployment_version=WorkerDeploymentVersion(
-            deployment_name=spec.worker_deployment, build_id=version.build_id
-        ),
-    )
-    method = "describe_worker_deployment_version"
-    return Call(spec.connection, spec.temporal_namespace, method, request, may_be_absent=True)
 
 
 def _described(version: Version, answer: Any) -> Version:

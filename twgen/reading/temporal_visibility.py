@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from twgen.clients import Call, TemporalClients
+from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerDeployment
 from twgen.reading.temporal_describe import with_versions

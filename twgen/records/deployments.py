@@ -12,6 +12,8 @@ TEMPLATE_HASH = "temporal.io/pod-template-spec-hash"
 CONNECTION_HASH = "temporal.io/connection-spec-hash"
 IDENTITY = "twgen.io/identity"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
+_TRACKING_ID = "argocd.argoproj.io/tracking-id"
+"""`<application>:<group>/<kind>:<namespace>/<name>`."""
 
 _APPLIERS = {"argocd-controller", "kubectl", "kubectl-client-side-apply"}
 """Field managers that apply whole manifests: a field they leave out is gone."""
@@ -56,6 +58,7 @@ def _live_deployment(manifest: Mapping[str, Any], build_id: str) -> LiveDeployme
         protected="Prune=false" in annotations.get(SYNC_OPTIONS, ""),
         identity=annotations.get(IDENTITY, ""),
         created_at=parse_time(created) if created else None,
+        tracked_by=annotations.get(_TRACKING_ID, "").partition(":")[0],
     )
 
 

@@ -51,14 +51,11 @@ def _said(error: Exception) -> str:
 
 
 def _worker(item: Mapping[str, Any]) -> WorkerWorld:
-    name = _text(item, "name")
-    if "temporal" not in item:
-        message = f"what Temporal says of {name} was not read"
-        raise ValueError(message)
     return WorkerWorld(
-        name=name,
+        name=_text(item, "name"),
         temporal_namespace=_text(item, "temporalNamespace"),
-        temporal=_optional(item["temporal"], _worker_deployment),
+        temporal=_optional(item.get("temporal"), _worker_deployment),
+        temporal_was_read="temporal" in item,
         deployments=_optional(_items(item, "deployments"), lambda found: tuple(live_deployments(found))),
     )
 

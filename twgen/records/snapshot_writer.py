@@ -32,8 +32,9 @@ def _worker(worker: WorkerWorld) -> dict[str, Any]:
     item: dict[str, Any] = {
         "name": worker.name,
         "temporalNamespace": worker.temporal_namespace,
-        "temporal": _worker_deployment(worker.temporal) if worker.temporal else None,
     }
+    if worker.temporal_was_read:
+        item["temporal"] = _worker_deployment(worker.temporal) if worker.temporal else None
     if worker.deployments is not None:
         item["deployments"] = [live.recorded.manifest for live in worker.deployments]
     return item

@@ -1,0 +1,59 @@
+"""A cluster that is not the one it should be, and a worker that is somebody else's."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import NOW, SPEC, live, situation, temporal, version
+from twgen.errors import OwnedBySomebodyElse
+from twgen.model.spec import WorkerSpec
+from twgen.planning.plan import Manager, VersionsPlan, plan_versions
+
+OURS = Manager("twgen/prod/shop", application="shop")
+
+
+def plan(manager: Manager, spec: WorkerSpec = SPEC, **annotations: str) -> VersionsPlan:
+    deployment: dict[str, Any] = live("v3")
+    deployment["metadata"]["annotations"] |= annotations
+    return plan_versions([spec], situation(temporal(version("v3")), [deployment]), NOW, manager)
+
+
+def identity(name: str) -> dict[str, str]:
+    return {"twgen.io/identity": name}
+
+
+def tracked(application: str) -> dict[str, str]:
+    return {"argocd.argoproj.io/tracking-id": f"{application}:apps/Deployment:shop/payments-v3"}
+
+
+def test_deployment_of_another_identity_stops_everything() -> None:
+    with pytest.raises(OwnedBySomebodyElse, match=r"payments-v3 is of twgen/staging/shop.*right cluster"):
+        plan(OURS, **identity("twgen/staging/shop"))
+
+
+def test_deployment_that_another_application_tracks_stops_everything() -> None:
+    with pytest.raises(OwnedBySomebodyElse, match="tracked by Argo CD application other"):
+        plan(OURS, **tracked("other"))
+
+
+@pytest.mark.parametrize("annotations", [identity("twgen/prod/shop"), tracked("shop"), {}])
+def test_own_deployment_is_planned(annotations: dict[str, str]) -> None:
+    assert plan(OURS, **annotations).workers
+
+
+def test_deployment_of_an_identity_in_adopt_from_is_taken_over() -> None:
+    adopting = replace(SPEC, policy=replace(SPEC.policy, adopt_from=("twgen/staging/shop",)))
+    assert plan(OURS, adopting, **identity("twgen/staging/shop")).workers
+
+
+def test_person_at_a_terminal_sees_the_plan_of_any_owner() -> None:
+    assert plan(Manager("twgen/ann@laptop", is_person=True), **identity("twgen/prod/shop")).workers
+
+
+def test_person_at_a_terminal_is_held_to_the_identity_of_the_policy() -> None:
+    named = replace(SPEC, policy=replace(SPEC.policy, identity="prod/shop"))
+    person = Manager("twgen/ann@laptop", is_person=True)
+    assert plan(person, named, **identity("twgen/prod/shop")).workers
+    with pytest.raises(OwnedBySomebodyElse):
+        plan(person, named, **identity("twgen/staging/shop"))

@@ -1,0 +1,65 @@
+"""Reading the servers for a command: with whose credentials, through which cluster, until when."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from twgen.cli.argocd import application, in_plugin
+from twgen.cli.clock import clock
+from twgen.cli.output import warn
+from twgen.cli.request import Request
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import ClusterAccess, KubernetesClient
+from twgen.clients.profiles import Profiles, load_profiles
+from twgen.clients.temporal import TemporalClients
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import World
+from twgen.reading.world import read_world
+
+
+def read_live(asked: Request, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
+    """What Temporal and Kubernetes say of the workers right now."""
+    deadline = Deadline(asked.timeout)
+    cluster = _cluster(asked)
+    kubernetes = KubernetesClient(cluster, deadline) if cluster else None
+    with TemporalClients(deadline, _profiles(asked)) as temporal:
+        return read_world(workers, temporal, kubernetes, for_routing=for_routing, now=asked.now or clock())
+
+
+def _profiles(asked: Request) -> Profiles:
+    operator = asked.operator
+    found = load_profiles(os.environ, operator.temporal_config_file, use_environment=not in_plugin())
+    allow_unlisted = asked.allow_unlisted_connections
+    if not in_plugin():
+        return Profiles(found, allow_unlisted=allow_unlisted)
+    ours = application()
+    return Profiles(found, lambda name: operator.may_use(name, ours), allow_unlisted)
+
+
+def _cluster(asked: Request) -> ClusterAccess | None:
+    if asked.no_cluster:
+        return None
+    if asked.kubeconfig or asked.context:
+        return ClusterAccess(asked.kubeconfig or _usual_kubeconfig(), asked.context)
+    return _cluster_of_application(asked) if in_plugin() else _cluster_at_hand(asked)
+
+
+def _cluster_of_application(asked: Request) -> ClusterAccess | None:
+    # Argo CD does not tell a plugin its destination: nothing is read that the operator has not mapped
+    found = asked.operator.cluster_of(application())
+    return ClusterAccess(found.kubeconfig, found.context) if found else None
+
+
+def _cluster_at_hand(asked: Request) -> ClusterAccess | None:
+    kubeconfig = _usual_kubeconfig()
+    if "KUBECONFIG" in os.environ or Path(kubeconfig).exists():
+        return ClusterAccess(kubeconfig)
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return ClusterAccess()
+    if not asked.quiet:
+        warn(["there is no kubeconfig, so the cluster is not read: --no-cluster says that this is meant"])
+    return None
+
+
+def _usual_kubeconfig() -> str:
+    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")

@@ -1,0 +1,1 @@
+"""Opens clients; the only package that touches credentials."""

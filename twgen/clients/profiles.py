@@ -1,0 +1,137 @@
+"""The operator's credentials: Temporal's own profiles, each paired with one address and one namespace."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twgen.errors import StateUnavailable
+from twgen.model.connection import Connection
+
+if TYPE_CHECKING:
+    from temporalio.envconfig import ClientConfigProfile
+
+_CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
+_ADDRESS = "TEMPORAL_ADDRESS"
+_PROFILE = "TEMPORAL_PROFILE"
+_DEFAULT = "default"
+"""The name of a profile, and of a namespace, that nobody named: Temporal's own rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Credentials, and the one place that they are for."""
+
+    name: str
+    address: str
+    namespace: str
+    credentials: "ClientConfigProfile" = field(repr=False)
+
+    def connect_options(self) -> Mapping[str, Any]:
+        """What `temporalio.service.ConnectConfig` takes besides the address; reads the files it names."""
+        try:
+            options = self.credentials.to_client_connect_config()
+        except OSError as error:
+            raise StateUnavailable(
+                f"profile {self.name!r} of Temporal: {error.filename} cannot be read ({error.strerror})"
+            ) from error
+        return {
+            "api_key": options.get("api_key"),
+            "tls": options.get("tls", False),
+            "rpc_metadata": options.get("rpc_metadata", {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """All profiles of the operator, and which of them this run may use."""
+
+    all: tuple[Profile, ...] = ()
+    may_use: Callable[[str], bool] = lambda _: True
+    allow_unlisted: bool = False
+    """Connections that no profile lists are used too, without credentials."""
+
+    def of(self, connection: Connection, namespace: str) -> Profile | None:
+        """The one profile for a connection and a Temporal namespace; None: unlisted, and that is allowed.
+
+        Raises StateUnavailable when there is none, or more than one.
+        """
+        matching = [profile for profile in self.all if _is_for(profile, connection, namespace)]
+        usable = [profile for profile in matching if self.may_use(profile.name)]
+        if len(usable) == 1:
+            return usable[0]
+        place = f"Temporal at {connection.host_port}, namespace {namespace!r}"
+        if usable:
+            raise StateUnavailable(f"{place}: profiles {_named(usable)} all match: keep one of them")
+        if matching:
+            raise StateUnavailable(
+                f"{place}: this Argo CD project may not use profile {_named(matching)}: "
+                "the operator allows it in TWGEN_OPERATOR_CONFIG"
+            )
+        if self.allow_unlisted and not connection.needs_credentials:
+            return None
+        raise StateUnavailable(f"{place}: {_advice(connection, allowed=self.allow_unlisted)}")
+
+
+def load_profiles(
+    variables: Mapping[str, str], config_file: str = "", *, use_environment: bool
+) -> tuple[Profile, ...]:
+    """The profiles of Temporal's TOML file; raises StateUnavailable when it is named and cannot be read.
+
+    The file is `config_file`, else the one that TEMPORAL_CONFIG_FILE names, else Temporal's default one.
+    `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do.
+    """
+    from temporalio.envconfig import ClientConfig, ClientConfigProfile
+
+    file = config_file or variables.get(_CONFIG_FILE, "")
+    source = _existing(file) if file else None
+    try:
+        found = dict(ClientConfig.load(config_source=source, override_env_vars=dict(variables)).profiles)
+        chosen = variables.get(_PROFILE, _DEFAULT)
+        if use_environment and (variables.get(_ADDRESS) or chosen in found):
+            found[chosen] = ClientConfigProfile.load(config_source=source, override_env_vars=dict(variables))
+    except RuntimeError as error:
+        raise StateUnavailable(_unreadable(file, error)) from None
+    return tuple(_profiles(found.items()))
+
+
+def _profiles(found: "Iterable[tuple[str, ClientConfigProfile]]") -> Iterable[Profile]:
+    for name, credentials in sorted(found):
+        if credentials.address:
+            yield Profile(name, credentials.address, credentials.namespace or _DEFAULT, credentials)
+
+
+def _existing(file: str) -> Path:
+    if not Path(file).is_file():
+        raise StateUnavailable(f"{file}: no such file; it should hold Temporal's profiles")
+    return Path(file)
+
+
+def _is_for(profile: Profile, connection: Connection, namespace: str) -> bool:
+    return profile.address == connection.host_port and profile.namespace == namespace
+
+
+def _named(profiles: Iterable[Profile]) -> str:
+    return " and ".join(repr(profile.name) for profile in profiles)
+
+
+def _advice(connection: Connection, *, allowed: bool) -> str:
+    if allowed:
+        return (
+            f"connection {connection.name!r} needs TLS or credentials, and no profile of Temporal matches"
+            " this address and namespace: add one to the file that TEMPORAL_CONFIG_FILE names"
+        )
+    return (
+        "no profile of Temporal matches this address and namespace: add one to the file that "
+        "TEMPORAL_CONFIG_FILE names, or pass --allow-unlisted-connections for local work"
+    )
+
+
+def _unreadable(file: str, error: RuntimeError) -> str:
+    # the parser quotes the line that it cannot read, and that may be the key
+    _, is_syntax, place = str(error).partition("\n")[0].partition("TOML parse error ")
+    if is_syntax:
+        return f"{file or 'the file of Temporal profiles'} is not TOML: see {place.removeprefix('at ')}"
+    return (
+        f"{file or 'the environment'} holds no profile that Temporal can read: check the TEMPORAL_ variables"
+    )
