@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import NOW, SPEC, live, situation, temporal, version
+from tests.planning.situations import NOW, SPEC, live, planned, routing, situation, temporal, version
 from twgen.errors import OwnedBySomebodyElse
 from twgen.model.spec import WorkerSpec
 from twgen.planning.plan import Manager, VersionsPlan, plan_versions
@@ -57,3 +57,10 @@ def test_person_at_a_terminal_is_held_to_the_identity_of_the_policy() -> None:
     assert plan(person, named, **identity("twgen/prod/shop")).workers
     with pytest.raises(OwnedBySomebodyElse):
         plan(person, named, **identity("twgen/staging/shop"))
+
+
+def test_cluster_without_any_deployment_of_a_worker_with_traffic_is_doubted() -> None:
+    says = temporal(version("v3"), version("v1"), traffic=routing("v1"))
+    assert "sends workflows to v1" in " ".join(planned(situation(says, [])).versions.warnings)
+    for certain in (situation(says, None), situation(says, [live("v3")]), situation(temporal(), [])):
+        assert "sends workflows" not in " ".join(planned(certain).versions.warnings)

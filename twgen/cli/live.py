@@ -9,7 +9,8 @@ from twgen.cli.clock import clock
 from twgen.cli.output import warn
 from twgen.cli.request import Request
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import ClusterAccess, KubernetesClient
+from twgen.clients.kubeconfig import ClusterAccess
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.clients.profiles import Profiles, load_profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec

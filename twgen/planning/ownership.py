@@ -1,8 +1,11 @@
 """Noticing that the cluster, or the worker, is somebody else's."""
 
+from collections.abc import Iterator
+
 from twgen.errors import OwnedBySomebodyElse
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld
+from twgen.planning.status import routed_build_ids
 
 
 def refuse_foreign(spec: WorkerSpec, known: WorkerWorld, identity: str, application: str) -> None:
@@ -23,3 +26,13 @@ def refuse_foreign(spec: WorkerSpec, known: WorkerWorld, identity: str, applicat
                 f"{spec.worker_deployment}: Deployment {live.name} is tracked by Argo CD application"
                 f" {live.tracked_by}, and this is {application}: is it the right cluster?"
             )
+
+
+def doubts_about_cluster(spec: WorkerSpec, known: WorkerWorld) -> Iterator[str]:
+    """The warning about a cluster that was read and has nothing of a worker that has traffic elsewhere."""
+    routed = sorted(routed_build_ids(known.temporal) - {""})
+    if known.deployments == () and routed:
+        yield (
+            f"Temporal sends workflows to {' and '.join(routed)}, yet the cluster that was read has no"
+            f" Deployment of {spec.worker_deployment}: is it the right one?"
+        )

@@ -10,6 +10,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import VersionStatus, WorkerWorld, World
 from twgen.planning.facts import Facts, Words
 from twgen.planning.history import recorded_version
+from twgen.planning.ownership import doubts_about_cluster
 from twgen.planning.status import routed_build_ids, status_of
 from twgen.planning.version_table import Row, row_for
 from twgen.planning.version_warnings import version_warnings
@@ -29,7 +30,7 @@ def plan_worker_versions(spec: WorkerSpec, world: World, now: datetime) -> Worke
     return WorkerVersions(
         spec=spec,
         versions=tuple(plan for plan in plans if plan),
-        warnings=tuple(_warnings(rows, plans)),
+        warnings=(*doubts_about_cluster(spec, worker_world(spec, world)), *_warnings(rows, plans)),
         blocked=blocked,
     )
 

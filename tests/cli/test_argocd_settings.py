@@ -1,0 +1,135 @@
+"""In Argo CD a repository sets what is harmless, and the operator everything."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.processes import ENVIRONMENT
+from tests.cli.conftest import Ended, Run
+
+RENDER = ("render", "specs", "--snapshot", "snapshot.json")
+IDENTITY = "twgen.io/identity"
+OPERATOR = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "instance": "prod-eu"}
+
+
+@pytest.fixture
+def operator(story: Path) -> Path:
+    path = story / "operator.json"
+    path.write_text(json.dumps(OPERATOR))
+    return path
+
+
+def plugin(operator: Path | None, *parameters: Mapping[str, Any], **variables: str) -> dict[str, str]:
+    named = {"TWGEN_OPERATOR_CONFIG": str(operator)} if operator else {}
+    application = {"ARGOCD_APP_NAME": "shop", "ARGOCD_APP_PROJECT_NAME": "payments"}
+    given = {"ARGOCD_APP_PARAMETERS": json.dumps(parameters) if parameters else "null"}
+    return {**ENVIRONMENT, **application, **given, **named, **variables}
+
+
+def parameter(name: str, value: str) -> dict[str, str]:
+    return {"name": name, "string": value}
+
+
+def identities(ended: Ended) -> set[str]:
+    assert ended.returncode == 0, ended.stderr
+    documents = [json.loads(part) for part in (ended.stdout,)]
+    return {item["metadata"]["annotations"][IDENTITY] for item in documents[0]["items"]}
+
+
+def refused(ended: Ended, *parts: str) -> None:
+    assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr
+    for part in parts:
+        assert part in ended.stderr.splitlines()[-1]
+
+
+def test_identity_is_the_instance_of_the_operator_and_the_application(run: Run, operator: Path) -> None:
+    assert identities(run(*RENDER, "-o", "json", env=plugin(operator))) == {"twgen/prod-eu/shop"}
+
+
+def test_application_without_any_identity_is_refused(run: Run, story: Path) -> None:  # noqa: ARG001
+    refused(run(*RENDER, env=plugin(None)), "default/helloworld has no manager identity", "instance")
+
+
+def test_parameter_of_the_application_goes_before_its_variable_and_the_operators(
+    run: Run, operator: Path
+) -> None:
+    operators = {"TWGEN_IDENTITY": "twgen/a"}
+    variables = {**operators, "ARGOCD_ENV_TWGEN_IDENTITY": "twgen/b"}
+    asked = (*RENDER, "-o", "json")
+    assert identities(run(*asked, env=plugin(operator, **operators))) == {"twgen/a"}
+    assert identities(run(*asked, env=plugin(operator, **variables))) == {"twgen/b"}
+    both = plugin(operator, parameter("identity", "twgen/c"), **variables)
+    assert identities(run(*asked, env=both)) == {"twgen/c"}
+
+
+@pytest.mark.parametrize("name", ["snapshot", "now", "timeout", "allow-unlisted-connections", "kubeconfig"])
+def test_option_of_the_operator_is_refused_from_a_repository(run: Run, operator: Path, name: str) -> None:
+    variable = f"TWGEN_{name.replace('-', '_').upper()}"
+    said = (f"'{name}' is the operator's", variable)
+    refused(run(*RENDER, env=plugin(operator, parameter(name, "x"))), *said)
+    refused(run(*RENDER, env=plugin(operator, **{f"ARGOCD_ENV_{variable}": "x"})), *said)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ([parameter("strikt", "true")], "no plugin parameter 'strikt': an application may set identity, "),
+        ([{"name": "strict", "array": ["a"]}], "plugin parameter 'strict' must be a string"),
+        (["strict"], "holds a parameter without a name"),
+    ],
+)
+def test_mistaken_parameter_is_told(run: Run, operator: Path, parameters: list[Any], said: str) -> None:
+    refused(run(*RENDER, env=plugin(operator, *parameters)), said)
+
+
+def test_parameters_that_are_no_json(run: Run, operator: Path) -> None:
+    refused(
+        run(*RENDER, env=plugin(operator, ARGOCD_APP_PARAMETERS="{")), "ARGOCD_APP_PARAMETERS is not JSON"
+    )
+
+
+def test_strict_as_a_parameter_refuses_warnings(run: Run, story: Path, operator: Path) -> None:
+    connection = story / "specs" / "connection.json"
+    document = json.loads(connection.read_text())
+    document["spec"]["colour"] = "red"
+    connection.write_text(json.dumps(document))
+    assert run(*RENDER, env=plugin(operator)).returncode == 0
+    refused(run(*RENDER, env=plugin(operator, parameter("strict", "true"))), "1 problem found")
+
+
+def test_mistake_of_the_operator_is_told_with_file_and_path(run: Run, operator: Path) -> None:
+    operator.write_text(json.dumps({**OPERATOR, "instanse": "a"}))
+    ended = run(*RENDER, env=plugin(operator))
+    assert ended.returncode == 2
+    assert f"{operator}: instanse: no such field" in ended.stderr
+
+
+def test_deployment_of_another_application_is_refused_with_5(run: Run, story: Path, operator: Path) -> None:
+    snapshot = json.loads((story / "snapshot.json").read_text())
+    for worker in snapshot["workers"]:
+        for deployment in worker["deployments"]:
+            tracking = {"argocd.argoproj.io/tracking-id": "other:apps/Deployment:default/x"}
+            deployment["metadata"].setdefault("annotations", {}).update(tracking)
+    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    ended = run(*RENDER, env=plugin(operator))
+    assert (ended.returncode, ended.stdout) == (5, "")
+    assert "tracked by Argo CD application other" in ended.stderr
+
+
+def test_settings_of_an_application_mean_nothing_outside_of_argocd(run: Run, story: Path) -> None:  # noqa: ARG001
+    assert run(*RENDER, env={**ENVIRONMENT, "ARGOCD_ENV_TWGEN_TIMEOUT": "x"}).returncode == 0
+
+
+def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, operator: Path) -> None:
+    address = json.loads((story / "specs" / "connection.json").read_text())["spec"]["hostPort"]
+    profiles = story / "temporal.toml"
+    profiles.write_text(f'[profile.pay]\naddress = "{address}"\nnamespace = "default"\napi_key = "the-key"\n')
+    temporal = {"configFile": str(profiles), "profiles": [{"name": "pay", "projects": ["shop"]}]}
+    operator.write_text(json.dumps({**OPERATOR, "temporal": temporal}))
+    ended = run("render", "specs", env=plugin(operator))
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "this Argo CD project may not use profile 'pay'" in ended.stderr
+    assert "the-key" not in ended.stderr

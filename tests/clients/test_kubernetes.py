@@ -1,0 +1,97 @@
+"""A cluster that cannot be asked: one line that says why, and never an empty answer."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testing.processes import free_ports
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubeconfig import ClusterAccess
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import OutOfTime, StateUnavailable
+
+
+def kubeconfig(folder: Path, server: str, **user: object) -> Path:
+    path = folder / "kubeconfig"
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "here",
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+def ask(path: Path | str, context: str = "", timeout: float = 5) -> object:
+    return KubernetesClient(ClusterAccess(str(path), context), Deadline(timeout)).deployments("shop", "a")
+
+
+def test_refused_connection_names_the_kubeconfig_and_the_namespace(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, f"http://127.0.0.1:{free_ports(1)[0]}")
+    with pytest.raises(
+        StateUnavailable, match=rf"^Kubernetes \({path}\), namespace 'shop' cannot be reached.*refused"
+    ):
+        ask(path)
+
+
+def test_server_that_never_answers_is_cut_by_the_deadline(tmp_path: Path, silent_port: int) -> None:
+    started = time.monotonic()
+    with pytest.raises(OutOfTime, match=r"^Kubernetes .* within 0\.4 s"):
+        ask(kubeconfig(tmp_path, f"http://127.0.0.1:{silent_port}"), timeout=0.4)
+    assert time.monotonic() - started < 2
+
+
+def test_login_program_that_hangs_is_cut_by_the_deadline(tmp_path: Path) -> None:
+    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["2"]}
+    with pytest.raises(OutOfTime):
+        ask(kubeconfig(tmp_path, "http://127.0.0.1:1", exec=login), timeout=0.4)
+
+
+def test_login_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": "absent-login"}
+    with pytest.raises(StateUnavailable, match=r"is not configured: its login failed \(.*absent-login"):
+        ask(kubeconfig(tmp_path, "http://127.0.0.1:1", exec=login))
+
+
+def test_login_program_that_fails_is_told_and_nobody_logs_in_without_it(tmp_path: Path) -> None:
+    script = "echo expired >&2; exit 3"
+    login = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script]}
+    with pytest.raises(StateUnavailable, match=r"its login failed \(exec: process returned 3. expired\)"):
+        ask(kubeconfig(tmp_path, "http://127.0.0.1:1", exec=login))
+
+
+def test_context_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StateUnavailable, match=r"context 'there' of .* is not configured: .*name there"):
+        ask(kubeconfig(tmp_path, "http://127.0.0.1:1"), "there")
+
+
+def test_kubeconfig_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StateUnavailable, match=r"is not configured: .*--no-cluster"):
+        ask(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("text", ["a: [the-token", "- the-token", "the-token"])
+def test_kubeconfig_that_is_none_is_never_quoted(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    with pytest.raises(StateUnavailable, match="is not configured: not ") as refused:
+        ask(path)
+    assert "the-token" not in str(refused.value)
+
+
+def test_account_of_a_pod_outside_of_one_is_an_error() -> None:
+    with pytest.raises(StateUnavailable, match=r"the cluster of this Pod\) is not configured"):
+        ask("")

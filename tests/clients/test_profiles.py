@@ -1,0 +1,154 @@
+"""Which credentials go where: each profile to its own address and namespace, and nowhere else."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from twgen.clients.profiles import Profile, Profiles, load_profiles
+from twgen.errors import StateUnavailable
+from twgen.model.connection import Connection, SecretKey
+
+FILE = """
+[profile.payments]
+address = "temporal.example:7233"
+namespace = "payments"
+api_key = "the-key-of-payments"
+
+[profile.shop]
+address = "temporal.example:7233"
+api_key = "the-key-of-shop"
+
+[profile.nowhere]
+namespace = "payments"
+api_key = "the-key-of-nobody"
+"""
+HERE = Connection("here", "temporal.example:7233")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "temporal.toml"
+    path.write_text(FILE)
+    return path
+
+
+def load(file: Path | str, *, environment: bool = True, **variables: str) -> tuple[Profile, ...]:
+    named: Mapping[str, str] = {"TEMPORAL_CONFIG_FILE": str(file)} if file else {}
+    return load_profiles({**named, **variables}, use_environment=environment)
+
+
+def key_for(profiles: Profiles, connection: Connection, namespace: str) -> object:
+    profile = profiles.of(connection, namespace)
+    return profile.connect_options()["api_key"] if profile else None
+
+
+def test_connection_gets_the_profile_of_its_address_and_namespace(file: Path) -> None:
+    profiles = Profiles(load(file))
+    assert key_for(profiles, HERE, "payments") == "the-key-of-payments"
+
+
+def test_profile_without_a_namespace_is_for_the_one_called_default(file: Path) -> None:
+    assert key_for(Profiles(load(file)), HERE, "default") == "the-key-of-shop"
+
+
+@pytest.mark.parametrize(
+    ("connection", "namespace"),
+    [
+        (HERE, "billing"),
+        (Connection("there", "temporal.example:7234"), "payments"),
+        (Connection("evil", "temporal.example.evil.example:7233"), "payments"),
+    ],
+    ids=["another namespace", "another port", "another host"],
+)
+def test_credentials_go_to_no_other_place(file: Path, connection: Connection, namespace: str) -> None:
+    with pytest.raises(StateUnavailable, match="no profile of Temporal matches"):
+        Profiles(load(file)).of(connection, namespace)
+    assert Profiles(load(file), allow_unlisted=True).of(connection, namespace) is None
+
+
+def test_profile_without_an_address_is_for_no_place(file: Path) -> None:
+    assert [profile.name for profile in load(file)] == ["payments", "shop"]
+
+
+def test_two_profiles_for_one_place_are_refused(file: Path) -> None:
+    file.write_text(
+        FILE + '[profile.again]\naddress = "temporal.example:7233"\nnamespace = "payments"\napi_key = "b"\n'
+    )
+    with pytest.raises(StateUnavailable, match="'again' and 'payments' all match: keep one"):
+        Profiles(load(file)).of(HERE, "payments")
+
+
+def test_profile_that_the_project_may_not_use_is_refused_by_name(file: Path) -> None:
+    profiles = Profiles(load(file), lambda name: name == "shop", allow_unlisted=True)
+    with pytest.raises(StateUnavailable, match="may not use profile 'payments'"):
+        profiles.of(HERE, "payments")
+    assert key_for(profiles, HERE, "default") == "the-key-of-shop"
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        Connection("cloud", "127.0.0.1:1", tls_server_name="temporal.example"),
+        Connection("cloud", "127.0.0.1:1", mutual_tls_secret="certificate"),  # noqa: S106 - the name of a Secret
+        Connection("cloud", "127.0.0.1:1", api_key_secret=SecretKey("key", "token")),
+    ],
+)
+def test_connection_that_needs_credentials_is_never_used_without(connection: Connection) -> None:
+    with pytest.raises(StateUnavailable, match="needs TLS or credentials"):
+        Profiles(allow_unlisted=True).of(connection, "default")
+
+
+def test_variables_of_temporal_are_a_profile_at_a_terminal() -> None:
+    variables = {"TEMPORAL_ADDRESS": "localhost:7233", "TEMPORAL_API_KEY": "k", "TEMPORAL_NAMESPACE": "mine"}
+    profiles = Profiles(load("", **variables))
+    assert key_for(profiles, Connection("local", "localhost:7233"), "mine") == "k"
+    assert load("", environment=False, **variables) == ()
+
+
+def test_variables_of_temporal_change_the_chosen_profile_only(file: Path) -> None:
+    variables = {"TEMPORAL_PROFILE": "payments", "TEMPORAL_API_KEY": "fresh"}
+    profiles = Profiles(load(file, **variables))
+    assert key_for(profiles, HERE, "payments") == "fresh"
+    assert key_for(profiles, HERE, "default") == "the-key-of-shop"
+
+
+def test_api_key_means_tls_unless_the_profile_says_otherwise(file: Path) -> None:
+    assert load(file)[0].connect_options()["tls"] is True
+    file.write_text(FILE.replace('"the-key-of-payments"', '"k"\n[profile.payments.tls]\ndisabled = true'))
+    assert load(file)[0].connect_options()["tls"] is False
+
+
+def test_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StateUnavailable, match=r"absent\.toml: no such file"):
+        load(tmp_path / "absent.toml")
+
+
+def test_file_that_is_not_toml_is_told_by_its_line_and_never_quoted(file: Path) -> None:
+    file.write_text(FILE.replace('"the-key-of-payments"', '"the-key-of-payments'))
+    with pytest.raises(StateUnavailable, match=r"temporal\.toml is not TOML: see line 5") as refused:
+        load(file)
+    assert "the-key" not in str(refused.value)
+
+
+def test_variables_that_contradict_each_other_are_an_error() -> None:
+    variables = {
+        "TEMPORAL_ADDRESS": "localhost:7233",
+        "TEMPORAL_TLS_CLIENT_CERT_DATA": "secret",
+        "TEMPORAL_TLS_CLIENT_CERT_PATH": "file",
+    }
+    with pytest.raises(StateUnavailable, match="the environment holds no profile") as refused:
+        load("", **variables)
+    assert "secret" not in str(refused.value)
+
+
+def test_certificate_that_cannot_be_read_is_named(file: Path) -> None:
+    file.write_text(FILE + '[profile.payments.tls]\nclient_cert_path = "/absent/tls.crt"\n')
+    profile = Profiles(load(file)).of(HERE, "payments")
+    assert profile
+    with pytest.raises(StateUnavailable, match=r"profile 'payments' of Temporal: /absent/tls\.crt cannot be"):
+        profile.connect_options()
+
+
+def test_no_key_is_in_what_a_profile_prints(file: Path) -> None:
+    assert "the-key" not in repr(load(file))

@@ -1,0 +1,87 @@
+from typing import Any
+
+import pytest
+
+from twgen.model.operator import Application, ClusterOfApplications, Operator, ProfileGrant
+from twgen.specs.operator import parse_operator
+
+WHOLE = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "OperatorConfig",
+    "instance": "prod-eu",
+    "temporal": {
+        "configFile": "/etc/twgen/temporal.toml",
+        "profiles": [{"name": "payments", "projects": ["payments", "team-*"]}],
+    },
+    "clusters": [
+        {"project": "payments", "application": "pay-eu", "kubeconfig": "/etc/twgen/eu", "context": "eu"},
+        {"project": "*", "inCluster": True},
+    ],
+}
+
+
+def problems(**changes: Any) -> list[str]:
+    _, findings = parse_operator({**WHOLE, **changes})
+    return [f"{finding.path}: {finding.message}" for finding in findings]
+
+
+def test_every_field_is_read() -> None:
+    operator, findings = parse_operator(WHOLE)
+    assert findings == []
+    assert operator == Operator(
+        instance="prod-eu",
+        temporal_config_file="/etc/twgen/temporal.toml",
+        grants=(ProfileGrant("payments", ("payments", "team-*")),),
+        clusters=(
+            ClusterOfApplications("payments", "pay-eu", "/etc/twgen/eu", "eu"),
+            ClusterOfApplications("*", "*", "", ""),
+        ),
+    )
+
+
+def test_first_cluster_that_matches_project_and_application_is_theirs() -> None:
+    operator, _ = parse_operator(WHOLE)
+    assert operator.cluster_of(Application("pay-eu", "payments")) == operator.clusters[0]
+    assert operator.cluster_of(Application("pay-us", "payments")) == operator.clusters[1]
+    assert Operator().cluster_of(Application("pay-eu", "payments")) is None
+
+
+@pytest.mark.parametrize(
+    ("profile", "project", "may"),
+    [
+        ("payments", "payments", True),
+        ("payments", "team-a", True),
+        ("payments", "shop", False),
+        ("shop", "payments", False),
+    ],
+)
+def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: str, *, may: bool) -> None:
+    operator, _ = parse_operator(WHOLE)
+    assert operator.may_use(profile, Application("any", project)) is may
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"kind": "Config"}, ": must be OperatorConfig of twgen.io/v1alpha1"),
+        ({"instanse": "a"}, "instanse: no such field"),
+        ({"temporal": {"profiles": [{"projects": ["a"]}]}}, "temporal.profiles[0].name: is required"),
+        (
+            {"temporal": {"profiles": [{"name": "a", "project": "b"}]}},
+            "temporal.profiles[0].project: no",
+        ),
+        ({"clusters": [{"inCluster": True}]}, "clusters[0].project: is required"),
+        ({"clusters": [{"project": "a"}]}, "clusters[0]: needs kubeconfig or `inCluster: true`"),
+        ({"clusters": [{"project": "a", "kubeconfig": "f"}]}, "clusters[0].context: is required"),
+        (
+            {"clusters": [{"project": "a", "kubeconfig": "f", "context": "c", "inCluster": True}]},
+            "clusters[0]: needs kubeconfig or `inCluster: true`, and not both",
+        ),
+    ],
+)
+def test_mistake_is_told_at_its_path(changes: dict[str, Any], problem: str) -> None:
+    assert any(found.startswith(problem) for found in problems(**changes)), problems(**changes)
+
+
+def test_document_that_is_no_mapping_is_a_problem() -> None:
+    assert parse_operator(["a"])[1]

@@ -1,0 +1,111 @@
+"""Which cluster, and as whom: what a kubeconfig or the Pod's own account says."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from twgen.errors import StateUnavailable
+
+if TYPE_CHECKING:
+    from kubernetes.client import Configuration
+
+_PASSING = (429, 502, 503, 504)
+"""Statuses of an API server that may be gone in a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAccess:
+    """A kubeconfig and one of its contexts, or the account of the Pod that this runs in."""
+
+    kubeconfig: str = ""
+    """Files joined by `:`, as KUBECONFIG has them; empty: the Pod's own account."""
+    context: str = ""
+    """Empty: the current one."""
+
+    @property
+    def described(self) -> str:
+        """The cluster, for people."""
+        if not self.kubeconfig:
+            return "the cluster of this Pod"
+        return f"context {self.context!r} of {self.kubeconfig}" if self.context else self.kubeconfig
+
+
+def load_configuration(access: ClusterAccess) -> "Configuration":
+    """The settings of the Kubernetes client; raises StateUnavailable when they are not there or wrong.
+
+    Runs the login program that a kubeconfig may name.
+    """
+    import urllib3
+    from kubernetes.client import Configuration
+    from kubernetes.config import ConfigException
+    from yaml import YAMLError
+
+    configuration = Configuration()
+    configuration.retries = urllib3.Retry(
+        total=6,
+        connect=1,
+        read=1,
+        other=0,
+        backoff_factor=0.1,
+        backoff_max=2,
+        backoff_jitter=0.1,
+        status_forcelist=_PASSING,
+        raise_on_status=False,
+    )
+    try:
+        with _failed_login_raised():
+            _load(access, configuration)
+    except (ConfigException, YAMLError, OSError, TypeError, AttributeError) as error:
+        raise StateUnavailable(
+            f"Kubernetes ({access.described}) is not configured: {_reason(error)}; "
+            "correct it, or pass --no-cluster"
+        ) from None
+    return configuration
+
+
+def _load(access: ClusterAccess, configuration: "Configuration") -> None:
+    from kubernetes.config import load_incluster_config, load_kube_config
+
+    if not access.kubeconfig:
+        load_incluster_config(client_configuration=configuration)
+        return
+    context = access.context or None
+    load_kube_config(access.kubeconfig, context, client_configuration=configuration, persist_config=False)
+
+
+class _Errors(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+@contextmanager
+def _failed_login_raised() -> Iterator[None]:
+    # the Kubernetes client logs that a login failed, and goes on as nobody
+    from kubernetes.config import ConfigException
+
+    errors = _Errors()
+    logging.root.addHandler(errors)
+    try:
+        yield
+    finally:
+        logging.root.removeHandler(errors)
+    if errors.messages:
+        raise ConfigException(f"its login failed ({errors.messages[0]})")
+
+
+def _reason(error: Exception) -> str:
+    from yaml import YAMLError
+
+    # the parser quotes the line that it cannot read, and that may be a token
+    if isinstance(error, YAMLError):
+        mark = getattr(error, "problem_mark", None)
+        return f"not YAML at line {mark.line + 1}" if mark else "not YAML"
+    if isinstance(error, TypeError | AttributeError):
+        return "not a kubeconfig"
+    return " ".join(str(error).split())
