@@ -1,6 +1,7 @@
 """The commands as people use them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,18 @@ def test_lock_records_the_target_and_check_says_when_it_is_not_recorded(run: Run
     ledger = (story / "specs" / "twgen.lock.yaml").read_text()
     assert run("lock", "specs").returncode == 0
     assert (story / "specs" / "twgen.lock.yaml").read_text() == ledger
+
+
+def test_lock_keeps_what_a_build_id_stands_for(run: Run, story: Path) -> None:
+    run("lock", "specs")
+    path = story / "specs" / "twgen.lock.yaml"
+    ledger = path.read_text()
+    [recorded] = re.findall(r"pod-template-spec-hash: (\w+)", ledger)
+    path.write_text(ledger.replace(recorded, "another"))
+    ended = run("lock", "specs")
+    assert ended.returncode == 2
+    assert "is recorded with another pod template" in ended.stderr
+    assert path.read_text() == ledger.replace(recorded, "another")
 
 
 def test_version_that_the_cluster_lost_comes_back_from_the_ledger(run: Run, story: Path) -> None:

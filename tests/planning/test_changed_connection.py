@@ -84,6 +84,16 @@ def test_new_address_that_comes_with_a_changed_template_under_a_custom_build_id_
     )
 
 
+def test_target_that_leaves_its_address_is_warned_of_by_the_ledger_when_the_cluster_is_unread() -> None:
+    spec = changed(ConnectionChanges.TARGET, connection=NEW_ADDRESS)
+    found = situation(temporal(version("v3")), None, ledger={"v3": live("v3")})
+    [warning] = planned(found, spec).versions.warnings
+    assert warning == (
+        "v3 leaves temporal.example.com:7233 default, and its workflows there lose their worker:"
+        " change the image tag with the address or Temporal namespace"
+    )
+
+
 def test_version_that_lives_elsewhere_is_left_alone_whatever_this_server_says_of_it() -> None:
     spec = changed(ConnectionChanges.TARGET, connection=NEW_ADDRESS)
     says = temporal(version("v1"), version("v3", VersionStatus.CURRENT), traffic=routing("v3"))

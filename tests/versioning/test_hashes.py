@@ -1,5 +1,6 @@
+from twgen.model.connection import Connection
 from twgen.versioning.hashes import connection_hash
 
 
 def test_connection_without_an_address_has_no_hash() -> None:
-    assert connection_hash("", "server", "secret") == ""
+    assert connection_hash(Connection("here", "", "server", "secret")) == ""

@@ -3,6 +3,8 @@ from typing import Any
 import pytest
 
 from tests.versioning.vectors import vectors
+from twgen.specs.connections import parse_connection
+from twgen.specs.fields import Fields, Findings
 from twgen.versioning.build_ids import build_id
 from twgen.versioning.go_json import template_json
 from twgen.versioning.hashes import connection_hash, pod_template_hash
@@ -25,13 +27,12 @@ def _computed(worker: dict[str, Any], connection: dict[str, Any]) -> dict[str, A
     image = stored["spec"]["containers"][0].get("image", "")
     build = build_id(encoded, image, worker["spec"]["workerOptions"].get("unsafeCustomBuildID", ""))
     name = worker["metadata"]["name"]
-    secret = connection.get("mutualTLSSecretRef") or connection.get("apiKeySecretRef") or {"name": ""}
-    server_name = connection.get("tls", {}).get("serverName", "")
+    parsed = parse_connection("conn", Fields(connection, "spec", Findings()))
     return {
         "templateJSON": encoded,
         "buildID": build,
         "versionedDeploymentName": versioned_deployment_name(name, build),
         "selectorLabels": selector_labels(name, build),
         "podTemplateSpecHash": pod_template_hash(encoded),
-        "connectionSpecHash": connection_hash(connection["hostPort"], server_name, secret["name"]),
+        "connectionSpecHash": connection_hash(parsed),
     }

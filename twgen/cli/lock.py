@@ -9,9 +9,10 @@ from twgen.cli.clock import clock
 from twgen.cli.loading import load_specs
 from twgen.cli.options import options, paths_argument
 from twgen.cli.request import request
-from twgen.errors import NegativeAnswer
+from twgen.errors import InvalidDocuments, NegativeAnswer
 from twgen.executing.ledger_file import updated_ledger, write_ledger
-from twgen.records.ledger import FILE_NAME, ledger_entry
+from twgen.planning.history import build_id_taken
+from twgen.records.ledger import FILE_NAME, ledger_entry, read_ledgers
 from twgen.records.times import format_time
 from twgen.rendering.deployments import target_deployment
 
@@ -29,6 +30,12 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     """
     asked = request(params)
     specs = load_specs(asked)
+    known = read_ledgers(specs.ledgers)
+    taken = [
+        build_id_taken(spec, known.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
+    ]
+    if any(taken):
+        raise InvalidDocuments(filter(None, taken))
     entries = [
         ledger_entry(
             spec.worker_deployment, spec.build_id, format_time(asked.now or clock()), target_deployment(spec)

@@ -1,6 +1,8 @@
 """Paths into a document as people read them: `spec.rollout.steps[1]`, `metadata.labels['a.b/c']`."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 _PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f-\x9f]+")
 _STEP = re.compile(r"\[(?P<index>[0-9]+)\]|\['(?P<quoted>[^']*)'\]|(?P<dot>\.?)(?P<key>[^\s.\[\]'\\]+)")
@@ -33,6 +35,13 @@ def parse_path(path: str) -> tuple[str | int, ...]:
         steps.append(_step(matched))
         position = matched.end()
     return tuple(steps)
+
+
+def value_at(value: Any, *keys: str) -> Any:
+    """What is at a path of keys in mappings, None when any of them is missing."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def _step(matched: re.Match[str]) -> str | int:

@@ -20,6 +20,19 @@ def recorded_version(
     return next((recorded for source in order if (recorded := sources.get(source))), None)
 
 
+def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
+    """Why the spec must not be recorded under its build ID; empty: it may be.
+
+    A build ID of our own making has 10,000 hash values: two templates can share one.
+    """
+    if spec.has_custom_build_id or not recorded or recorded.template_hash in {"", spec.template.hash}:
+        return ""
+    return (
+        f"{spec.worker_deployment}: {spec.build_id} is recorded with another pod template, and pods of that one"
+        " may run: change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
+    )
+
+
 def _marks(recorded: RecordedDeployment) -> tuple[str, ...]:
     return (
         recorded.template_hash,

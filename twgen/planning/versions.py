@@ -62,7 +62,7 @@ def _all_facts(spec: WorkerSpec, world: World, now: datetime) -> Iterator[Facts]
     known = worker_world(spec, world)
     live = {deployment.build_id: deployment for deployment in known.deployments or ()}
     versions = {version.build_id: version for version in (known.temporal.versions if known.temporal else ())}
-    expected_hash = _connection_hash(spec)
+    expected_hash = connection_hash(spec.connection)
     routed = routed_build_ids(known.temporal)
     for build_id in sorted({spec.build_id, *live, *versions, *routed}):
         version = versions.get(build_id)
@@ -77,11 +77,6 @@ def _all_facts(spec: WorkerSpec, world: World, now: datetime) -> Iterator[Facts]
             recorded=recorded_version(spec, build_id, world, live.get(build_id)),
             spec_connection_hash=expected_hash,
         )
-
-
-def _connection_hash(spec: WorkerSpec) -> str:
-    connection = spec.connection
-    return connection_hash(connection.host_port, connection.tls_server_name, connection.secret_name)
 
 
 def _planned(version: Facts, row: Row, blocked: str) -> VersionPlan | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.policy import OwnerReferences
 from twgen.model.spec import AttachedResource, WorkerSpec
@@ -81,7 +82,7 @@ def _fill_metrics(metrics: Any, spec: WorkerSpec, version: VersionPlan) -> None:
         "temporal_namespace": spec.temporal_namespace,
     }
     for metric in metrics if isinstance(metrics, list) else ():
-        selector = _at(metric, "external", "metric", "selector")
+        selector = value_at(metric, "external", "metric", "selector")
         if isinstance(selector, dict) and "matchLabels" in selector:
             selector["matchLabels"] = (selector["matchLabels"] or {}) | labels
 
@@ -93,17 +94,11 @@ def _fill_triggers(triggers: Any, spec: WorkerSpec, version: VersionPlan) -> Non
         "namespace": spec.temporal_namespace,
     }
     for trigger in triggers if isinstance(triggers, list) else ():
-        metadata = _at(trigger, "metadata")
-        if _at(trigger, "type") == "temporal" and isinstance(metadata, dict):
+        metadata = value_at(trigger, "metadata")
+        if value_at(trigger, "type") == "temporal" and isinstance(metadata, dict):
             metadata.update(
                 {name: value for name, value in values.items() if metadata.get(name, "-") in {"", None}}
             )
-
-
-def _at(value: Any, *path: str) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _copied(value: Any, names: Mapping[str, str]) -> Any:

@@ -69,7 +69,7 @@ def _from_spec(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], 
             "metadata": {
                 "labels": (metadata.get("labels") or {}) | labels,
                 "annotations": annotations
-                | {CONNECTION_HASH: _connection_hash(spec), TEMPLATE_HASH: spec.template.hash},
+                | {CONNECTION_HASH: connection_hash(spec.connection), TEMPLATE_HASH: spec.template.hash},
             },
             "spec": pod,
         },
@@ -93,7 +93,7 @@ def _from_manifest(
 
 def _reconnected(spec: WorkerSpec, version: VersionPlan, template: Mapping[str, Any]) -> dict[str, Any]:
     metadata = template["metadata"]
-    annotations = metadata["annotations"] | {CONNECTION_HASH: _connection_hash(spec)}
+    annotations = metadata["annotations"] | {CONNECTION_HASH: connection_hash(spec.connection)}
     return {
         **template,
         "metadata": {**metadata, "annotations": annotations},
@@ -103,11 +103,6 @@ def _reconnected(spec: WorkerSpec, version: VersionPlan, template: Mapping[str, 
 
 def _identity(spec: WorkerSpec, version: VersionPlan) -> Identity:
     return Identity(spec.temporal_namespace, spec.worker_deployment, version.build_id)
-
-
-def _connection_hash(spec: WorkerSpec) -> str:
-    connection = spec.connection
-    return connection_hash(connection.host_port, connection.tls_server_name, connection.secret_name)
 
 
 def _own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from twgen.versioning.images import image_tag
+
 _SERVER_ANNOTATIONS = {
     "deployment.kubernetes.io/revision",
     "kubectl.kubernetes.io/last-applied-configuration",
@@ -83,5 +85,5 @@ def _less(value: Any, defaults: Any) -> Any:
 
 
 def _pull_policy(image: str) -> str:
-    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
-    return "Always" if "@" not in image and tag in {"", "latest"} else "IfNotPresent"
+    is_mutable = "@" not in image and image_tag(image) in {"", "latest"}
+    return "Always" if is_mutable else "IfNotPresent"

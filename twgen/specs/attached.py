@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from twgen.model.paths import join_path
+from twgen.model.paths import join_path, value_at
 from twgen.model.spec import AttachedResource
 from twgen.specs.fields import Fields
 from twgen.versioning.placeholders import unknown_placeholder
@@ -63,7 +63,7 @@ def _check_targets(spec: Fields) -> None:
         if key == "scaleTargetRef" and not is_sentinel(item):
             spec.problem(path, f"must point at each version's own Deployment: {_INJECT}")
     for field in ("targetRef", "selector.matchLabels"):
-        if not is_sentinel(_at(spec.value, *field.split("."))):
+        if not is_sentinel(value_at(spec.value, *field.split("."))):
             spec.problem(field, f"must be that of each version's own Deployment: {_INJECT}")
 
 
@@ -75,7 +75,7 @@ def _check_replicas(spec: Fields) -> None:
 def _check_metrics(spec: Fields) -> None:
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
-        labels = _at(metric, "external", "metric", "selector", "matchLabels")
+        labels = value_at(metric, "external", "metric", "selector", "matchLabels")
         for label in _METRIC_LABELS:
             if isinstance(labels, dict) and label in labels:
                 path = join_path("metrics", index, "external", "metric", "selector", "matchLabels", label)
@@ -85,18 +85,12 @@ def _check_metrics(spec: Fields) -> None:
 def _check_triggers(spec: Fields) -> None:
     triggers = spec.raw("triggers")
     for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
-        if _at(trigger, "type") != "temporal":
+        if value_at(trigger, "type") != "temporal":
             continue
         for field in _TRIGGER_FIELDS:
-            if _at(trigger, "metadata", field) not in {None, ""}:
+            if value_at(trigger, "metadata", field) not in {None, ""}:
                 path = join_path("triggers", index, "metadata", field)
                 spec.problem(path, 'is of each version: write "" to have it filled in')
-
-
-def _at(value: Any, *path: str) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
 
 
 def _entries(value: Any, path: str) -> Iterator[tuple[str, str | int, Any]]:

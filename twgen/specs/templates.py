@@ -3,6 +3,7 @@
 from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.versioning.environment import Identity, environment
+from twgen.versioning.images import image_tag
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 
@@ -36,9 +37,8 @@ def _check_environment(pod: Fields, worker: WorkerSpec) -> None:
 
 
 def _doubt_about(image: str) -> str:
-    name, _, digest = image.partition("@")
-    tag = name.rpartition("/")[2].partition(":")[2]
-    if digest or (tag and tag not in _MUTABLE_TAGS):
+    tag = image_tag(image)
+    if "@" in image or (tag and tag not in _MUTABLE_TAGS):
         return ""
     what = f"the tag {tag!r} can move" if tag else "there is no tag"
     return f"{what}: a changed image keeps its build ID, so nothing would be deployed"

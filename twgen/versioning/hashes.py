@@ -2,17 +2,17 @@
 
 from hashlib import sha256
 
+from twgen.model.connection import Connection
+
 
 def pod_template_hash(template_json: str) -> str:
     """Return the hash of a stored pod template, from Go's JSON of it."""
     return sha256(template_json.encode()).hexdigest()
 
 
-def connection_hash(host_port: str, server_name: str, secret_name: str) -> str:
-    """Return the hash of a connection, "" for one without an address.
-
-    `secret_name` is the name of the mTLS secret, or else of the API key's secret, or "".
-    """
-    if not host_port:
+def connection_hash(connection: Connection) -> str:
+    """Return the hash of a connection: its address, TLS server name and Secret; "" without an address."""
+    if not connection.host_port:
         return ""
-    return sha256(f"{host_port}{server_name}{secret_name}".encode()).hexdigest()
+    told = f"{connection.host_port}{connection.tls_server_name}{connection.secret_name}"
+    return sha256(told.encode()).hexdigest()

@@ -21,6 +21,11 @@ def image_version(image: str) -> str:
     return parts["tag"] or encoded or parts["path"]
 
 
+def image_tag(image: str) -> str:
+    """Return what stands for the tag of an image, "" when nothing does; any text will do."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+
+
 @cache
 def _reference() -> re.Pattern[str]:
     label = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
