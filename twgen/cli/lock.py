@@ -31,9 +31,8 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     asked = request(params)
     specs = load_specs(asked)
     known = read_ledgers(specs.ledgers)
-    taken = [
-        build_id_taken(spec, known.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
-    ]
+    recorded = (known.get((spec.worker_deployment, spec.build_id)) for spec in specs.workers)
+    taken = [build_id_taken(*pair) for pair in zip(specs.workers, recorded, strict=True)]
     if any(taken):
         raise InvalidDocuments(filter(None, taken))
     entries = [

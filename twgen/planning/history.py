@@ -28,8 +28,8 @@ def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str
     if spec.has_custom_build_id or not recorded or recorded.template_hash in {"", spec.template.hash}:
         return ""
     return (
-        f"{spec.worker_deployment}: {spec.build_id} is recorded with another pod template, and pods of that one"
-        " may run: change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
+        f"{spec.worker_deployment}: {spec.build_id} is recorded with another pod template, and pods of that"
+        " one may run: change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
     )
 
 
