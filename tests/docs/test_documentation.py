@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from twgen.clients.profiles import load_profiles
+from twgen.specs.operator import parse_operator
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
@@ -56,3 +58,18 @@ def test_readme_shows_the_plan_of_the_example() -> None:
 def test_links_of_the_documentation_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
     assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def test_operators_configuration_of_the_page_is_valid() -> None:
+    [text] = blocks(ROOT / "docs" / "argocd.md", "yaml")
+    operator, findings = parse_operator(read_documents(text)[0])
+    assert findings == []
+    assert operator.instance == "prod-eu"
+
+
+def test_profiles_of_the_page_are_what_temporal_reads(tmp_path: Path) -> None:
+    [text] = blocks(ROOT / "docs" / "terminal.md", "toml")
+    file = tmp_path / "temporal.toml"
+    file.write_text(text)
+    profiles = load_profiles({}, str(file), use_environment=False)
+    assert [profile.name for profile in profiles] == ["on-premises", "payments"]
