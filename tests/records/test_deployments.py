@@ -1,5 +1,6 @@
 """What a live Deployment's manifest says of the version that it runs."""
 
+import json
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ def read(manifest: dict[str, Any]) -> LiveDeployment:
     return found
 
 
-def held_by(manager: str, *, subresource: str = "", field: str = "f:replicas") -> dict[str, Any]:
-    entry = {"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {field: {}}}}
+def held_by(
+    manager: str, *, subresource: str = "", field: str = "f:replicas", operation: str = "Update"
+) -> dict[str, Any]:
+    entry = {"manager": manager, "operation": operation, "fieldsV1": {"f:spec": {field: {}}}}
     return entry | ({"subresource": subresource} if subresource else {})
 
 
@@ -35,6 +38,47 @@ def held_by(manager: str, *, subresource: str = "", field: str = "f:replicas") -
 )
 def test_replicas_are_set_by(fields: list[dict[str, Any]], *, external: bool) -> None:
     assert read(live("v1", managedFields=fields)).replicas_are_external is external
+
+
+def last_applied(**spec: Any) -> dict[str, str]:
+    return {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"spec": spec})}
+
+
+BY_DEFAULT = held_by("kubectl-client-side-apply")
+APPLIED = held_by("argocd-controller", operation="Apply")
+APPLIED_WITHOUT = held_by("argocd-controller", operation="Apply", field="f:template")
+SCALED = held_by("keda", subresource="scale")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "fields", "annotations", "external"),
+    [
+        pytest.param(1, [BY_DEFAULT], last_applied(), True, id="applied without, so the default"),
+        pytest.param(1, [APPLIED_WITHOUT], {}, True, id="applied on the server without, so the default"),
+        pytest.param(
+            5, [BY_DEFAULT], last_applied(), False, id="applied without, five by no scaling"
+        ),
+        pytest.param(1, [BY_DEFAULT], last_applied(replicas=1), False, id="applied as one"),
+        pytest.param(1, [APPLIED], {}, False, id="applied on the server as one"),
+        pytest.param(7, [BY_DEFAULT, SCALED], last_applied(replicas=1), False, id="applied, then scaled"),
+        pytest.param(7, [BY_DEFAULT, SCALED], last_applied(), True, id="applied without, then scaled"),
+        pytest.param(7, [APPLIED, SCALED], {}, True, id="applied on the server, then scaled"),
+        pytest.param(1, [], {}, False, id="one, and nothing is known of it"),
+    ],
+)
+def test_replicas_may_be_left_out_only_when_that_changes_nothing(
+    replicas: int, fields: list[dict[str, Any]], annotations: dict[str, str], *, external: bool
+) -> None:
+    manifest = live("v1", replicas, managedFields=fields)
+    manifest["metadata"]["annotations"] |= annotations
+    assert read(manifest).replicas_are_external is external
+
+
+def test_last_applied_manifest_that_is_broken_may_have_said_anything() -> None:
+    manifest = live("v1", 1, managedFields=[SCALED])
+    broken = {"kubectl.kubernetes.io/last-applied-configuration": '{"replicas"'}
+    manifest["metadata"]["annotations"] |= broken
+    assert not read(manifest).replicas_are_external
 
 
 def test_replicas_that_are_left_out_are_one() -> None:

@@ -160,7 +160,7 @@ class LiveDeployment:
     uid: str
     replicas: int
     replicas_are_external: bool
-    """Another field manager than an applier holds `spec.replicas`."""
+    """No applied manifest decides `spec.replicas`: leaving it out changes nothing."""
     serving: bool
     """Available, of the newest generation, with at least one available replica."""
     protected: bool

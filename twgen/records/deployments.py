@@ -1,8 +1,10 @@
 """Live and recorded Deployments: what their manifests say of the version that they run."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from twgen.model.paths import value_at
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.records.times import parse_time
 from twgen.versioning.environment import ADDRESS_NAMES, DEPLOYMENT_NAME, NAMESPACE_NAME, recorded_variables
@@ -15,6 +17,9 @@ SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 _TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+_DEFAULT_REPLICAS = 1
 _APPLIERS = {"argocd-controller", "kubectl", "kubectl-client-side-apply"}
 """Field managers that apply whole manifests: a field they leave out is gone."""
 
@@ -46,14 +51,15 @@ def _live_deployment(manifest: Mapping[str, Any], build_id: str) -> LiveDeployme
     metadata = manifest["metadata"]
     annotations = metadata.get("annotations") or {}
     created = metadata.get("creationTimestamp")
-    replicas = manifest.get("spec", {}).get("replicas")
+    said = manifest.get("spec", {}).get("replicas")
+    replicas = _DEFAULT_REPLICAS if said is None else said
     return LiveDeployment(
         build_id=build_id,
         recorded=recorded_deployment(manifest),
         name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),
-        replicas=1 if replicas is None else replicas,
-        replicas_are_external=_replicas_are_external(metadata.get("managedFields") or ()),
+        replicas=replicas,
+        replicas_are_external=_replicas_are_external(metadata, replicas),
         serving=_is_serving(metadata, manifest.get("status") or {}),
         protected="Prune=false" in annotations.get(SYNC_OPTIONS, ""),
         identity=annotations.get(IDENTITY, ""),
@@ -62,15 +68,30 @@ def _live_deployment(manifest: Mapping[str, Any], build_id: str) -> LiveDeployme
     )
 
 
-def _replicas_are_external(managed_fields: Any) -> bool:
-    holders = [
-        entry
-        for entry in managed_fields
-        if "f:replicas" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
-    ]
-    return any(
-        entry.get("subresource") == "scale" or entry.get("manager") not in _APPLIERS for entry in holders
-    )
+def _replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
+    last_applied = (metadata.get("annotations") or {}).get(_LAST_APPLIED, "")
+    # a client-side apply that leaves out what the last one said sets it back to its default
+    if _says_replicas(last_applied):
+        return False
+    entries = metadata.get("managedFields") or ()
+    holders = [item for item in entries if "f:replicas" in (value_at(item, "fieldsV1", "f:spec") or {})]
+    if any(item.get("subresource") == "scale" or item.get("manager") not in _APPLIERS for item in holders):
+        return True
+    is_known = bool(last_applied) or any(map(_is_applied, entries))
+    return replicas == _DEFAULT_REPLICAS and is_known and not any(map(_is_applied, holders))
+
+
+def _says_replicas(last_applied: str) -> bool:
+    if '"replicas"' not in last_applied:
+        return False
+    try:
+        return value_at(json.loads(last_applied), "spec", "replicas") is not None
+    except ValueError:
+        return True
+
+
+def _is_applied(entry: Mapping[str, Any]) -> bool:
+    return entry.get("operation") == "Apply"
 
 
 def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:

@@ -21,13 +21,7 @@ _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=fal
 
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
     """The manifest of a rendered version's Deployment; an empty identity is left out."""
-    recorded = version.recorded
-    if not recorded:
-        annotations, body = _from_spec(spec, version)
-    else:
-        is_live = version.live is not None and recorded is version.live.recorded
-        manifest = without_server_fields(recorded.manifest) if is_live else recorded.manifest
-        annotations, body = _from_manifest(spec, version, manifest)
+    annotations, body = _content(spec, version)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -39,6 +33,26 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
         },
         "spec": _sized(body, version.replicas),
     }
+
+
+def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], dict[str, Any]]:
+    recorded = version.recorded
+    if not recorded:
+        return _from_spec(spec, version)
+    if version.live is None or recorded is not version.live.recorded:
+        return _from_manifest(spec, version, recorded.manifest)
+    live = _from_manifest(spec, version, without_server_fields(recorded.manifest))
+    if version.build_id != spec.build_id:
+        return live
+    # where both mean the same, the spec's words are those that were applied: again they change nothing
+    written = _from_spec(spec, version)
+    return written if _meaning(written) == _meaning(live) else live
+
+
+def _meaning(content: tuple[dict[str, str], dict[str, Any]]) -> Any:
+    annotations, body = content
+    sized = _sized(body, None)
+    return without_server_fields({"metadata": {"annotations": annotations}, "spec": sized})
 
 
 def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
