@@ -1,11 +1,13 @@
 """Starting and stopping processes, and waiting for what they do."""
 
 import os
+import random
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +17,8 @@ ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own 
 """The environment that this process started with."""
 
 _PAUSE = 0.05
+# below those that Linux gives to outgoing connections, which could take one before the server does
+_PORTS = range(15000, 32000)
 _GRACE = 10.0
 
 
@@ -65,8 +69,13 @@ def running(
 
 def free_ports(count: int) -> list[int]:
     """Ports of the loopback address on which nobody listens, all different."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [opened.getsockname()[1] for opened in sockets]
-    for opened in sockets:
-        opened.close()
-    return ports
+    candidates = random.sample(_PORTS, len(_PORTS))
+    return list(islice(filter(_is_free, candidates), count))
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

@@ -155,7 +155,7 @@ class TemporalClients:
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
                 raise self._deadline.missed(call.server) from error
-            raise unreachable(call.server, call.connection.name, error) from error
+            raise unreachable(call.server, call.connection.name, key[1], error) from error
 
     def _failure(self, call: Call, error: "RPCError") -> Exception:
         return self._deadline.missed(call.server) if is_expired(error) else refusal(call.server, error)

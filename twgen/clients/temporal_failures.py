@@ -16,6 +16,18 @@ _ADVICE = {
     "UNIMPLEMENTED": "is too old: twgen needs server 1.29.1 or newer",
 }
 _OTHER_ADVICE = "answered with an error: look into its log"
+_NO_CONNECTION = {
+    "PermissionDenied": "does not permit it: check the credentials of {profile}",
+    "Unauthenticated": "asks for other credentials: check those of {profile}",
+    "InvalidCertificate": "has a certificate that is not trusted: check server_ca_cert_path and server_name"
+    " of {profile}",
+    "ParseError": "is not asked: client_key_path of {profile} is no private key",
+    "client cert": "is not asked: client_cert_path and client_key_path of {profile} go together",
+    "fatal alert": "does not accept the client certificate: check client_cert_path of {profile}",
+    "broken pipe": "hangs up: it may ask for TLS, or for another client certificate than that of {profile}",
+}
+"""What to do about an error of the SDK's core, by a part of its text."""
+_NOBODY_THERE = "cannot be reached: check the address of connection {connection!r}"
 _RETRIED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
 _TIMEOUT_EXPIRED = "Timeout expired"
@@ -48,14 +60,16 @@ def refusal(server: str, error: "RPCError") -> StateUnavailable:
     return StateUnavailable(f"{server}: the server {advice} ({status}: {_one_line(error)})")
 
 
-def unreachable(server: str, connection: str, error: Exception) -> StateUnavailable:
-    """The error of a connection that could not be made."""
+def unreachable(server: str, connection: str, profile: str, error: Exception) -> StateUnavailable:
+    """The error of a connection that could not be made, with the names of its Connection and its profile."""
+    said = str(error)
     # the core of the SDK prints its whole error value, headers included, around the reason
-    quoted = re.search(r'(?:message|error): "([^"]*)"', str(error))
-    reason = quoted[1] if quoted else _one_line(error)
-    return StateUnavailable(
-        f"{server} cannot be reached: check the address of connection {connection!r} ({reason})"
-    )
+    quoted = re.findall(r'(?:message|error): "([^"]*)"|(InvalidCertificate\(\w+|\w+ParseError)', said)
+    reason = next(filter(None, quoted[-1])).replace("(", ": ") if quoted else _one_line(error)
+    advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in said), _NOBODY_THERE)
+    whose = f"profile {profile!r}" if profile else "a profile"
+    advised = advice.format(connection=connection, profile=whose)
+    return StateUnavailable(f"{server} {advised} ({reason})")
 
 
 def _names_unknown_namespace(error: "RPCError") -> bool:
