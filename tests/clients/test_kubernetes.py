@@ -2,6 +2,7 @@
 
 import json
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +37,8 @@ def silent_port() -> Iterator[int]:
 
 
 def ask(path: Path | str, context: str = "", timeout: float = 5) -> object:
-    return KubernetesClient(ClusterAccess(str(path), context), Deadline(timeout)).deployments("shop", "a")
+    with KubernetesClient(ClusterAccess(str(path), context), Deadline(timeout)) as client:
+        return client.deployments("shop", "a")
 
 
 def test_refused_connection_names_the_kubeconfig_and_the_namespace(tmp_path: Path) -> None:
@@ -90,6 +92,18 @@ def test_kubeconfig_that_is_none_is_never_quoted(tmp_path: Path, text: str) -> N
     with pytest.raises(StateUnavailable, match="is not configured: not ") as refused:
         ask(path)
     assert "the-token" not in str(refused.value)
+
+
+def test_key_that_stands_in_the_kubeconfig_is_in_no_file_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    key = {"client-certificate-data": "YQ==", "client-key-data": "dGhlLWtleQ=="}
+    with pytest.raises(StateUnavailable):
+        ask(kubeconfig(tmp_path, f"https://127.0.0.1:{free_ports(1)[0]}", **key))
+    assert list(temporary.iterdir()) == []
 
 
 def test_account_of_a_pod_outside_of_one_is_an_error() -> None:

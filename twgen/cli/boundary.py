@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -25,9 +26,20 @@ def exit_code_of(run: Callable[[], object]) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         ended = run()
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - what nobody expected is a bug
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - what nobody expected is a bug
         return _ending(error)
     return ended if isinstance(ended, int) else 0
+
+
+def leave(code: int) -> NoReturn:
+    """End the process at once.
+
+    A thread of Temporal's SDK that still reports an answer aborts an interpreter that is being taken apart
+    (https://github.com/temporalio/sdk-python/issues/300). All that needs an end is a context manager.
+    """
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(code)
 
 
 def _ending(error: BaseException) -> int:
@@ -45,6 +57,8 @@ def _ending(error: BaseException) -> int:
             code = error.exit_code
         case click.exceptions.Exit():
             code = error.exit_code
+        case SystemExit():
+            code = error.code if isinstance(error.code, int) else 0
         case KeyboardInterrupt() | click.Abort():
             code = _INTERRUPTED
         case BrokenPipeError():

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from twgen.cli.argocd import application, in_plugin
@@ -22,8 +23,10 @@ def read_live(asked: Request, workers: Sequence[WorkerSpec], *, for_routing: boo
     """What Temporal and Kubernetes say of the workers right now."""
     deadline = Deadline(asked.timeout)
     cluster = _cluster(asked)
-    kubernetes = KubernetesClient(cluster, deadline) if cluster else None
-    with TemporalClients(deadline, _profiles(asked)) as temporal:
+    with (
+        KubernetesClient(cluster, deadline) if cluster else nullcontext() as kubernetes,
+        TemporalClients(deadline, _profiles(asked)) as temporal,
+    ):
         return read_world(workers, temporal, kubernetes, for_routing=for_routing, now=asked.now or clock())
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 from twgen.cli.argocd import in_plugin
-from twgen.cli.boundary import exit_code_of
+from twgen.cli.boundary import exit_code_of, leave
 
 _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
@@ -56,7 +56,7 @@ def twgen() -> None:
 def main() -> None:
     """Run the program."""
     gc.disable()  # nothing here makes cycles in number, and a large render is a tenth faster
-    sys.exit(exit_code_of(_run))
+    leave(exit_code_of(_run))
 
 
 def _run() -> object:

@@ -32,10 +32,11 @@ class ClusterAccess:
         return f"context {self.context!r} of {self.kubeconfig}" if self.context else self.kubeconfig
 
 
-def load_configuration(access: ClusterAccess) -> "Configuration":
+def load_configuration(access: ClusterAccess, folder: str) -> "Configuration":
     """The settings of the Kubernetes client; raises StateUnavailable when they are not there or wrong.
 
-    Runs the login program that a kubeconfig may name.
+    Runs the login program that a kubeconfig may name. Certificates and keys that stand in the kubeconfig
+    itself are written to files in the folder, where the TLS library wants them.
     """
     import urllib3
     from kubernetes.client import Configuration
@@ -56,7 +57,7 @@ def load_configuration(access: ClusterAccess) -> "Configuration":
     )
     try:
         with _failed_login_raised():
-            _load(access, configuration)
+            _load(access, folder, configuration)
     except (ConfigException, YAMLError, OSError, TypeError, AttributeError) as error:
         raise StateUnavailable(
             f"Kubernetes ({access.described}) is not configured: {_reason(error)}; "
@@ -65,14 +66,19 @@ def load_configuration(access: ClusterAccess) -> "Configuration":
     return configuration
 
 
-def _load(access: ClusterAccess, configuration: "Configuration") -> None:
+def _load(access: ClusterAccess, folder: str, configuration: "Configuration") -> None:
     from kubernetes.config import load_incluster_config, load_kube_config
 
     if not access.kubeconfig:
         load_incluster_config(client_configuration=configuration)
         return
-    context = access.context or None
-    load_kube_config(access.kubeconfig, context, client_configuration=configuration, persist_config=False)
+    load_kube_config(
+        access.kubeconfig,
+        access.context or None,
+        client_configuration=configuration,
+        persist_config=False,
+        temp_file_path=folder,
+    )
 
 
 class _Errors(logging.Handler):

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess, load_configuration
@@ -23,11 +25,23 @@ _OTHER_ADVICE = "did not answer with a list: try again, or look into its log"
 
 
 class KubernetesClient:
-    """Reads from one cluster; every method raises StateUnavailable, or OutOfTime after the deadline."""
+    """Reads from one cluster; every method raises StateUnavailable, or OutOfTime after the deadline.
+
+    Leaving the context removes the files that its credentials were written to.
+    """
 
     def __init__(self, access: ClusterAccess, deadline: Deadline) -> None:
         self._access = access
         self._deadline = deadline
+        self._files = TemporaryDirectory(prefix="twgen-", ignore_cleanup_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._files.cleanup()
 
     def deployments(self, namespace: str, label_selector: str) -> list[Mapping[str, Any]]:
         """The Deployments of a namespace that the selector takes, as the API server returns them."""
@@ -75,7 +89,7 @@ class KubernetesClient:
     def _api(self) -> "ApiClient":
         from kubernetes.client import ApiClient
 
-        return ApiClient(load_configuration(self._access))
+        return ApiClient(load_configuration(self._access, self._files.name))
 
 
 def _unreachable(who: str, error: Exception) -> StateUnavailable:

@@ -1,7 +1,6 @@
 """Every call to Temporal goes through here, within one deadline and under the server's own rate limits."""
 
 import asyncio
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 8
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
-_FAREWELL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +77,6 @@ class TemporalClients:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._runner.close()
-        if kind:
-            # threads of the SDK whose calls were cut need the interpreter once more; without it they panic
-            time.sleep(_FAREWELL)
 
     def ask(self, calls: Iterable[Call]) -> list[Any]:
         """The answers in the order of the calls, at most 8 asked at a time; the first failure fails all.

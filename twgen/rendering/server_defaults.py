@@ -38,6 +38,7 @@ _VOLUME = {
     "projected": _FILES
     | {"sources": [{"serviceAccountToken": {"expirationSeconds": 3600}, "downwardAPI": _DOWNWARD}]},
     "hostPath": {"type": ""},
+    "ephemeral": {"volumeClaimTemplate": {"spec": {"volumeMode": "Filesystem"}}},
 }
 _DEPLOYMENT_SPEC = {
     "revisionHistoryLimit": 10,
