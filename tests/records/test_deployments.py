@@ -55,11 +55,12 @@ SCALED = held_by("keda", subresource="scale")
     [
         pytest.param(1, [BY_DEFAULT], last_applied(), True, id="applied without, so the default"),
         pytest.param(1, [APPLIED_WITHOUT], {}, True, id="applied on the server without, so the default"),
-        pytest.param(
-            5, [BY_DEFAULT], last_applied(), False, id="applied without, five by no scaling"
-        ),
+        pytest.param(5, [BY_DEFAULT], last_applied(), False, id="applied without, five by no scaling"),
         pytest.param(1, [BY_DEFAULT], last_applied(replicas=1), False, id="applied as one"),
         pytest.param(1, [APPLIED], {}, False, id="applied on the server as one"),
+        pytest.param(
+            7, [APPLIED_WITHOUT], {}, True, id="applied on the server without, scaled by nobody known"
+        ),
         pytest.param(7, [BY_DEFAULT, SCALED], last_applied(replicas=1), False, id="applied, then scaled"),
         pytest.param(7, [BY_DEFAULT, SCALED], last_applied(), True, id="applied without, then scaled"),
         pytest.param(7, [APPLIED, SCALED], {}, True, id="applied on the server, then scaled"),

@@ -77,8 +77,11 @@ def _replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
     holders = [item for item in entries if "f:replicas" in (value_at(item, "fieldsV1", "f:spec") or {})]
     if any(item.get("subresource") == "scale" or item.get("manager") not in _APPLIERS for item in holders):
         return True
-    is_known = bool(last_applied) or any(map(_is_applied, entries))
-    return replicas == _DEFAULT_REPLICAS and is_known and not any(map(_is_applied, holders))
+    if not last_applied and not any(map(_is_applied, entries)):
+        return False
+    # what nobody held is scaled without a trace; a default is held by whoever created the object
+    by_default = replicas == _DEFAULT_REPLICAS and not any(map(_is_applied, holders))
+    return by_default or not holders
 
 
 def _says_replicas(last_applied: str) -> bool:
