@@ -1,5 +1,6 @@
 """What the documentation shows is what the program does."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from twgen.clients.profiles import load_profiles
 from twgen.specs.operator import parse_operator
@@ -62,9 +64,13 @@ def test_links_of_the_documentation_lead_somewhere(page: Path) -> None:
 
 def test_operators_configuration_of_the_page_is_valid() -> None:
     [text] = blocks(ROOT / "docs" / "argocd.md", "yaml")
-    operator, findings = parse_operator(read_documents(text)[0])
+    [document] = read_documents(text)
+    operator, findings = parse_operator(document)
     assert findings == []
     assert operator.instance == "prod-eu"
+    Draft202012Validator(json.loads((ROOT / "schemas" / "operatorconfig.json").read_text())).validate(
+        document
+    )
 
 
 def test_profiles_of_the_page_are_what_temporal_reads(tmp_path: Path) -> None:

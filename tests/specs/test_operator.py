@@ -1,6 +1,9 @@
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from twgen.model.operator import Application, ClusterOfApplications, Operator, ProfileGrant
 from twgen.specs.operator import parse_operator
@@ -20,6 +23,11 @@ WHOLE = {
 }
 
 
+SCHEMA = Draft202012Validator(
+    json.loads((Path(__file__).parents[2] / "schemas" / "operatorconfig.json").read_text())
+)
+
+
 def problems(**changes: Any) -> list[str]:
     _, findings = parse_operator({**WHOLE, **changes})
     return [f"{finding.path}: {finding.message}" for finding in findings]
@@ -28,6 +36,7 @@ def problems(**changes: Any) -> list[str]:
 def test_every_field_is_read() -> None:
     operator, findings = parse_operator(WHOLE)
     assert findings == []
+    assert SCHEMA.is_valid(WHOLE)
     assert operator == Operator(
         instance="prod-eu",
         temporal_config_file="/etc/twgen/temporal.toml",
@@ -81,6 +90,7 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
 )
 def test_mistake_is_told_at_its_path(changes: dict[str, Any], problem: str) -> None:
     assert any(found.startswith(problem) for found in problems(**changes)), problems(**changes)
+    assert not SCHEMA.is_valid({**WHOLE, **changes})
 
 
 def test_document_that_is_no_mapping_is_a_problem() -> None:
