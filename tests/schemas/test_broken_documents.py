@@ -84,7 +84,6 @@ def test_whole_document_is_valid(document: dict[str, Any]) -> None:
         (POLICY, "spec.maxVersions", 101),
         (SNAPSHOT, "takenAt", "yesterday"),
         (SNAPSHOT, "workers", {}),
-        (SNAPSHOT, WORLD, ABSENT),
         (SNAPSHOT, f"{WORLD}.routing.ramping.percentage", "5%"),
         (SNAPSHOT, f"{WORLD}.versions", ABSENT),
         (SNAPSHOT, f"{WORLD}.versions[0].status", "Retired"),

@@ -16,18 +16,26 @@ _ADVICE = {
     "UNIMPLEMENTED": "is too old: twgen needs server 1.29.1 or newer",
 }
 _OTHER_ADVICE = "answered with an error: look into its log"
+_HANGS_UP = "hangs up: it may ask for TLS, or for another client certificate than that of {profile}"
 _NO_CONNECTION = {
     "PermissionDenied": "does not permit it: check the credentials of {profile}",
     "Unauthenticated": "asks for other credentials: check those of {profile}",
     "InvalidCertificate": "has a certificate that is not trusted: check server_ca_cert_path and server_name"
     " of {profile}",
     "ParseError": "is not asked: client_key_path of {profile} is no private key",
-    "client cert": "is not asked: client_cert_path and client_key_path of {profile} go together",
+    "NoCertificatesPresented": "is not asked: client_cert_path of {profile} is no certificate",
+    "KeyMismatch": "is not asked: client_cert_path and client_key_path of {profile} do not belong together",
+    "client cert": "is not asked: {profile} needs both client_cert_path and client_key_path",
     "fatal alert": "does not accept the client certificate: check client_cert_path of {profile}",
-    "broken pipe": "hangs up: it may ask for TLS, or for another client certificate than that of {profile}",
+    "broken pipe": _HANGS_UP,
+    "operation was canceled": _HANGS_UP,
 }
 """What to do about an error of the SDK's core, by a part of its text."""
 _NOBODY_THERE = "cannot be reached: check the address of connection {connection!r}"
+# the core of the SDK prints its whole error value, headers included, around the reason
+_REASON = re.compile(
+    r'(?:message|error): "([^"]*)"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)'
+)
 _RETRIED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
 _TIMEOUT_EXPIRED = "Timeout expired"
@@ -63,9 +71,8 @@ def refusal(server: str, error: "RPCError") -> StateUnavailable:
 def unreachable(server: str, connection: str, profile: str, error: Exception) -> StateUnavailable:
     """The error of a connection that could not be made, with the names of its Connection and its profile."""
     said = str(error)
-    # the core of the SDK prints its whole error value, headers included, around the reason
-    quoted = re.findall(r'(?:message|error): "([^"]*)"|(InvalidCertificate\(\w+|\w+ParseError)', said)
-    reason = next(filter(None, quoted[-1])).replace("(", ": ") if quoted else _one_line(error)
+    reasons = [quoted or named for quoted, named in _REASON.findall(said)]
+    reason = reasons[-1].replace("(", ": ") if reasons else _one_line(error)
     advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in said), _NOBODY_THERE)
     whose = f"profile {profile!r}" if profile else "a profile"
     advised = advice.format(connection=connection, profile=whose)
