@@ -14,6 +14,9 @@ from twgen.versioning.environment import Identity
 from twgen.versioning.hashes import connection_hash
 from twgen.versioning.names import selector_labels, versioned_deployment_name
 
+_Content = tuple[dict[str, str], dict[str, Any]]
+"""Annotations, and what a Deployment's `spec` is."""
+
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 _COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
@@ -35,7 +38,7 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
     }
 
 
-def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], dict[str, Any]]:
+def _content(spec: WorkerSpec, version: VersionPlan) -> _Content:
     recorded = version.recorded
     if not recorded:
         return _from_spec(spec, version)
@@ -46,13 +49,13 @@ def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], di
         return live
     # where both mean the same, the spec's words are those that were applied: again they change nothing
     written = _from_spec(spec, version)
-    return written if _meaning(written) == _meaning(live) else live
+    return written if _is_same(written, live) else live
 
 
-def _meaning(content: tuple[dict[str, str], dict[str, Any]]) -> Any:
-    annotations, body = content
-    sized = _sized(body, None)
-    return without_server_fields({"metadata": {"annotations": annotations}, "spec": sized})
+def _is_same(written: _Content, live: _Content) -> bool:
+    annotations, body = written
+    meant = without_server_fields({"metadata": {"annotations": annotations}, "spec": body})
+    return (meant["metadata"]["annotations"], meant["spec"]) == (live[0], _sized(live[1], None))
 
 
 def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
@@ -70,7 +73,7 @@ def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
     return version_deployment(spec, new, "")
 
 
-def _from_spec(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], dict[str, Any]]:
+def _from_spec(spec: WorkerSpec, version: VersionPlan) -> _Content:
     labels = selector_labels(spec.name, version.build_id)
     metadata = spec.template.content.get("metadata") or {}
     annotations: dict[str, str] = metadata.get("annotations") or {}
@@ -93,9 +96,7 @@ def _from_spec(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], 
     return annotations, body
 
 
-def _from_manifest(
-    spec: WorkerSpec, version: VersionPlan, manifest: Mapping[str, Any]
-) -> tuple[dict[str, str], dict[str, Any]]:
+def _from_manifest(spec: WorkerSpec, version: VersionPlan, manifest: Mapping[str, Any]) -> _Content:
     annotations = manifest["metadata"].get("annotations") or {}
     ours = {IDENTITY, SYNC_OPTIONS, _COMPARE_OPTIONS}
     kept = {name: value for name, value in annotations.items() if name not in ours}
