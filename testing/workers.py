@@ -1,7 +1,7 @@
 """Real worker processes, and what people do to their Worker Deployments."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +9,13 @@ from subprocess import Popen
 from typing import Any
 
 from testing.processes import running
+from testing.security import Security
 from testing.servers import TemporalServer
 
 IDENTITY = "twgen/testing"
 
-_PROGRAM = str(Path(__file__).with_name("worker_program.py"))
+PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("worker_program.py")))
+"""The command of a worker; its environment says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,46 @@ class DeployedWorker:
         """A process that polls the task queue without a version."""
         with self._process("unversioned", {}) as process:
             yield process
+
+    def poll(self, build_id: str) -> Any:
+        """One poll, as a worker of this version makes it; raises the SDK's RPCError at once."""
+        from temporalio.api.deployment.v1 import WorkerDeploymentOptions
+        from temporalio.api.enums.v1 import WorkerVersioningMode
+        from temporalio.api.taskqueue.v1 import TaskQueue
+        from temporalio.api.workflowservice.v1 import PollWorkflowTaskQueueRequest
+
+        request = PollWorkflowTaskQueueRequest(
+            namespace=self.namespace,
+            task_queue=TaskQueue(name=self.task_queue),
+            identity=IDENTITY,
+            deployment_options=WorkerDeploymentOptions(
+                deployment_name=self.name,
+                build_id=build_id,
+                worker_versioning_mode=WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED,
+            ),
+        )
+        return self.server.asker.ask("poll_workflow_task_queue", [request], retry=False)[0]
+
+    def create(self) -> None:
+        """Make the Worker Deployment known before a worker polls; servers since 1.31."""
+        from temporalio.api.workflowservice.v1 import CreateWorkerDeploymentRequest
+
+        request = CreateWorkerDeploymentRequest(
+            namespace=self.namespace, deployment_name=self.name, identity=IDENTITY, request_id=self.name
+        )
+        self.server.ask("create_worker_deployment", request)
+
+    def create_version(self, build_id: str) -> None:
+        """Make a version known before a worker of it polls; servers since 1.31."""
+        from temporalio.api.workflowservice.v1 import CreateWorkerDeploymentVersionRequest
+
+        request = CreateWorkerDeploymentVersionRequest(
+            namespace=self.namespace,
+            deployment_version=self._version(build_id),
+            identity=IDENTITY,
+            request_id=build_id,
+        )
+        self.server.ask("create_worker_deployment_version", request)
 
     def set_current(self, build_id: str) -> None:
         """Make a version current; an empty build ID: unversioned workers."""
@@ -118,15 +160,16 @@ class DeployedWorker:
         self.server.ask("signal_workflow_execution", request)
 
     @contextmanager
-    def _process(self, name: str, variables: dict[str, str]) -> Iterator[Popen[bytes]]:
-        log = self.server.log.with_name(f"worker-{self.task_queue}-{name}.log")
+    def _process(self, name: str, variables: Mapping[str, str]) -> Iterator[Popen[bytes]]:
+        log = self.server.log.with_name(f"worker-{self.namespace}-{self.task_queue}-{name}.log")
         environment = {
             "TEMPORAL_ADDRESS": self.server.address,
             "TEMPORAL_NAMESPACE": self.namespace,
             "TASK_QUEUE": self.task_queue,
+            **credential_variables(self.server, self.namespace),
             **variables,
         }
-        with running([sys.executable, "-P", _PROGRAM], log, environment) as process:
+        with running(PROGRAM, log, environment) as process:
             yield process
 
     def _version(self, build_id: str) -> Any:
@@ -140,3 +183,20 @@ class DeployedWorker:
         behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
         pinned = VersioningOverride.PinnedOverride(behavior=behavior, version=self._version(build_id))
         return VersioningOverride(pinned=pinned)
+
+
+def credential_variables(server: TemporalServer, namespace: str) -> Mapping[str, str]:
+    """The variables that a worker of this namespace needs besides address and namespace."""
+    given = server.credentials
+    if server.security is Security.NONE:
+        return {}
+    trust = {"TEMPORAL_TLS": "true", "TEMPORAL_TLS_SERVER_CA_CERT_PATH": str(given.authority.file)}
+    if server.security is Security.API_KEY:
+        return {**trust, "TEMPORAL_API_KEY": given.issuer.api_key([f"{namespace}:write"])}
+    if server.security is Security.TLS:
+        return trust
+    return {
+        **trust,
+        "TEMPORAL_TLS_CLIENT_CERT_PATH": str(given.client.certificate),
+        "TEMPORAL_TLS_CLIENT_KEY_PATH": str(given.client.key),
+    }

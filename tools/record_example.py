@@ -6,14 +6,13 @@ Run it by `make example` when the snapshot format changes.
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import temporal_server
 from testing.workers import DeployedWorker
-from twgen.errors import TwgenError
 from twgen.model.document import Document
 from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
@@ -67,20 +66,12 @@ def _build_id(text: str) -> str:
 
 def _roll_out(deployed: DeployedWorker, builds: list[str]) -> None:
     first, second, third = builds
-    eventually(lambda: _moved(lambda: deployed.set_current(first)), 60)
+    eventually(lambda: succeeds(lambda: deployed.set_current(first)), 60)
     deployed.start("WaitingWorkflow", "order-1001")
-    eventually(lambda: _moved(lambda: deployed.set_current(second)), 60)
+    eventually(lambda: succeeds(lambda: deployed.set_current(second)), 60)
     deployed.start("WaitingWorkflow", "order-1002")
-    eventually(lambda: _moved(lambda: deployed.set_ramp(third, 5)), 60)
+    eventually(lambda: succeeds(lambda: deployed.set_ramp(third, 5)), 60)
     deployed.set_manager("twgen/payments/prod-eu")
-
-
-def _moved(move: Callable[[], None]) -> bool:
-    try:
-        move()
-    except TwgenError:
-        return False
-    return True
 
 
 def _snapshot(specs: Path) -> str:

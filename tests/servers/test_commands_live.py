@@ -2,18 +2,18 @@
 
 import json
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
-from twgen.errors import TwgenError
+from tests.servers.live import TWGEN, printed
 from twgen.model.document import Document
 from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
@@ -21,7 +21,6 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
-TWGEN = Path(sys.executable).with_name("twgen")
 
 
 def documents(server: TemporalServer, tag: str) -> list[dict[str, Any]]:
@@ -54,14 +53,6 @@ def build_id(server: TemporalServer, tag: str) -> str:
     return parse_specs([Document("", *value) for value in values], NamespaceRule()).workers[0].build_id
 
 
-def accepted(change: Callable[[], None]) -> bool:
-    try:
-        change()
-    except TwgenError:
-        return False
-    return True
-
-
 @pytest.fixture(scope="module")
 def specs(temporal: TemporalServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The specs of `v2`, which has just been registered beside `v1`, the current version; `v1` is locked."""
@@ -74,22 +65,15 @@ def specs(temporal: TemporalServer, tmp_path_factory: pytest.TempPathFactory) ->
     with ExitStack() as stack:
         for version in (old, new):
             stack.enter_context(worker.version(version))
-            eventually(lambda: accepted(lambda: worker.set_current(old)))
+            eventually(lambda: succeeds(lambda: worker.set_current(old)))
         file.write_text(write_documents(documents(temporal, "v2")))
-        eventually(lambda: new in run(folder, "snapshot").stdout)
+        eventually(lambda: new in printed(folder, "snapshot"))
         yield folder
-
-
-def run(folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
-    live = [TWGEN, *command, folder, "--allow-unlisted-connections", "-q"]
-    ended = subprocess.run(live, capture_output=True, text=True, check=False, timeout=60)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    return ended
 
 
 def test_plan_ramps_the_new_version(temporal: TemporalServer, specs: Path) -> None:
     def first_step() -> dict[str, Any] | None:
-        (worker,) = json.loads(run(specs, "plan", "-o", "json", "--identity", "me").stdout)["workers"]
+        (worker,) = json.loads(printed(specs, "plan", "-o", "json", "--identity", "me"))["workers"]
         routing: dict[str, Any] = worker["routing"]
         return routing if routing["action"] == "SetRamp" else None
 
@@ -100,15 +84,15 @@ def test_plan_ramps_the_new_version(temporal: TemporalServer, specs: Path) -> No
 
 
 def test_render_holds_both_versions(temporal: TemporalServer, specs: Path) -> None:
-    manifests = read_documents(run(specs, "render").stdout)
+    manifests = read_documents(printed(specs, "render"))
     labels = {manifest["metadata"]["labels"]["temporal.io/build-id"] for manifest in manifests}
     assert labels == {build_id(temporal, "v1"), build_id(temporal, "v2")}
 
 
 def test_plan_of_a_recorded_snapshot_is_the_plan_of_the_server(specs: Path, tmp_path: Path) -> None:
     recorded = tmp_path / "snapshot.yaml"
-    recorded.write_text(run(specs, "snapshot").stdout)
+    recorded.write_text(printed(specs, "snapshot"))
     offline = [TWGEN, "plan", specs, "--snapshot", recorded, "-o", "json", "--identity", "me"]
     plan = json.loads(subprocess.run(offline, capture_output=True, check=True).stdout)
-    live = json.loads(run(specs, "plan", "-o", "json", "--identity", "me").stdout)
+    live = json.loads(printed(specs, "plan", "-o", "json", "--identity", "me"))
     assert plan["workers"] == live["workers"]

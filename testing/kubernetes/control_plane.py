@@ -1,0 +1,131 @@
+"""Starts etcd, an API server and the controllers, on free ports of loopback."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import Popen
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from urllib3.exceptions import HTTPError
+
+from testing.install import installed
+from testing.kubernetes.api import Api, Refused
+from testing.kubernetes.cluster import DEFAULT_CONTEXTS, Cluster, kubeconfig_text
+from testing.processes import eventually, free_ports, running
+from testing.recipes import ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER
+
+_READY_WITHIN = 90.0
+_LOOPBACK = "127.0.0.1"
+# there is no kubelet that renews a lease, so nothing may conclude from its absence that the node is gone
+_CONTROLLERS = "*,-node-lifecycle-controller,-node-ipam-controller"
+
+
+@contextmanager
+def kubernetes_cluster(folder: Path) -> Iterator[Cluster]:
+    """A cluster with RBAC and every controller, without nodes; its logs are in the folder."""
+    store_port, peer_port, port, manager_port = free_ports(4)
+    store = f"http://{_LOOPBACK}:{store_port}"
+    token = secrets.token_urlsafe()
+    folder.mkdir(parents=True, exist_ok=True)
+    tokens = _private(folder / "tokens.csv", f'{token},admin,admin,"system:masters"\n')
+    key = _private(folder / "accounts.key", _new_key())
+    with (
+        running(_store(folder, store, f"http://{_LOOPBACK}:{peer_port}"), folder / "etcd.log"),
+        running(_api_server(folder, store, port, tokens, key), folder / "kube-apiserver.log") as process,
+    ):
+        cluster = _ready_cluster(folder, f"https://{_LOOPBACK}:{port}", token, process)
+        manager = _controller_manager(cluster, manager_port, key)
+        with running(manager, folder / "kube-controller-manager.log"):
+            cluster.await_namespace("default")
+            try:
+                yield cluster
+            finally:
+                cluster.api.close()
+
+
+def _store(folder: Path, address: str, peers: str) -> list[str]:
+    return [
+        str(installed(ETCD)),
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={address}",
+        f"--advertise-client-urls={address}",
+        f"--listen-peer-urls={peers}",
+        f"--initial-advertise-peer-urls={peers}",
+        f"--initial-cluster=default={peers}",
+    ]
+
+
+def _api_server(folder: Path, store: str, port: int, tokens: Path, key: Path) -> list[str]:
+    return [
+        str(installed(KUBE_APISERVER)),
+        f"--etcd-servers={store}",
+        f"--bind-address={_LOOPBACK}",
+        f"--advertise-address={_LOOPBACK}",
+        f"--secure-port={port}",
+        # it signs its own certificate there
+        f"--cert-dir={folder}",
+        # an endpoint of the service `kubernetes` may not be on loopback
+        "--endpoint-reconciler-type=none",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--authorization-mode=RBAC",
+        f"--token-auth-file={tokens}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={key}",
+        f"--service-account-signing-key-file={key}",
+        "--allow-privileged",
+    ]
+
+
+def _controller_manager(cluster: Cluster, port: int, key: Path) -> list[str]:
+    return [
+        str(installed(KUBE_CONTROLLER_MANAGER)),
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--bind-address={_LOOPBACK}",
+        f"--secure-port={port}",
+        f"--cert-dir={cluster.folder / 'controller-manager'}",
+        f"--service-account-private-key-file={key}",
+        f"--root-ca-file={cluster.authority}",
+        f"--controllers={_CONTROLLERS}",
+        "--leader-elect=false",
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+    ]
+
+
+def _ready_cluster(folder: Path, address: str, token: str, process: Popen[bytes]) -> Cluster:
+    authority = folder / "apiserver.crt"
+    kubeconfig = folder / "admin.kubeconfig"
+    kubeconfig_content = kubeconfig_text(address, authority, token, DEFAULT_CONTEXTS, "default")
+    _private(kubeconfig, kubeconfig_content)
+    eventually(lambda: _is_ready(address, authority, token, process), _READY_WITHIN)
+    return Cluster(address, authority, folder, kubeconfig, Api(address, authority, token))
+
+
+def _is_ready(address: str, authority: Path, token: str, process: Popen[bytes]) -> bool:
+    if process.poll() is not None:
+        log = authority.with_name("kube-apiserver.log").read_text()[-2000:]
+        message = f"the API server ended with {process.returncode}: {log}"
+        raise RuntimeError(message)
+    if not authority.exists():
+        return False
+    api = Api(address, authority, token)
+    try:
+        return api.is_ready()
+    except (Refused, HTTPError, OSError):
+        return False
+    finally:
+        api.close()
+
+
+def _new_key() -> str:
+    key = ec.generate_private_key(ec.SECP256R1())
+    # in this format, unlike PKCS 8, the API server takes the public key from it too
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+
+
+def _private(path: Path, content: str) -> Path:
+    path.touch(mode=0o600)
+    path.write_text(content)
+    return path

@@ -1,0 +1,89 @@
+"""Which servers the tests use, at which version, and where each comes from."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Source(Enum):
+    """Where a program comes from when the machine does not have it."""
+
+    GO_MODULE = "built by Go from its published module"
+    KUBERNETES = "built by Go from testing/kubernetes/servers"
+    DEBIAN = "Debian's package"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A program, the package that it comes from, and the environment variable that names another one.
+
+    The variable names the program itself or a folder that may hold it.
+    """
+
+    name: str
+    version: str
+    program: str
+    package: str
+    source: Source
+    variable: str = ""
+
+
+TEMPORAL_CLI = Server(
+    name="temporal-cli",
+    version="1.5.1",
+    program="temporal",
+    package="github.com/temporalio/cli/cmd/temporal",
+    source=Source.GO_MODULE,
+    variable="TEMPORAL_CLI",
+)
+"""The Temporal CLI whose development server is 1.29.1, the lowest that is supported."""
+
+TEMPORAL_SERVER = Server(
+    name="temporal-server",
+    version="1.32.0",
+    program="server",
+    package="go.temporal.io/server/cmd/server",
+    source=Source.GO_MODULE,
+    variable="TEMPORAL_SERVER",
+)
+"""The newest Temporal server."""
+
+
+def _kubernetes(program: str) -> Server:
+    return Server(
+        name=program,
+        version="1.36.1",
+        program=program,
+        package=f"k8s.io/kubernetes/cmd/{program}",
+        source=Source.KUBERNETES,
+        variable="KUBEBUILDER_ASSETS",
+    )
+
+
+KUBE_APISERVER = _kubernetes("kube-apiserver")
+"""The Kubernetes API server."""
+
+KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager")
+"""What makes Pods of Deployments and Jobs."""
+
+KUBECTL = _kubernetes("kubectl")
+"""The Kubernetes command line."""
+
+ETCD = Server("etcd", "3.4", "etcd", "etcd-server", Source.DEBIAN, "KUBEBUILDER_ASSETS")
+"""The store of the Kubernetes API server."""
+
+REDIS = Server("redis", "7", "redis-server", "redis-server", Source.DEBIAN)
+"""The cache of Argo CD."""
+
+SERVERS = (
+    ETCD,
+    REDIS,
+    TEMPORAL_CLI,
+    TEMPORAL_SERVER,
+    KUBE_APISERVER,
+    KUBE_CONTROLLER_MANAGER,
+    KUBECTL,
+)
+"""All of them; those that take seconds come first."""
+
+VERSIONED = frozenset({TEMPORAL_CLI, TEMPORAL_SERVER})
+"""Those whose version matters to the tests: another one on PATH is not used."""

@@ -1,0 +1,123 @@
+"""The program on a real server: specs in a folder, and what its commands say of them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twgen.yaml.writer import write_documents
+
+TWGEN = Path(sys.executable).with_name("twgen")
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()  # noqa: TID251 - the program's environment is made here
+    if not name.startswith(("TEMPORAL_", "TWGEN_"))
+}
+ALONE = ("--no-cluster", "--allow-unlisted-connections", "-q")
+MANAGER = "twgen/testing/live"
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended, and after how many seconds."""
+
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+def worker_document(
+    name: str,
+    build_id: str,
+    *,
+    temporal_namespace: str = "default",
+    gate: str = "",
+    steps: Sequence[float] = (25,),
+) -> Document:
+    rollout: Document = {"strategy": "AllAtOnce"}
+    if steps:
+        ramp = [{"rampPercentage": percentage, "pauseDuration": "10m"} for percentage in steps]
+        rollout = {"strategy": "Progressive", "steps": ramp}
+    if gate:
+        rollout["gate"] = {"workflowType": gate}
+    return {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerDeployment",
+        "metadata": {"name": name, "namespace": "live"},
+        "spec": {
+            "replicas": 1,
+            "workerOptions": {
+                "connectionRef": {"name": "temporal"},
+                "temporalNamespace": temporal_namespace,
+                "unsafeCustomBuildID": build_id,
+            },
+            "rollout": rollout,
+            "template": {"spec": {"containers": [{"name": "worker", "image": "example.com/worker:1.0.0"}]}},
+        },
+    }
+
+
+def connection_document(address: str, **more: Any) -> Document:
+    return {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "Connection",
+        "metadata": {"name": "temporal", "namespace": "live"},
+        "spec": {"hostPort": address, **more},
+    }
+
+
+def policy_document(name: str, **spec: Any) -> Document:
+    return {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": name, "namespace": "live"},
+        "spec": {"workerRef": {"name": name}, **spec},
+    }
+
+
+def write_specs(folder: Path, address: str, *documents: Document) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "specs.yaml").write_text(write_documents([connection_document(address), *documents]))
+    return folder
+
+
+def run(
+    folder: Path, *command: str, options: Sequence[str] = ALONE, variables: Mapping[str, str] | None = None
+) -> Ended:
+    started = time.monotonic()
+    ended = subprocess.run(
+        [TWGEN, *command, folder, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+        env={**ENVIRONMENT, **(variables or {})},
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr, time.monotonic() - started)
+
+
+def printed(folder: Path, *command: str) -> str:
+    ended = run(folder, *command)
+    assert (ended.code, ended.stderr) == (0, ""), ended
+    return ended.stdout
+
+
+def planned(folder: Path) -> list[Document]:
+    """The workers of `twgen plan`."""
+    plan = json.loads(printed(folder, "plan", "-o", "json", "--identity", MANAGER))
+    workers: list[Document] = plan["workers"]
+    return workers
+
+
+def recorded(folder: Path) -> list[Document]:
+    """The workers of `twgen snapshot`."""
+    workers: list[Document] = json.loads(printed(folder, "snapshot", "-o", "json"))["workers"]
+    return workers

@@ -1,0 +1,186 @@
+"""Worlds that real workers and a real server are brought into, and what the program says of each."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testing.asking import succeeds
+from testing.processes import eventually
+from testing.servers import NEWEST, TemporalServer
+from testing.workers import DeployedWorker
+from tests.servers.live import Document, planned, recorded, worker_document, write_specs
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What `twgen plan` and `twgen snapshot` said of one worker in one world."""
+
+    plan: Document
+    world: Document
+
+    @property
+    def temporal(self) -> Document:
+        found: Document = self.world["temporal"]
+        return found
+
+    def version(self, build_id: str) -> Document:
+        return _of_build(self.temporal["versions"], build_id)
+
+    def planned_version(self, build_id: str) -> Document:
+        return _of_build(self.plan["versions"], build_id)
+
+
+def _of_build(versions: Iterable[Document], build_id: str) -> Document:
+    found = [version for version in versions if version["buildID"] == build_id]
+    assert found, f"{build_id} is not there"
+    return found[0]
+
+
+Worlds = Mapping[str, Seen]
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Where a story happens: a server, and a folder for the specs of its workers."""
+
+    server: TemporalServer
+    folder: Path
+
+    def worker(self, name: str, namespace: str = "default") -> DeployedWorker:
+        return DeployedWorker(self.server, f"live/{name}", name, namespace)
+
+    def see(self, name: str, build_id: str, **spec: Any) -> Seen:
+        """The world and the plan for this target."""
+        folder = write_specs(self.folder / name, self.server.address, worker_document(name, build_id, **spec))
+        [world], [plan] = recorded(folder), planned(folder)
+        return Seen(plan, world)
+
+    def when(self, name: str, build_id: str, status: str, **spec: Any) -> Seen:
+        """The world once that version has this status, and pollers on both its task queues."""
+
+        def reached() -> Seen:
+            seen = self.see(name, build_id, **spec)
+            assert seen.world["temporal"], f"{name} is not registered"
+            assert seen.version(build_id)["status"] == status
+            queues = seen.version(build_id).get("taskQueues")
+            assert queues is None or [queue["pollers"] for queue in queues] == [True, True]
+            return seen
+
+        return eventually(reached)
+
+
+def rollout(teller: Teller) -> Iterator[tuple[str, Seen]]:
+    worker = teller.worker("rollout")
+    with worker.version("v1"):
+        eventually(lambda: succeeds(lambda: worker.set_current("v1")))
+        yield "current", teller.see("rollout", "v1")
+        worker.start("WaitingWorkflow", "rollout-holds", pinned_to="v1")
+        with worker.version("v2"):
+            yield "inactive", teller.when("rollout", "v2", "Inactive")
+            worker.set_ramp("v2", 25)
+            yield "ramping", teller.see("rollout", "v2")
+            worker.set_current("v2")
+            yield "draining", teller.see("rollout", "v2")
+            worker.finish("rollout-holds")
+
+            def drained() -> Seen:
+                seen = teller.see("rollout", "v2")
+                assert seen.version("v1")["status"] == "Drained"
+                return seen
+
+            yield "drained", eventually(drained)
+
+
+def unversioned(teller: Teller) -> Iterator[tuple[str, Seen]]:
+    worker = teller.worker("unversioned")
+    with worker.version("v1"):
+        yield "nobody to share with", teller.when("unversioned", "v1", "Inactive")
+        with worker.unversioned():
+
+            def shared() -> Seen:
+                seen = teller.see("unversioned", "v1")
+                queues = seen.version("v1")["taskQueues"]
+                assert all(queue["unversionedPollers"] for queue in queues)
+                return seen
+
+            yield "unversioned pollers", eventually(shared)
+            worker.set_current("v1")
+            worker.set_ramp("", 5)
+            yield "ramp to unversioned", teller.see("unversioned", "v1")
+
+
+def gates(teller: Teller) -> Iterator[tuple[str, Seen]]:
+    worker = teller.worker("gated")
+    with worker.version("v1"):
+        waiting = {"gate": "WaitingWorkflow"}
+        yield "gate not started", teller.when("gated", "v1", "Inactive", **waiting)
+        run = "test-live/gated:v1-gated"
+        worker.start("WaitingWorkflow", run, pinned_to="v1")
+        yield "gate running", teller.see("gated", "v1", **waiting)
+        worker.finish(run)
+
+        def passed() -> Seen:
+            seen = teller.see("gated", "v1", **waiting)
+            assert seen.version("v1")["gateRuns"][0]["status"] == "Completed"
+            return seen
+
+        yield "gate passed", eventually(passed)
+
+
+def failing_gate(teller: Teller) -> Iterator[tuple[str, Seen]]:
+    worker = teller.worker("broken")
+    with worker.version("v1", gate_fails=True):
+        teller.when("broken", "v1", "Inactive", gate="GateWorkflow")
+        worker.start("GateWorkflow", "test-live/broken:v1-broken", pinned_to="v1")
+
+        def failed() -> Seen:
+            seen = teller.see("broken", "v1", gate="GateWorkflow")
+            assert seen.version("v1")["gateRuns"][0]["status"] == "Failed"
+            return seen
+
+        yield "gate failed", eventually(failed)
+
+
+def owners(teller: Teller) -> Iterator[tuple[str, Seen]]:
+    worker = teller.worker("owned")
+    with worker.version("v1") as process:
+        teller.when("owned", "v1", "Inactive")
+        worker.set_manager("somebody/else")
+        yield "foreign owner", teller.see("owned", "v1")
+        worker.set_manager("")
+        process.terminate()
+        process.wait()
+        yield "stopped", teller.see("owned", "v1")
+        worker.mark("v1", "note", b"by hand")
+        worker.mark("v1", "twgen.io/aborted", b"true")
+        yield "aborted", teller.see("owned", "v1")
+
+
+def namespaces(teller: Teller) -> Iterator[tuple[str, Seen]]:
+    teller.server.create_namespace("worlds")
+    worker = teller.worker("twice", "worlds")
+    with worker.version("v1"):
+        eventually(lambda: succeeds(lambda: worker.set_current("v1")))
+        yield "in its namespace", teller.see("twice", "v1", temporal_namespace="worlds")
+        yield "in default", teller.see("twice", "v1")
+
+
+def created(teller: Teller) -> Iterator[tuple[str, Seen]]:
+    if teller.server.version != NEWEST:
+        return
+    worker = teller.worker("created")
+    worker.create()
+    worker.create_version("v1")
+    yield "created", teller.see("created", "v1")
+
+
+STORIES = (rollout, unversioned, gates, failing_gate, owners, namespaces, created)
+
+
+def tell_all(teller: Teller) -> Worlds:
+    """Every world of every story, the stories told side by side."""
+    with ThreadPoolExecutor(len(STORIES)) as pool:
+        told = pool.map(lambda story: dict(story(teller)), STORIES)
+        return {name: seen for worlds in told for name, seen in worlds.items()}

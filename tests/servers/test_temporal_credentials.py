@@ -1,0 +1,250 @@
+"""Servers that ask for credentials: the right ones work, and no byte of wrong ones is ever shown."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from testing.asking import succeeds
+from testing.credentials import SERVER_NAME, Authority, Certificate, KeyIssuer
+from testing.processes import eventually
+from testing.security import Credentials, Security
+from testing.servers import NEWEST, TemporalServer, temporal_server
+from testing.workers import DeployedWorker, credential_variables
+from tests.servers.live import Ended, connection_document, run, worker_document
+from twgen.yaml.writer import write_documents
+
+pytestmark = pytest.mark.server
+
+UNAVAILABLE = 3
+TIMEOUT, SLACK = 5.0, 2.0
+LISTED_ONLY = ("--no-cluster", "-q", "--timeout", f"{TIMEOUT:g}s")
+"""No connection is used that the profiles do not list."""
+SECRETS: Mapping[Security, dict[str, dict[str, str]]] = {
+    Security.TLS: {},
+    Security.MUTUAL_TLS: {"mutualTLSSecretRef": {"name": "certificate"}},
+    Security.API_KEY: {"apiKeySecretRef": {"name": "key", "key": "token"}},
+}
+
+Servers = Mapping[Security, TemporalServer]
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """A server of each security on which the worker `secured` has its version `v1` as the current one."""
+    with ExitStack() as stack:
+
+        def started(security: Security) -> TemporalServer:
+            server = temporal_server(tmp_path_factory.mktemp(security.name), NEWEST, security=security)
+            return stack.enter_context(server)
+
+        def settled(server: TemporalServer) -> None:
+            worker = DeployedWorker(server, "live/secured", "secured")
+            stack.enter_context(worker.version("v1"))
+            eventually(lambda: succeeds(lambda: worker.set_current("v1")))
+
+        found = {security: started(security) for security in SECRETS}
+        with ThreadPoolExecutor(len(found)) as pool:
+            list(pool.map(settled, found.values()))
+        yield found
+
+
+def tls(authority: Authority, client: Certificate | None = None, **more: str) -> dict[str, str]:
+    settings = {"server_ca_cert_path": str(authority.file), **more}
+    if client:
+        settings |= {"client_cert_path": str(client.certificate), "client_key_path": str(client.key)}
+    return settings
+
+
+def profile(server: TemporalServer, tls_settings: Mapping[str, str], api_key: str = "") -> str:
+    lines = ["[profile.ours]", f'address = "{server.address}"', 'namespace = "default"']
+    lines += [f'api_key = "{api_key}"'] if api_key else []
+    lines += ["[profile.ours.tls]", *(f'{key} = "{value}"' for key, value in tls_settings.items())]
+    return "\n".join(lines)
+
+
+def right_profile(server: TemporalServer) -> str:
+    given = server.credentials
+    client = given.client if server.security is Security.MUTUAL_TLS else None
+    key = given.issuer.api_key(["default:read"]) if server.security is Security.API_KEY else ""
+    return profile(server, tls(given.authority, client), key)
+
+
+def run_with(
+    profiles: str,
+    server: TemporalServer,
+    folder: Path,
+    *command: str,
+    namespace: str = "default",
+    options: Sequence[str] = LISTED_ONLY,
+) -> Ended:
+    specs = write_secured_specs(folder, server, namespace)
+    file = folder / "temporal.toml"
+    file.write_text(profiles)
+    ended = run(specs, *command, options=options, variables={"TEMPORAL_CONFIG_FILE": str(file)})
+    assert_no_secret_is_shown(ended, profiles)
+    return ended
+
+
+def write_secured_specs(folder: Path, server: TemporalServer, namespace: str = "default") -> Path:
+    specs = folder / "specs"
+    specs.mkdir()
+    connection = connection_document(server.address, **SECRETS[server.security])
+    worker = worker_document("secured", "v1", temporal_namespace=namespace)
+    (specs / "specs.yaml").write_text(write_documents([connection, worker]))
+    return specs
+
+
+def assert_no_secret_is_shown(ended: Ended, profiles: str) -> None:
+    shown = ended.stdout + ended.stderr
+    values = dict(line.split(" = ") for line in profiles.splitlines() if " = " in line)
+    key = values.get("api_key", "").strip('"')
+    file = Path(values.get("client_key_path", "").strip('"'))
+    private = file.read_text().splitlines() if file.is_file() else []
+    for secret in filter(None, (key, *key.split("."), *private)):
+        assert secret not in shown
+
+
+def refused(ended: Ended, server: TemporalServer, namespace: str = "default") -> str:
+    """The one line that says why."""
+    assert (ended.code, ended.stdout) == (UNAVAILABLE, ""), ended
+    assert ended.seconds < TIMEOUT + SLACK
+    [line] = ended.stderr.splitlines()
+    assert line.startswith(f"twgen: Temporal at {server.address}, namespace {namespace!r}")
+    return line
+
+
+@pytest.mark.parametrize("command", [("render",), ("plan", "-o", "json"), ("snapshot", "-o", "json")])
+@pytest.mark.parametrize("security", SECRETS)
+def test_right_credentials_work(
+    servers: Servers, security: Security, command: Sequence[str], tmp_path: Path
+) -> None:
+    ended = run_with(right_profile(servers[security]), servers[security], tmp_path, *command)
+    assert (ended.code, ended.stderr) == (0, "")
+    if command[0] == "snapshot":
+        [worker] = json.loads(ended.stdout)["workers"]
+        assert worker["temporal"]["routing"]["current"]["buildID"] == "v1"
+
+
+@pytest.mark.parametrize("security", SECRETS)
+def test_credentials_of_the_environment_work(servers: Servers, security: Security, tmp_path: Path) -> None:
+    server = servers[security]
+    variables = {
+        "TEMPORAL_ADDRESS": server.address,
+        "TEMPORAL_NAMESPACE": "default",
+        **credential_variables(server, "default"),
+    }
+    specs = write_secured_specs(tmp_path, server)
+    ended = run(specs, "render", options=LISTED_ONLY, variables=variables)
+    assert (ended.code, ended.stderr) == (0, "")
+    assert "name: secured-v1" in ended.stdout
+
+
+@pytest.mark.parametrize("security", SECRETS)
+def test_server_name_of_the_certificate_may_be_given(
+    servers: Servers, security: Security, tmp_path: Path
+) -> None:
+    named = right_profile(servers[security]) + f'\nserver_name = "{SERVER_NAME}"'
+    assert run_with(named, servers[security], tmp_path, "render").code == 0
+
+
+@pytest.mark.parametrize("security", SECRETS)
+def test_certificate_for_another_name_is_refused(
+    servers: Servers, security: Security, tmp_path: Path
+) -> None:
+    named = right_profile(servers[security]) + '\nserver_name = "elsewhere.example"'
+    line = refused(run_with(named, servers[security], tmp_path, "render"), servers[security])
+    assert "not trusted: check server_ca_cert_path and server_name of profile 'ours'" in line
+
+
+@pytest.mark.parametrize("security", SECRETS)
+def test_server_of_another_authority_is_refused(servers: Servers, security: Security, tmp_path: Path) -> None:
+    server = servers[security]
+    other = right_profile(server).replace(
+        str(server.credentials.authority.file), str(Authority(tmp_path, "other").file)
+    )
+    line = refused(run_with(other, server, tmp_path, "render"), server)
+    assert "not trusted: check server_ca_cert_path" in line
+
+
+def test_secured_server_is_not_read_in_plain_text(servers: Servers, tmp_path: Path) -> None:
+    options = (*LISTED_ONLY, "--allow-unlisted-connections")
+    server = servers[Security.TLS]
+    refused(run_with("", server, tmp_path, "render", options=options), server)
+
+
+def wrong_certificates(given: Credentials, folder: Path) -> Mapping[str, Certificate | None]:
+    stranger = Authority(folder, "stranger").client("stranger")
+    missing = Certificate(given.client.certificate, folder / "missing.key")
+    return {
+        "none": None,
+        "of another authority": stranger,
+        "expired": given.authority.client("expired", expired=True),
+        "with the key of another": Certificate(given.client.certificate, stranger.key),
+        "without a key": missing,
+        "no certificate at all": Certificate(given.client.key, given.client.key),
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        ("none", "certificate"),
+        ("of another authority", "certificate"),
+        ("expired", "certificate"),
+        ("with the key of another", "client_cert_path and client_key_path"),
+        ("no certificate at all", "certificate"),
+    ],
+)
+def test_wrong_client_certificate_is_refused(
+    servers: Servers, wrong: str, advice: str, tmp_path: Path
+) -> None:
+    server = servers[Security.MUTUAL_TLS]
+    given = server.credentials
+    client = wrong_certificates(given, tmp_path)[wrong]
+    line = refused(
+        run_with(profile(server, tls(given.authority, client)), server, tmp_path, "render"), server
+    )
+    assert advice in line
+
+
+def test_missing_client_key_is_named(servers: Servers, tmp_path: Path) -> None:
+    server = servers[Security.MUTUAL_TLS]
+    client = wrong_certificates(server.credentials, tmp_path)["without a key"]
+    wrong = profile(server, tls(server.credentials.authority, client))
+    ended = run_with(wrong, server, tmp_path, "render")
+    assert (ended.code, ended.stdout) == (UNAVAILABLE, "")
+    [line] = ended.stderr.splitlines()
+    assert str(tmp_path / "missing.key") in line
+
+
+def wrong_keys(issuer: KeyIssuer) -> Mapping[str, str]:
+    return {
+        "none": "",
+        "nonsense": "not-a-key-of-anybody",
+        "of another issuer": KeyIssuer().api_key(["default:read"]),
+        "expired": issuer.api_key(["default:read"], expired=True),
+        "for another namespace": issuer.api_key(["payments:admin"]),
+        "without permissions": issuer.api_key([]),
+    }
+
+
+@pytest.mark.parametrize("command", ["render", "plan"])
+@pytest.mark.parametrize("wrong", wrong_keys(KeyIssuer()))
+def test_wrong_key_is_refused(servers: Servers, wrong: str, command: str, tmp_path: Path) -> None:
+    server = servers[Security.API_KEY]
+    key = wrong_keys(server.credentials.issuer)[wrong]
+    profiles = profile(server, tls(server.credentials.authority), key)
+    line = refused(run_with(profiles, server, tmp_path, command), server)
+    assert "check the credentials" in line
+
+
+def test_key_is_not_used_for_another_namespace(servers: Servers, tmp_path: Path) -> None:
+    server = servers[Security.API_KEY]
+    before = server.calls()
+    ended = run_with(right_profile(server), server, tmp_path, "render", namespace="payments")
+    assert "no profile of Temporal matches" in refused(ended, server, "payments")
+    assert server.calls() - before == {}
