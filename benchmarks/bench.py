@@ -5,60 +5,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.fixtures import write_inputs
+from benchmarks.live import live
+from benchmarks.measuring import TWGEN, Row, measured
 from twgen.yaml.reader import read_documents
 
-TWGEN = str(Path(sys.executable).with_name("twgen"))
-RUN_ONE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("run_one.py"))]
-ROUNDS = 5
 VERDICTS = {True: "yes", False: "NO", None: "?"}
 HELM = "go install helm.sh/helm/v3/cmd/helm@latest"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))  # noqa: TID251 - where helm may be
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The least seconds and the most MiB of several runs."""
-
-    seconds: float
-    mib: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:.3f} s, {self.mib:.0f} MiB"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What was measured, what it should reach, and whether it does (None: nothing to compare with)."""
-
-    what: str
-    measured: str
-    reach: str
-    holds: bool | None
-
-
-def measured(*commands: Sequence[str], rounds: int = ROUNDS) -> list[Cost]:
-    """The cost of each command, run in turns so that all see the same noise."""
-    costs: list[list[Cost]] = [[] for _ in commands]
-    for _ in range(rounds):
-        for found, command in zip(costs, commands, strict=True):
-            found.append(_once(command))
-    return [Cost(min(one.seconds for one in all_), max(one.mib for one in all_)) for all_ in costs]
-
-
-def _once(command: Sequence[str]) -> Cost:
-    with tempfile.NamedTemporaryFile() as output:
-        run = subprocess.run(
-            [*RUN_ONE, output.name, *command], stdout=subprocess.PIPE, text=True, check=False
-        )
-    if run.returncode:
-        raise subprocess.CalledProcessError(run.returncode, command)
-    seconds, kib = run.stdout.split()
-    return Cost(float(seconds), int(kib) / 1024)
 
 
 def small(folder: Path) -> list[Row]:
@@ -171,7 +128,7 @@ def _helm() -> str | None:
 def main() -> None:
     """Print the table, row by row; a command that fails costs the rest of its part, not the others."""
     with tempfile.TemporaryDirectory() as name:
-        for part in (small, large, linear):
+        for part in (small, live, large, linear):
             try:
                 for row in part(Path(name) / part.__name__):
                     print(_line(row), flush=True)

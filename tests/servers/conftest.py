@@ -1,7 +1,10 @@
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 
+from testing.kubernetes.cluster import Cluster
+from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
 
 
@@ -21,3 +24,17 @@ def newest_temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tempor
 def temporal(request: pytest.FixtureRequest) -> TemporalServer:
     server: TemporalServer = request.getfixturevalue(f"{request.param}_temporal")
     return server
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with kubernetes_cluster(tmp_path_factory.mktemp("kubernetes")) as running:
+        yield running
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> str:
+    """A Kubernetes namespace of its own."""
+    name = f"test-{uuid4().hex[:8]}"
+    cluster.create_namespace(name)
+    return name

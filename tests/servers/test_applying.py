@@ -1,0 +1,206 @@
+"""What a render does to a real API server: nothing that it did not say, and the second time nothing."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.kubernetes.cluster import Cluster
+from testing.processes import eventually
+from testing.servers import TemporalServer
+from tests.servers.live import TWGEN, Document, run, worker_document, write_specs
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+pytestmark = pytest.mark.server
+
+ROOT = Path(__file__).parents[2]
+STORIES = (ROOT / "tests" / "fixtures" / "cases").glob("*/manifests.yaml")
+RENDERED = [path for path in sorted(STORIES) if path.read_text().startswith("---")]
+"""The stories that do not end with an error."""
+CLIENT, SERVER = (), ("--server-side", "--force-conflicts", "--field-manager", "argocd-controller")
+AUTOSCALER = {
+    "apiVersion": "temporal.io/v1alpha1",
+    "kind": "WorkerResourceTemplate",
+    "metadata": {"name": "hpa"},
+    "spec": {
+        "workerDeploymentRef": {"name": "pay"},
+        "template": {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "spec": {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 9},
+        },
+    },
+}
+
+
+def moved(namespace: str, documents: list[Document]) -> str:
+    """The documents as text, all in the namespace."""
+    return write_documents(
+        [{**item, "metadata": {**item["metadata"], "namespace": namespace}} for item in documents]
+    )
+
+
+@pytest.mark.parametrize("manifests", RENDERED, ids=lambda path: path.parent.name)
+def test_every_story_passes_a_dry_run_of_the_server(
+    cluster: Cluster, namespace: str, manifests: Path
+) -> None:
+    documents = read_documents(manifests.read_text())
+    text = moved(namespace, documents)
+    for how in (CLIENT, SERVER):
+        applied = cluster.kubectl("apply", "--dry-run=server", *how, "-f", "-", input=text)
+        assert applied.count("(server dry run)") == len(documents)
+
+
+def test_example_passes_a_dry_run_of_the_server(cluster: Cluster, namespace: str) -> None:
+    example = ROOT / "examples" / "three-versions"
+    command = [TWGEN, "render", example, "--snapshot", example / "snapshot.yaml"]
+    rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = moved(namespace, read_documents(rendered))
+    assert "(server dry run)" in cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=text)
+
+
+class Shop:
+    """A worker in a namespace of its own, rendered from what two real servers say and applied."""
+
+    def __init__(self, cluster: Cluster, namespace: str, temporal: TemporalServer, folder: Path) -> None:
+        self.cluster, self.namespace, self.folder = cluster, namespace, folder
+        self._address = temporal.address
+
+    def wants(self, *documents: Document, **spec: Any) -> None:
+        worker = worker_document("pay", "v1")
+        worker["spec"] |= spec
+        worker["spec"] = {name: value for name, value in worker["spec"].items() if value is not None}
+        write_specs(self.folder, self._address, worker, *documents)
+        file = self.folder / "specs.yaml"
+        file.write_text(moved(self.namespace, read_documents(file.read_text())))
+
+    def render(self) -> str:
+        ended = run(
+            self.folder,
+            "render",
+            options=["--kubeconfig", str(self.cluster.kubeconfig), "--allow-unlisted-connections", "-q"],
+        )
+        assert (ended.code, ended.stderr) == (0, "")
+        return ended.stdout
+
+    def apply(self, text: str, how: tuple[str, ...] = CLIENT) -> None:
+        self.cluster.kubectl("apply", *how, "-f", "-", input=text)
+
+    def deployment(self) -> Document:
+        [found] = self.objects("deployments")
+        return found
+
+    def objects(self, kinds: str = "deployments,horizontalpodautoscalers") -> list[Document]:
+        answer = self.cluster.kubectl(
+            "get", kinds, "-n", self.namespace, "-o", "json", "--show-managed-fields"
+        )
+        items: list[Document] = json.loads(answer)["items"]
+        return items
+
+    def scale(self, replicas: int) -> None:
+        name = self.deployment()["metadata"]["name"]
+        self.cluster.kubectl("scale", "deployment", name, "-n", self.namespace, f"--replicas={replicas}")
+
+    def apply_changes_nothing(self, text: str, how: tuple[str, ...]) -> None:
+        """Applying it changes no resource version; a controller may still be busy with the last change."""
+
+        def is_unchanged() -> bool:
+            before = self.resource_versions()
+            self.apply(text, how)
+            return self.resource_versions() == before
+
+        assert eventually(is_unchanged)
+
+    def resource_versions(self) -> dict[str, str]:
+        return {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in self.objects()}
+
+    def differences(self, text: str, how: tuple[str, ...] = CLIENT) -> str:
+        return self.cluster.kubectl("diff", *how, "-f", "-", input=text)
+
+
+@pytest.fixture
+def shop(cluster: Cluster, namespace: str, oldest_temporal: TemporalServer, tmp_path: Path) -> Shop:
+    return Shop(cluster, namespace, oldest_temporal, tmp_path / "specs")
+
+
+def replicas_said(text: str) -> object:
+    [deployment] = [item for item in read_documents(text) if item["kind"] == "Deployment"]
+    return deployment["spec"].get("replicas", "left out")
+
+
+@pytest.mark.parametrize("how", [CLIENT, SERVER], ids=["on the client", "on the server"])
+def test_render_after_an_apply_shows_no_difference_and_changes_nothing(
+    shop: Shop, how: tuple[str, ...]
+) -> None:
+    shop.wants(replicas=2)
+    shop.apply(shop.render(), how)
+    again = shop.render()
+    assert shop.differences(again, how) == ""
+    shop.apply_changes_nothing(again, how)
+
+
+@pytest.mark.parametrize("how", [CLIENT, SERVER], ids=["on the client", "on the server"])
+def test_attached_resource_gets_its_owner_by_the_second_apply_and_then_nothing_changes(
+    shop: Shop, how: tuple[str, ...]
+) -> None:
+    shop.wants(AUTOSCALER, replicas=None)
+    shop.apply(shop.render(), how)
+    shop.apply(shop.render(), how)
+    [autoscaler] = shop.objects("horizontalpodautoscalers")
+    owners = [owner["uid"] for owner in autoscaler["metadata"]["ownerReferences"]]
+    assert owners == [shop.deployment()["metadata"]["uid"]]
+    again = shop.render()
+    assert shop.differences(again, how) == ""
+    shop.apply_changes_nothing(again, how)
+
+
+@pytest.mark.parametrize("how", [CLIENT, SERVER], ids=["on the client", "on the server"])
+def test_scaled_replicas_survive_every_apply(shop: Shop, how: tuple[str, ...]) -> None:
+    shop.wants(AUTOSCALER, replicas=None)
+    first = shop.render()
+    assert replicas_said(first) == "left out"
+    shop.apply(first, how)
+    shop.scale(7)
+    second = shop.render()
+    assert replicas_said(second) == "left out"
+    shop.apply(second, how)
+    assert shop.deployment()["spec"]["replicas"] == 7
+
+
+@pytest.mark.parametrize("how", [CLIENT, SERVER], ids=["on the client", "on the server"])
+def test_worker_that_gets_an_autoscaler_later_is_never_scaled_to_one(
+    shop: Shop, how: tuple[str, ...]
+) -> None:
+    shop.wants(replicas=5)
+    shop.apply(shop.render(), how)
+    shop.wants(AUTOSCALER, replicas=None)
+    handed_over = shop.render()
+    assert replicas_said(handed_over) == 5
+    shop.apply(handed_over, how)
+    assert shop.deployment()["spec"]["replicas"] == 5
+    shop.scale(6)
+    for _ in range(2):
+        shop.apply(shop.render(), how)
+        assert shop.deployment()["spec"]["replicas"] == 6
+
+
+def test_change_from_client_to_server_side_apply_keeps_the_scale(shop: Shop) -> None:
+    shop.wants(AUTOSCALER, replicas=None)
+    shop.apply(shop.render(), CLIENT)
+    shop.scale(4)
+    for _ in range(2):
+        shop.apply(shop.render(), SERVER)
+        assert shop.deployment()["spec"]["replicas"] == 4
+
+
+def test_spec_with_replicas_overrules_whoever_scaled(shop: Shop) -> None:
+    shop.wants(replicas=2)
+    shop.apply(shop.render())
+    shop.scale(6)
+    again = shop.render()
+    assert replicas_said(again) == 2
+    shop.apply(again)
+    assert shop.deployment()["spec"]["replicas"] == 2
