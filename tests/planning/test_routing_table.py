@@ -116,6 +116,14 @@ def test_target_waits_while_temporal_knows_no(says: WorkerDeployment | None) -> 
     assert plan.because == "Temporal does not know it yet: no worker of it has polled"
 
 
+@pytest.mark.parametrize(("known", "is_full"), [(99, False), (100, True)])
+def test_target_that_a_full_worker_deployment_refuses_is_told_so(known: int, *, is_full: bool) -> None:
+    others = [version(f"old-{number}") for number in range(known - 1)]
+    plan = routed(serving(temporal(OLD, *others, traffic=routing("v1"))))
+    assert told(plan) == WAITS
+    assert ("refuses the polls of a new one" in plan.because) is is_full
+
+
 @pytest.mark.parametrize(
     ("state", "age", "expected"),
     [

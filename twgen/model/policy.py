@@ -5,6 +5,10 @@ from datetime import timedelta
 from enum import StrEnum
 
 
+MOST_VERSIONS = 100
+"""Temporal's own cap for one Worker Deployment, `matching.maxVersionsInDeployment`, unless it is changed."""
+
+
 class Driver(StrEnum):
     """What runs a rollout in the cluster."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from twgen.model.plan import Phase, RoutingAction
+from twgen.model.policy import MOST_VERSIONS
 from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.world import UpdateState
 from twgen.planning.ages import spoken
@@ -68,6 +69,16 @@ def _clear_other_ramp(target: Target) -> Wanted:
 
 def _settled(_: Target) -> Wanted:
     return Wanted(RoutingAction.NONE, "it is current and nothing ramps", Phase.SETTLED)
+
+
+def _wait_for_registration(target: Target) -> Wanted:
+    because = "Temporal does not know it yet: no worker of it has polled"
+    if (known := len(target.temporal.versions)) >= MOST_VERSIONS:
+        because = (
+            f"Temporal does not know it yet, and knows {known} other versions: at its cap (by default"
+            f" {MOST_VERSIONS}) it refuses the polls of a new one until one of those is deleted"
+        )
+    return Wanted(RoutingAction.NONE, because, Phase.WAITING)
 
 
 def _wait_for_serving(target: Target) -> Wanted:
@@ -196,7 +207,7 @@ TABLE: tuple[Row, ...] = (
     Row(lambda t: t.is_aborted, _aborted),
     Row(lambda t: t.is_current and t.other_ramp is not None, _clear_other_ramp),
     Row(lambda t: t.is_current, _settled),
-    Row(lambda t: not t.is_registered, _wait("Temporal does not know it yet: no worker of it has polled")),
+    Row(lambda t: not t.is_registered, _wait_for_registration),
     Row(lambda t: bool(not_serving(t)), _wait_for_serving),
     Row(is_rollback, _set_current("it was current until lately: a rollback needs no gate and no steps")),
     Row(_update_in_progress, _wait("Temporal has not yet told every task queue of the last change")),

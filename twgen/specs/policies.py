@@ -3,11 +3,8 @@
 from datetime import timedelta
 
 from twgen.model import policy as words
-from twgen.model.policy import Policy
+from twgen.model.policy import MOST_VERSIONS, Policy
 from twgen.specs.fields import Fields, Findings
-
-_MOST_VERSIONS = 100
-"""Temporal's own cap for one Worker Deployment (`matching.maxVersionsInDeployment`)."""
 
 
 def parse_policy(spec: Fields) -> Policy:
@@ -44,6 +41,6 @@ def default_policy() -> Policy:
 
 def _max_versions(spec: Fields) -> int:
     most = spec.integer("maxVersions", 75, least=1) or 75
-    if most > _MOST_VERSIONS:
-        spec.problem("maxVersions", f"{most} is above {_MOST_VERSIONS}, Temporal's own cap")
+    if most > MOST_VERSIONS:
+        spec.problem("maxVersions", f"{most} is above {MOST_VERSIONS}, Temporal's own cap")
     return most
