@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-
 MOST_VERSIONS = 100
 """Temporal's own cap for one Worker Deployment, `matching.maxVersionsInDeployment`, unless it is changed."""
 
