@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.fixtures import write_inputs
 from benchmarks.live import live
 from benchmarks.measuring import TWGEN, Row, measured
+from testing.building import CannotInstall
 from twgen.yaml.reader import read_documents
 
 VERDICTS = {True: "yes", False: "NO", None: "?"}
@@ -132,7 +133,7 @@ def main() -> None:
             try:
                 for row in part(Path(name) / part.__name__):
                     print(_line(row), flush=True)
-            except subprocess.CalledProcessError as error:
+            except (subprocess.CalledProcessError, CannotInstall) as error:
                 print(f"?    {part.__name__}: {error}", flush=True)
 
 

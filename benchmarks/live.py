@@ -22,7 +22,7 @@ def live(folder: Path) -> Iterator[Row]:
         specs = _write_specs(folder / "specs", temporal.address)
         worker = DeployedWorker(temporal, "shop/pay", "pay")
         cluster.kubectl("create", "namespace", "shop")
-        options = ["--kubeconfig", str(cluster.kubeconfig), "--allow-unlisted-connections"]
+        options = ["--kubeconfig", str(cluster.kubeconfig), "--allow-unlisted-connections", "-q"]
         render = [TWGEN, "render", str(specs), *options]
         with worker.version("v1"):
             eventually(lambda: succeeds(lambda: worker.set_current("v1")))

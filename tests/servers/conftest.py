@@ -5,6 +5,7 @@ import pytest
 
 from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
+from testing.local_node.node import LocalNode, local_node
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
 
 
@@ -32,9 +33,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def node(cluster: Cluster) -> Iterator[LocalNode]:
+    with local_node(cluster) as running:
+        yield running
+
+
 @pytest.fixture
-def namespace(cluster: Cluster) -> str:
-    """A Kubernetes namespace of its own."""
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A Kubernetes namespace of its own, gone after the test with all its Pods."""
     name = f"test-{uuid4().hex[:8]}"
     cluster.create_namespace(name)
-    return name
+    yield name
+    cluster.api.delete(f"/api/v1/namespaces/{name}")
