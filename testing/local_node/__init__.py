@@ -1,0 +1,1 @@
+"""A node without kubelet: it runs the Pods of a cluster as processes of this machine."""

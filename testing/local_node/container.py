@@ -1,0 +1,211 @@
+"""A container as a process: starts it, starts it again as the Pod's restart policy says, and stops it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from subprocess import Popen
+from threading import Thread
+
+from testing.kubernetes.api import Object
+from testing.local_node.environment import command, environment
+from testing.local_node.materials import CannotStart, Materials
+from testing.local_node.probes import ReadinessProbe
+from testing.local_node.volumes import Mount, mounts
+from testing.processes import ENVIRONMENT
+
+_ENTER = str(Path(__file__).with_name("enter.py"))
+_LONGEST_BACK_OFF = 30.0
+_KEPT_MESSAGE = 2048
+_SIGNALLED = 128
+_KILLED = _SIGNALLED + signal.SIGKILL
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the containers of one Pod run."""
+
+    folder: Path
+    materials: Materials
+    volumes: Callable[[], Mapping[str, Path]]
+    """The folder of each volume; raises CannotStart while one cannot be written."""
+    unshare: Sequence[str]
+    """The command that makes a mount namespace."""
+    back_off: float
+    """Seconds before the first restart; each further one waits twice as long."""
+    changed: Callable[[], None]
+    """Called from any thread when a container ends or its readiness changes."""
+
+
+class Container:
+    """One container of a Pod; nothing but `advance` and `end` changes what it says of itself."""
+
+    def __init__(self, spec: Object, policy: str, place: Place) -> None:
+        self.spec = spec
+        self.state: Object = {"waiting": {"reason": "ContainerCreating"}}
+        self.last_state: Object = {}
+        self.restarts = 0
+        self.due: float | None = 0.0
+        """When `advance` has something to do, on the monotonic clock; None: when the process ends."""
+        self._policy = policy
+        self._place = place
+        self._process: Popen[bytes] | None = None
+        self._probe: ReadinessProbe | None = None
+        self._started_at = ""
+
+    @property
+    def name(self) -> str:
+        """The container's."""
+        return str(self.spec["name"])
+
+    @property
+    def log(self) -> Path:
+        """What it has written."""
+        return self._place.folder / f"{self.name}.log"
+
+    @property
+    def is_running(self) -> bool:
+        """Its process has not been seen to end."""
+        return self._process is not None
+
+    @property
+    def is_ready(self) -> bool:
+        """It runs, and its readiness probe succeeds if it has one."""
+        return self.is_running and (self._probe is None or self._probe.is_ready)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The code that it ended with for good; None: it has not."""
+        return self.state["terminated"]["exitCode"] if "terminated" in self.state else None
+
+    def advance(self) -> None:
+        """Note that it has ended, or start it when that is due."""
+        if self._process:
+            self._note_end(self._process.poll())
+        elif self.due is not None and self.due <= time.monotonic():
+            self._start()
+
+    def end(self, number: signal.Signals) -> None:
+        """Send the process a signal, and never start it again; SIGKILL goes to all that it started."""
+        self._policy = "Never"
+        if not self._process and "terminated" not in self.state:
+            self.state = {"terminated": {"exitCode": _KILLED, "reason": "ContainerStatusUnknown"}}
+            self.due = None
+        elif self._process:
+            with suppress(ProcessLookupError):
+                if number is signal.SIGKILL:
+                    os.killpg(self._process.pid, number)
+                else:
+                    self._process.send_signal(number)
+
+    def _start(self) -> None:
+        try:
+            variables = environment(self.spec, self._place.materials)
+            words = command(self.spec, variables)
+            entered = self._entered(words, variables)
+        except CannotStart as reason:
+            self.state = {"waiting": {"reason": reason.reason, "message": str(reason)}}
+            self.due = time.monotonic() + self._place.back_off
+            return
+        with self.log.open("ab") as output:
+            self._process = Popen(
+                entered,
+                env=self._environment(variables),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._started_at = moment()
+        self.state = {"running": {"startedAt": self._started_at}}
+        self.due = None
+        Thread(target=self._await_end, args=(self._process,), name=self.name, daemon=True).start()
+        if "readinessProbe" in self.spec:
+            run = self._runs_inside(variables)
+            self._probe = ReadinessProbe(self.spec, run, self._place.changed)
+
+    def _await_end(self, process: Popen[bytes]) -> None:
+        process.wait()
+        self._place.changed()
+
+    def _note_end(self, code: int | None) -> None:
+        if self._process is None or code is None:
+            return
+        # what it started ends with it, as in a container
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._probe:
+            self._probe.stop()
+        ended = {"terminated": self._ending(code if code >= 0 else _SIGNALLED - code)}
+        self._process, self._probe = None, None
+        if self._policy == "Always" or (self._policy == "OnFailure" and code):
+            wait = min(self._place.back_off * 2**self.restarts, _LONGEST_BACK_OFF)
+            message = f"back-off {wait:g}s restarting container {self.name}"
+            self.state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+            self.last_state = ended
+            self.restarts += 1
+            self.due = time.monotonic() + wait
+        else:
+            self.state = ended
+            self.due = None
+
+    def _ending(self, code: int) -> Object:
+        ending: Object = {
+            "exitCode": code,
+            "reason": "Error" if code else "Completed",
+            "startedAt": self._started_at,
+            "finishedAt": moment(),
+        }
+        if code and self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+            ending["message"] = self.log.read_bytes()[-_KEPT_MESSAGE:].decode(errors="replace")
+        return ending
+
+    def _runs_inside(self, variables: Mapping[str, str]) -> Callable[[list[str], float], bool]:
+        def run(words: list[str], timeout: float) -> bool:
+            entered, environment = self._entered(words, variables), self._environment(variables)
+            quiet = subprocess.DEVNULL
+            try:
+                ended = subprocess.run(
+                    entered,
+                    env=environment,
+                    stdin=quiet,
+                    stdout=quiet,
+                    stderr=quiet,
+                    timeout=timeout,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return False
+            return ended.returncode == 0
+
+        return run
+
+    def _entered(self, words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+        place = self._place
+        root = place.folder / "root"
+        root.mkdir(exist_ok=True)
+        seen: list[Mount] = mounts(self.spec, place.volumes(), place.materials.pod, variables)
+        wanted = {
+            "root": str(root),
+            "mounts": [(str(mount.source), mount.target, mount.read_only) for mount in seen],
+            "workingDir": self.spec.get("workingDir", "/"),
+            "command": list(words),
+        }
+        return [*place.unshare, sys.executable, "-I", "-S", _ENTER, json.dumps(wanted)]
+
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        # of the machine only where its programs are: all else is the Pod's
+        return {"PATH": ENVIRONMENT["PATH"], "HOME": str(self._place.folder), **variables}
+
+
+def moment() -> str:
+    """The time, as Kubernetes writes it."""
+    now = datetime.now(UTC)  # noqa: TID251 - a node tells what time it is
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")

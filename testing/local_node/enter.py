@@ -1,0 +1,84 @@
+"""Enters a container: run by `unshare`, it mounts what the container sees and becomes its command.
+
+Its one argument is JSON: `root` (an empty folder), `mounts` ([source, target, whether read-only], outer ones
+first), `workingDir` and `command`. It uses the standard library alone, and is run without site packages.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+# sys/mount.h and sys/prctl.h of Linux
+_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE = 1, 32, 4096, 16384
+_PARENT_DEATH_SIGNAL = 1
+_CANNOT_START = 128
+
+_LIBRARY = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> None:
+    """Enter, or exit with 128 and one line that says why not."""
+    wanted = json.loads(sys.argv[1])
+    try:
+        # nothing outlives the node, even if that is killed
+        _LIBRARY.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        _enter(Path(wanted["root"]), wanted["mounts"])
+        os.chdir(wanted["workingDir"])
+        os.execvp(wanted["command"][0], wanted["command"])  # noqa: S606 - a command is no shell's text
+    except OSError as error:
+        sys.stderr.write(f"{wanted['command'][0]} cannot be started: {error}\n")
+        sys.exit(_CANNOT_START)
+
+
+def _enter(root: Path, mounts: Sequence[tuple[str, str, bool]]) -> None:
+    _mount("tmpfs", root, 0, kind="tmpfs")
+    targets = [Path(target).resolve() for _, target, _ in mounts]
+    _mirror(Path("/"), root, targets)
+    for (source, _, read_only), target in zip(mounts, targets, strict=True):
+        inside = root / target.relative_to("/")
+        _make(inside, is_folder=Path(source).is_dir())
+        _mount(source, inside, _BIND | _RECURSIVE)
+        if read_only:
+            _mount("", inside, _REMOUNT | _BIND | _READ_ONLY)
+    os.chroot(root)
+
+
+def _mirror(folder: Path, mirror: Path, targets: Sequence[Path]) -> None:
+    """Show in the mirror all that is in the folder, leaving room for targets that are not there.
+
+    A bound folder is the machine's own, where nothing may be made: those above a missing target are new ones.
+    """
+    for entry in folder.iterdir():
+        inside = [target for target in targets if entry in target.parents]
+        copy = mirror / entry.name
+        if entry.is_symlink():
+            copy.symlink_to(entry.readlink())
+        elif entry.is_dir() and not all(target.exists() for target in inside):
+            copy.mkdir()
+            _mirror(entry, copy, inside)
+        else:
+            _make(copy, is_folder=entry.is_dir())
+            _mount(str(entry), copy, _BIND | _RECURSIVE)
+
+
+def _make(path: Path, *, is_folder: bool) -> None:
+    if path.exists():
+        return
+    (path if is_folder else path.parent).mkdir(parents=True, exist_ok=True)
+    if not is_folder:
+        path.touch()
+
+
+def _mount(source: str, target: Path, flags: int, kind: str = "") -> None:
+    names = (source.encode(), os.fsencode(target), kind.encode() or None)
+    if _LIBRARY.mount(*names, ctypes.c_ulong(flags), None):
+        code = ctypes.get_errno()
+        raise OSError(code, f"{os.strerror(code)} while mounting {source or 'it'}", str(target))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The volumes of a Pod as folders of the node, and where its containers see them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testing.kubernetes.api import Object
+from testing.local_node.environment import expanded
+from testing.local_node.materials import NOT_CONFIGURED, CannotStart, Materials
+
+_READ_ONLY = ("configMap", "secret", "projected", "downwardAPI")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or folder of the node, and where a container sees it."""
+
+    source: Path
+    target: str
+    read_only: bool
+
+
+def write_volumes(folder: Path, materials: Materials) -> Mapping[str, Path]:
+    """The folder of each volume, with its files; raises CannotStart."""
+    volumes = {}
+    for volume in materials.pod["spec"].get("volumes", []):
+        place = folder / volume["name"]
+        if "hostPath" in volume:
+            place = Path(volume["hostPath"]["path"])
+        else:
+            place.mkdir(parents=True, exist_ok=True)
+            for path, content in _files(volume, materials).items():
+                _write(place / path, content)
+        volumes[volume["name"]] = place
+    return volumes
+
+
+def mounts(
+    container: Object, volumes: Mapping[str, Path], pod: Object, variables: Mapping[str, str]
+) -> list[Mount]:
+    """What the container sees, outer folders first."""
+    kinds = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
+    found = []
+    for mount in container.get("volumeMounts", []):
+        name = mount["name"]
+        below = mount.get("subPath") or expanded(mount.get("subPathExpr", ""), variables)
+        source = volumes[name] / below
+        if "emptyDir" in kinds[name]:
+            source.mkdir(parents=True, exist_ok=True)
+        read_only = mount.get("readOnly", False) or any(kind in kinds[name] for kind in _READ_ONLY)
+        found.append(Mount(source, mount["mountPath"], read_only))
+    return sorted(found, key=lambda mount: mount.target)
+
+
+def _files(volume: Object, materials: Materials) -> dict[str, bytes]:
+    if "configMap" in volume:
+        return _chosen(volume["configMap"], materials.config_map(volume["configMap"]))
+    if "secret" in volume:
+        return _chosen(volume["secret"], materials.secret(volume["secret"], "secretName"))
+    if "downwardAPI" in volume:
+        return _fields(volume["downwardAPI"]["items"], materials)
+    if "projected" in volume:
+        files: dict[str, bytes] = {}
+        for source in volume["projected"].get("sources", []):
+            files.update(_projected(source, materials))
+        return files
+    if "emptyDir" in volume:
+        return {}
+    message = f"a local node knows no volume {volume['name']!r} of {', '.join(volume.keys() - {'name'})}"
+    raise CannotStart(NOT_CONFIGURED, message)
+
+
+def _projected(source: Object, materials: Materials) -> dict[str, bytes]:
+    if "serviceAccountToken" in source:
+        projection = source["serviceAccountToken"]
+        return {projection["path"]: materials.token(projection)}
+    if "configMap" in source:
+        return _chosen(source["configMap"], materials.config_map(source["configMap"]))
+    if "secret" in source:
+        return _chosen(source["secret"], materials.secret(source["secret"]))
+    return _fields(source["downwardAPI"]["items"], materials)
+
+
+def _chosen(reference: Object, entries: Mapping[str, bytes]) -> dict[str, bytes]:
+    if "items" not in reference:
+        return dict(entries)
+    chosen: Sequence[Object] = [item for item in reference["items"] if item["key"] in entries]
+    return {item["path"]: entries[item["key"]] for item in chosen}
+
+
+def _fields(items: Iterable[Object], materials: Materials) -> dict[str, bytes]:
+    return {item["path"]: materials.field(item["fieldRef"]["fieldPath"]).encode() for item in items}
+
+
+def _write(file: Path, content: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=0o600)
+    file.write_bytes(content)

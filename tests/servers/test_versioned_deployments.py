@@ -1,0 +1,76 @@
+"""Versioned Deployments as twgen renders them run real workers, which register with a real Temporal."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import testing.worker_program
+from testing.kubernetes.cluster import Cluster
+from testing.local_node.node import LocalNode
+from testing.processes import eventually
+from testing.servers import TemporalServer
+from testing.workers import DeployedWorker
+from tests.servers.live import Document, connection_document, run, worker_document
+from tests.servers.pods import condition
+from twgen.yaml.writer import write_documents
+
+pytestmark = pytest.mark.server
+
+WORKER = "greeter"
+TASK_QUEUE = "greetings"
+
+
+def write_version(folder: Path, temporal: TemporalServer, namespace: str, build_id: str) -> None:
+    worker = worker_document(WORKER, build_id)
+    worker["spec"]["template"]["spec"]["containers"] = [
+        {
+            "name": "worker",
+            "image": f"example.com/worker:{build_id}",
+            "command": [sys.executable, "-P", testing.worker_program.__file__],
+            "env": [{"name": "TASK_QUEUE", "value": TASK_QUEUE}],
+        }
+    ]
+    documents = [connection_document(temporal.address), worker]
+    for document in documents:
+        document["metadata"]["namespace"] = namespace
+    (folder / "specs.yaml").write_text(write_documents(documents))
+
+
+def applied(cluster: Cluster, folder: Path) -> None:
+    options = ["--kubeconfig", str(cluster.kubeconfig), "--allow-unlisted-connections", "-q"]
+    rendered = run(folder, "render", options=options)
+    assert rendered.code == 0, rendered.stderr
+    cluster.apply(rendered.stdout)
+
+
+def registered(folder: Path) -> dict[str, Document]:
+    """The worker's versions that Temporal knows, by build ID."""
+    options = ["--no-cluster", "--allow-unlisted-connections", "-q", "-o", "json"]
+    [worker] = json.loads(run(folder, "snapshot", options=options).stdout)["workers"]
+    return {version["buildID"]: version for version in (worker["temporal"] or {}).get("versions", [])}
+
+
+def await_version(cluster: Cluster, folder: Path, namespace: str, build_id: str) -> None:
+    """Its Deployment is Available, and its worker registered."""
+    deployment = f"deployment/{WORKER}-{build_id}"
+    cluster.kubectl("rollout", "status", deployment, "--namespace", namespace, "--timeout=30s")
+    eventually(lambda: build_id in registered(folder))
+
+
+def test_rendered_deployments_run_workers_that_register(
+    cluster: Cluster, node: LocalNode, oldest_temporal: TemporalServer, namespace: str, tmp_path: Path
+) -> None:
+    write_version(tmp_path, oldest_temporal, namespace, "v1")
+    applied(cluster, tmp_path)
+    await_version(cluster, tmp_path, namespace, "v1")
+    DeployedWorker(oldest_temporal, f"{namespace}/{WORKER}", TASK_QUEUE).set_current("v1")
+    write_version(tmp_path, oldest_temporal, namespace, "v2")
+    applied(cluster, tmp_path)
+    await_version(cluster, tmp_path, namespace, "v2")
+    known = registered(tmp_path)
+    assert {build_id: known[build_id]["status"] for build_id in known} == {"v1": "Current", "v2": "Inactive"}
+    pods = cluster.list("pods", namespace)
+    assert [condition(one, "Ready") for one in pods] == ["True", "True"]
+    assert [node.logs(namespace, one["metadata"]["name"]) for one in pods] == ["", ""]
