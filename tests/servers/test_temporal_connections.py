@@ -18,7 +18,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.model.connection import Connection, SecretKey
+from twgen.model.connection import Connection
 from twgen.reading.temporal import read_temporal
 
 SPEC = """
@@ -79,19 +79,6 @@ def test_render_past_its_deadline_prints_one_line_on_stderr(silent_address: str,
     assert (ended.returncode, ended.stdout) == (4, "")
     [line] = ended.stderr.splitlines()
     assert line.startswith(f"twgen: Temporal at {silent_address}, namespace 'default' did not answer")
-
-
-@pytest.mark.parametrize(
-    "connection",
-    [
-        Connection("cloud", "127.0.0.1:1", tls_server_name="temporal.example"),
-        Connection("cloud", "127.0.0.1:1", mutual_tls_secret="certificate"),  # noqa: S106 - the name of a Secret
-        Connection("cloud", "127.0.0.1:1", api_key_secret=SecretKey("key", "token")),
-    ],
-)
-def test_connection_with_credentials_is_never_tried_in_plain_text(connection: Connection) -> None:
-    with pytest.raises(StateUnavailable, match="needs TLS or credentials"):
-        read(worker_spec("pay", "v1", connection))
 
 
 def test_unlisted_connection_is_refused_by_naming_the_option(silent_address: str) -> None:
