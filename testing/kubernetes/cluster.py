@@ -16,6 +16,8 @@ DEFAULT_CONTEXTS = ("testing",)
 
 _DEFINITIONS = Path(__file__).with_name("definitions")
 _CORE = "/api/v1/namespaces"
+_APPS = "/apis/apps/v1/namespaces"
+_BATCH = "/apis/batch/v1/namespaces"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _TOKEN_SECONDS = 24 * 3600
@@ -79,6 +81,18 @@ class Cluster:
         """Wait for the account and the certificates that every Pod gets."""
         eventually(lambda: self.api.find(f"{_CORE}/{name}/serviceaccounts/default"))
         eventually(lambda: self.api.find(f"{_CORE}/{name}/configmaps/kube-root-ca.crt"))
+
+    def clear(self, namespace: str) -> None:
+        """Delete all that runs in a namespace, without waiting for its end.
+
+        The namespace stays: its deletion would list every kind, beside tests that count requests.
+        """
+        for path in (
+            f"{_APPS}/{namespace}/deployments",
+            f"{_BATCH}/{namespace}/jobs",
+            f"{_CORE}/{namespace}/pods",
+        ):
+            self.api.delete(path, {"propagationPolicy": "Background"})
 
     def define(self, *names: str) -> None:
         """Let the API server know the kinds of `keda` or `vpa`."""

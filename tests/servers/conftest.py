@@ -41,8 +41,8 @@ def node(cluster: Cluster) -> Iterator[LocalNode]:
 
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
-    """A Kubernetes namespace of its own, gone after the test with all its Pods."""
+    """A Kubernetes namespace of its own, in which nothing runs after the test."""
     name = f"test-{uuid4().hex[:8]}"
     cluster.create_namespace(name)
     yield name
-    cluster.api.delete(f"/api/v1/namespaces/{name}")
+    cluster.clear(name)
