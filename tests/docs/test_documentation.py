@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.terminal import terminal
 from twgen.clients.profiles import load_profiles
 from twgen.specs.operator import parse_operator
 from twgen.yaml.reader import read_documents
@@ -19,7 +20,7 @@ EXAMPLE = ROOT / "examples" / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDS_A_SERVER = re.compile(r"\||--allow-unlisted-connections|^twgen (plan|render) \.$")
+NEEDS_A_SERVER = re.compile(r"\||--allow-unlisted-connections|^twgen (plan|render) \.$|^twgen status \. -w")
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -54,6 +55,13 @@ def test_readme_shows_the_plan_of_the_example() -> None:
     shown = blocks(ROOT / "README.md", "text")[0]
     plan = run("plan", ".", "--snapshot", "snapshot.yaml")
     assert shown == plan.stdout
+
+
+def test_page_shows_the_status_of_the_example() -> None:
+    command = next(line for line in commands() if line.startswith("twgen status"))
+    with terminal([TWGEN, *shlex.split(command)[1:], "--color", "never"], EXAMPLE, 80) as shown:
+        assert shown.end() == 0
+    assert shown.text.replace("\r\n", "\n") in blocks(ROOT / "docs" / "terminal.md", "text")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -7,9 +7,10 @@ from typing import Any
 
 from tests.strategies import NOW, a_spec, live_manifest
 from twgen.model.plan import RoutingPlan, VersionPlan, WorkerPlan
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.world import (
     CurrentVersion,
+    Drainage,
     RampingVersion,
     Routing,
     TaskQueue,
@@ -25,6 +26,13 @@ from twgen.records.deployments import live_deployments, recorded_deployment
 
 SPEC = replace(a_spec(), has_custom_build_id=False)
 """Its target is v3, with three replicas, AllAtOnce; it scales down after 1 h and deletes after 24 h more."""
+RAMPS = replace(
+    SPEC,
+    rollout=Rollout(
+        Strategy.PROGRESSIVE, (RolloutStep(5, timedelta(minutes=10)), RolloutStep(25, timedelta(minutes=30)))
+    ),
+)
+"""The same, Progressive: 10 min at 5 %, 30 min at 25 %."""
 SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
 MAIN = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True)
 
@@ -48,6 +56,14 @@ def version(build_id: str = "v3", status: VersionStatus = VersionStatus.INACTIVE
     """A version that Temporal has known for an hour and that polls the task queue `main`."""
     told: dict[str, Any] = {"created_at": ago(HOUR), "task_queues": (MAIN,)}
     return Version(build_id, status, **told | facts)
+
+
+def drained(age: timedelta, build_id: str = "v1", **facts: Any) -> Version:
+    """A version that has been drained for so long."""
+    drainage = Drainage(VersionStatus.DRAINED, ago(age))
+    return version(
+        build_id, VersionStatus.DRAINED, first_activated_at=ago(2 * DAY), drainage=drainage, **facts
+    )
 
 
 def routing(

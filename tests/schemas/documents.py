@@ -109,6 +109,44 @@ LEDGER = {
         }
     ],
 }
+STATUS = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Status",
+    "now": NOW,
+    "workers": [
+        {
+            "worker": "d/w",
+            "temporalNamespace": "t",
+            "targetBuildID": "a",
+            "phase": "Waiting",
+            "because": "it stays at 5 % for 1min more",
+            "next": {"action": "SetRamp", "buildID": "a", "percentage": 25, "at": NOW},
+            "waitsUntil": NOW,
+            "owner": {"identity": "", "relation": "Nobody"},
+            "lastModifierIdentity": "",
+            "gates": [{"taskQueue": "main", "workflowID": "i", "status": "NotStarted"}],
+            "unversionedPercentage": 95,
+            "versions": [
+                {
+                    "buildID": "a",
+                    "isTarget": True,
+                    "status": "Ramping",
+                    "percentage": 5,
+                    "since": NOW,
+                    "openWorkflows": None,
+                    "deployment": "w-a",
+                    "clusterWasRead": True,
+                    "pods": {"available": 1, "wanted": 3},
+                    "action": "Keep",
+                    "because": "it is the target",
+                    "next": {"action": "ScaleDown", "at": NOW},
+                }
+            ],
+            "warnings": [],
+        }
+    ],
+    "warnings": [],
+}
 PLAN = {
     "apiVersion": "twgen.io/v1alpha1",
     "kind": "Plan",

@@ -131,7 +131,7 @@ def test_documents_of_others_pass_through_in_their_order() -> None:
     assert [document.value for document in found.passthrough] == [service, role]
 
 
-@pytest.mark.parametrize("kind", ["Snapshot", "Ledger", "Plan", "RolloutPolicy", "Whatever"])
+@pytest.mark.parametrize("kind", ["Snapshot", "Ledger", "Plan", "Status", "RolloutPolicy", "Whatever"])
 def test_kind_of_twgen_never_passes_through(kind: str) -> None:
     found = parsed(
         {"apiVersion": "twgen.io/v1alpha1", "kind": kind, "metadata": {"name": "x", "namespace": "n"}}

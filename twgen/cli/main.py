@@ -12,6 +12,8 @@ from twgen.cli.boundary import exit_code_of, leave
 _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
     "plan": "Say what would happen next to every version and to traffic, and why.",
+    "status": "Show where every worker and its versions stand.",
+    "simulate": "Tell a whole rollout in advance: what would happen when.",
     "validate": "Check specs without reading any server.",
     "snapshot": "Record what Temporal says of the workers.",
     "lock": "Record the target versions in the ledger beside the specs.",

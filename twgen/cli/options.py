@@ -45,6 +45,10 @@ def _flag(*flags: str, text: str, of_application: bool = False) -> Option:
     return Option(flags, text, {"is_flag": True}, of_application)
 
 
+def _default(default: str, metavar: str = "DURATION") -> Mapping[str, Any]:
+    return {"metavar": metavar, "default": default, "show_default": True}
+
+
 _OPTIONS: Mapping[str, Option] = {
     "snapshot": Option(("--snapshot",), "Read the world from FILE, not from servers.", {"metavar": "FILE"}),
     "now": Option(
@@ -83,6 +87,19 @@ _OPTIONS: Mapping[str, Option] = {
         {"type": click.Choice(["auto", "always", "never"]), "default": "auto"},
     ),
     "exit_code": _flag("--exit-code", text="Exit with 1 when a change is pending."),
+    "watch": _flag("-w", "--watch", text="Read again and again, and show what changes."),
+    "interval": Option(("--interval",), "Wait this long between two reads of --watch.", _default("5s")),
+    "workflow_duration": Option(("--workflow-duration",), "Pinned workflows run this long.", _default("1h")),
+    "startup": Option(("--startup",), "New pods poll after this long.", _default("30s")),
+    "gate": Option(
+        ("--gate",), "The gate passes after this long; or `fails`.", _default("1m", "DURATION|fails")
+    ),
+    "drainage_interval": Option(
+        ("--drainage-interval",),
+        "Temporal counts the workflows of a draining version this often.",
+        _default("3m"),
+    ),
+    "render_interval": Option(("--render-interval",), "twgen renders this often.", _default("3m")),
     "check": _flag("--check", text="Write nothing; exit with 1 when the ledger is not current."),
 }
 

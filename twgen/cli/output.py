@@ -29,6 +29,21 @@ def wants_colour(color: str) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
+def is_terminal() -> bool:
+    """Whether stdout is a terminal that can be painted on."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def wants_tree(color: str) -> bool:
+    """Whether stdout gets text that is laid out for eyes: a terminal, or colour."""
+    return sys.stdout.isatty() or wants_colour(color)
+
+
+def writes_unicode() -> bool:
+    """Whether stdout can hold more than ASCII, whatever it is."""
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
 def width() -> int:
     """The characters of a line: the terminal's, else enough for a log."""
     return get_terminal_size((_WIDE, 0)).columns if sys.stdout.isatty() else _WIDE

@@ -45,7 +45,7 @@ def request(params: Mapping[str, Any]) -> Request:
         paths=params.get("paths") or (".",),
         now=moment(params["now"]) if params.get("now") else None,
         snapshot=params.get("snapshot"),
-        timeout=_seconds(params.get("timeout") or ("40s" if in_plugin() else "10s")),
+        timeout=seconds("--timeout", params.get("timeout") or ("40s" if in_plugin() else "10s")),
         identity=params.get("identity"),
         namespace=params.get("namespace"),
         strict=bool(params.get("strict")),
@@ -68,11 +68,12 @@ def _operator(sources: Sources) -> Operator:
     return read_operator_file(path, sources)
 
 
-def _seconds(duration: str) -> float:
+def seconds(option: str, duration: str) -> float:
+    """The seconds of an option's duration; raises InvalidInput for none, or no time at all."""
     try:
-        seconds = parse_duration(duration).total_seconds()
+        length = parse_duration(duration).total_seconds()
     except ValueError as error:
-        raise InvalidInput(f"--timeout {duration!r} is not a duration such as 10s") from error
-    if seconds <= 0:
-        raise InvalidInput(f"--timeout {duration!r} leaves no time to read anything")
-    return seconds
+        raise InvalidInput(f"{option} {duration!r} is not a duration such as 10s") from error
+    if length <= 0:
+        raise InvalidInput(f"{option} {duration!r} leaves no time to read anything")
+    return length

@@ -170,6 +170,8 @@ class LiveDeployment:
     created_at: datetime | None = None
     tracked_by: str = ""
     """The Argo CD application that tracks it; empty: none."""
+    available_replicas: int = 0
+    """Pods that have been ready for long enough."""
 
 
 @dataclass(frozen=True, slots=True)

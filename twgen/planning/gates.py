@@ -27,7 +27,7 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
     return tuple(
         GateStart(queue, _workflow_id(target, queue), gate.workflow_type)
         for queue in target.workflow_task_queues
-        if not _run(target, queue)
+        if not gate_run(target, queue)
     )
 
 
@@ -46,11 +46,12 @@ def gate_passed(target: Target) -> bool:
 
 
 def _runs(target: Target) -> list[GateRun]:
-    found = (_run(target, queue) for queue in target.workflow_task_queues)
+    found = (gate_run(target, queue) for queue in target.workflow_task_queues)
     return [run for run in found if run]
 
 
-def _run(target: Target, task_queue: str) -> GateRun | None:
+def gate_run(target: Target, task_queue: str) -> GateRun | None:
+    """The gate's run that counts on one task queue; None: it has not started."""
     expected = _workflow_id(target, task_queue)
     created = target.version.created_at if target.version else None
     for run in (target.version.gate_runs if target.version else None) or ():

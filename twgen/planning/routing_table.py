@@ -137,7 +137,10 @@ def _has_no_steps(target: Target) -> bool:
 
 def _set_ramp(target: Target, step: RolloutStep, because: str) -> Wanted:
     return Wanted(
-        RoutingAction.SET_RAMP, because, build_id=target.build_id, percentage=_plain(step.percentage)
+        RoutingAction.SET_RAMP,
+        because,
+        build_id=target.build_id,
+        percentage=plain_percentage(step.percentage),
     )
 
 
@@ -161,10 +164,10 @@ def _off_step(target: Target) -> bool:
 
 
 def _back_to_step(target: Target) -> Wanted:
-    live = _plain(target.ramp.percentage if target.ramp else 0)
+    live = plain_percentage(target.ramp.percentage if target.ramp else 0)
     step = _step(target)
     return _set_ramp(
-        target, step, f"the live {live} % is no step's; {_plain(step.percentage)} % is the nearest"
+        target, step, f"the live {live} % is no step's; {plain_percentage(step.percentage)} % is the nearest"
     )
 
 
@@ -182,13 +185,13 @@ def _in_pause(target: Target) -> bool:
 def _wait_for_pause(target: Target) -> Wanted:
     ends = _step_ends(target)
     left = f"for {spoken(ends - target.now)} more" if ends else "since a time that Temporal does not tell"
-    because = f"it stays at {_plain(_step(target).percentage)} % {left}"
+    because = f"it stays at {plain_percentage(_step(target).percentage)} % {left}"
     return Wanted(RoutingAction.NONE, because, Phase.WAITING, due_at=ends)
 
 
 def _next_step(target: Target) -> Wanted:
     steps, index = target.spec.rollout.steps, _step_index(target)
-    over = f"its {spoken(steps[index].pause)} at {_plain(steps[index].percentage)} % are over"
+    over = f"its {spoken(steps[index].pause)} at {plain_percentage(steps[index].percentage)} % are over"
     if index + 1 < len(steps):
         return _set_ramp(target, steps[index + 1], over)
     return Wanted(RoutingAction.SET_CURRENT, f"{over}, the last step", build_id=target.build_id)
@@ -198,7 +201,8 @@ def _rounded(percentage: float) -> float:
     return round(percentage, _PERCENT_DIGITS)
 
 
-def _plain(percentage: float) -> float:
+def plain_percentage(percentage: float) -> float:
+    """The percentage as people write it: whole where it is, without the noise of the wire."""
     rounded = _rounded(percentage)
     return int(rounded) if rounded == int(rounded) else rounded
 

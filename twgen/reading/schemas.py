@@ -28,6 +28,8 @@ _FILES = {
     kinds.SNAPSHOT: "snapshot.json",
     kinds.LEDGER: "ledger.json",
     kinds.PLAN: "plan.json",
+    kinds.TIMELINE: "timeline.json",
+    kinds.STATUS: "status.json",
 }
 
 

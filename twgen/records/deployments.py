@@ -65,6 +65,7 @@ def _live_deployment(manifest: Mapping[str, Any], build_id: str) -> LiveDeployme
         identity=annotations.get(IDENTITY, ""),
         created_at=parse_time(created) if created else None,
         tracked_by=annotations.get(_TRACKING_ID, "").partition(":")[0],
+        available_replicas=(manifest.get("status") or {}).get("availableReplicas", 0),
     )
 
 

@@ -14,6 +14,8 @@ POLICY = "RolloutPolicy"
 SNAPSHOT = "Snapshot"
 LEDGER = "Ledger"
 PLAN = "Plan"
+TIMELINE = "Timeline"
+STATUS = "Status"
 
 _OLD_KINDS = {
     "TemporalWorkerDeployment": WORKER,
@@ -23,7 +25,7 @@ _OLD_KINDS = {
 }
 _KINDS = {
     CONTROLLER_API: {WORKER, CONNECTION, CLUSTER_CONNECTION, ATTACHED, *_OLD_KINDS},
-    TWGEN_API: {POLICY, SNAPSHOT, LEDGER, PLAN},
+    TWGEN_API: {POLICY, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE},
 }
 
 

@@ -1,0 +1,85 @@
+"""`twgen status` as people use it, offline."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import TWGEN, Run
+from tests.terminal import terminal
+from twgen.model.document import Document
+from twgen.reading.schemas import schema_problems
+
+WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z", "--identity", "twc")
+
+
+@pytest.mark.usefixtures("story")
+def test_status_that_is_piped_is_a_line_for_each_worker_and_version(run: Run) -> None:
+    ended = run("status", "specs", *WORLD)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert [line.split(":")[0].split()[0] for line in ended.stdout.splitlines()] == ["default/helloworld"] * 3
+
+
+@pytest.mark.usefixtures("story")
+def test_status_in_json_has_the_promised_form(run: Run) -> None:
+    document = json.loads(run("status", "specs", *WORLD, "-o", "json").stdout)
+    assert document["kind"] == "Status"
+    assert list(schema_problems([Document("status", 0, document)], ())) == []
+
+
+@pytest.mark.usefixtures("story")
+def test_colour_on_demand_makes_a_tree_of_it(run: Run) -> None:
+    assert "\x1b[" not in run("status", "specs", *WORLD).stdout
+    told = run("status", "specs", *WORLD, "--color", "always").stdout
+    assert "\x1b[" in told
+    assert "└── " in told
+
+
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize(("encoding", "guide"), [("utf-8", "└── "), ("ascii", "`-- "), ("latin-1", "`-- ")])
+def test_tree_has_the_characters_that_stdout_can_hold(run: Run, encoding: str, guide: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}  # noqa: TID251 - the program's own is made here
+    assert guide in run("status", "specs", *WORLD, "--color", "always", env=environment).stdout
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_tree_fits_the_terminal(story: Path, columns: int) -> None:
+    with terminal([TWGEN, "status", "specs", *WORLD], story, columns) as shown:
+        assert shown.end() == 0
+        lines = shown.text.splitlines()
+    assert "\x1b[" in shown.raw
+    assert lines[0].startswith("→ default/helloworld  Moving")
+    assert max(map(len, lines)) <= columns
+
+
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-w", *WORLD[:2]), "--watch reads servers again and again"),
+        (("-w", *WORLD[2:4]), "--watch reads servers again and again"),
+        (("-w", "--interval", "soon"), "--interval 'soon' is not a duration such as 10s"),
+        (("-w", "--interval", "0"), "--interval '0' leaves no time"),
+        (("-o", "yaml", *WORLD), "'yaml' is not one of"),
+    ],
+)
+def test_wrong_usage_is_one_line_that_says_so(run: Run, options: tuple[str, ...], message: str) -> None:
+    ended = run("status", "specs", *options)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert message in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("story")
+def test_snapshot_that_is_not_there_is_told(run: Run) -> None:
+    ended = run("status", "specs", "--snapshot", "nowhere.json")
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "nowhere.json" in ended.stderr
+
+
+@pytest.mark.usefixtures("story")
+def test_first_read_that_fails_ends_the_watch(run: Run) -> None:
+    ended = run("status", "specs", "-w", "--no-cluster", "--timeout", "1s")
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr.count("\n") == 1

@@ -1,0 +1,55 @@
+"""The Status document, as tools read it."""
+
+import pytest
+
+from tests.cases.story import folders
+from tests.planning.situations import MINUTE, drained, live, routing, situation, temporal, version
+from tests.reporting.told import of_situation, of_story
+from twgen.errors import StateUnavailable
+from twgen.model.document import Document
+from twgen.model.world import VersionStatus as S
+from twgen.reading.schemas import schema_problems
+from twgen.reporting.status_json import status_document
+
+
+@pytest.mark.parametrize("story", [folder.name for folder in folders()])
+def test_document_of_a_story_has_the_promised_form(story: str) -> None:
+    if story == "missing-template-fails":
+        with pytest.raises(StateUnavailable):
+            of_story(story)
+        return
+    document = status_document(of_story(story))
+    assert list(schema_problems([Document("status", 0, document)], ())) == []
+
+
+def test_next_change_has_its_time() -> None:
+    (worker,) = status_document(of_story("mid-ramp-waits"))["workers"]
+    assert worker["next"] == {
+        "action": "SetRamp",
+        "buildID": "v2.0.1-c656",
+        "percentage": 75,
+        "at": "2026-11-21T12:18:00Z",
+    }
+    assert [(version["buildID"], version["percentage"]) for version in worker["versions"]] == [
+        ("v2.0.1-c656", 25),
+        ("v1.4.2-6964", 75),
+    ]
+
+
+def test_next_change_that_is_due_has_none() -> None:
+    (worker,) = status_document(of_story("mid-ramp"))["workers"]
+    assert (worker["next"]["percentage"], worker["next"]["at"]) == (75, None)
+
+
+def test_gate_that_has_not_started_is_told() -> None:
+    (worker,) = status_document(of_story("gate-starts"))["workers"]
+    assert [gate["status"] for gate in worker["gates"]] == ["NotStarted"]
+
+
+def test_sunset_has_its_time() -> None:
+    says = temporal(version("v3", S.CURRENT), drained(20 * MINUTE), traffic=routing("v3"))
+    (worker,) = status_document(of_situation(situation(says, [live("v3"), live("v1")])))["workers"]
+    [current, old] = worker["versions"]
+    assert current["next"] is None
+    assert old["next"] == {"action": "ScaleDown", "at": "2026-11-21T12:40:00Z"}
+    assert (old["since"], old["pods"]) == ("2026-11-21T11:40:00Z", {"available": 3, "wanted": 3})

@@ -1,0 +1,101 @@
+"""The lines of `twgen status`, and what of them is news."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.planning.situations import (
+    MINUTE,
+    RAMPS,
+    SPEC,
+    drained,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.reporting.told import of_situation, of_story
+from twgen.model.world import VersionStatus as S
+from twgen.model.world import World
+from twgen.reporting.status import Status
+from twgen.reporting.status_lines import news, status_lines
+
+
+def texts(status: Status) -> list[str]:
+    return [line.text for line in status_lines(status)]
+
+
+def test_every_line_names_its_worker() -> None:
+    full = "2 versions still exist and maxVersions is 2: v3.0.0-b456 waits until one is gone"
+    assert texts(of_story("version-cap")) == [
+        f"shop/payments: Blocked: v3.0.0-b456: {full}; owner: twgen/payments/prod-eu (ours)",
+        "shop/payments v3.0.0-b456: Not registered, no Deployment, target, is not rendered",
+        "shop/payments v2.0.1-c656: 100 %, Current for 1d, 3/3 pods",
+        "shop/payments v1.4.2-6964: Draining for 2h, 3/3 pods",
+        f"shop/payments: warning: v3.0.0-b456 is not rendered: {full}",
+    ]
+
+
+def test_name_from_a_server_cannot_start_a_line() -> None:
+    says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), manager_identity="a\nshop/payments: b")
+    lines = texts(of_situation(situation(says, [live("v3")])))
+    assert [line.count("\n") for line in lines] == [0] * len(lines)
+
+
+def ramps(percentage: float = 5, age: timedelta = 4 * MINUTE, replicas: int = 3, available: int = 3) -> World:
+    target = live("v3", replicas)
+    target["status"]["availableReplicas"] = available
+    says = temporal(
+        version("v3", S.RAMPING),
+        drained(20 * MINUTE),
+        version("v2", S.CURRENT),
+        traffic=routing("v2", ("v3", percentage), age=age),
+    )
+    return situation(says, [target, live("v2"), live("v1")])
+
+
+def later(status: Status, length: timedelta) -> Status:
+    return replace(status, now=status.now + length)
+
+
+def test_time_alone_is_no_news() -> None:
+    before = of_situation(ramps(), RAMPS)
+    after = later(before, MINUTE)
+    assert texts(before) != texts(after)
+    assert news(status_lines(before), status_lines(after)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda: ramps(25, MINUTE),
+            ["shop/payments: Waiting", "shop/payments v3: 25 %", "shop/payments v2: 75 %"],
+        ),
+        (lambda: ramps(age=11 * MINUTE), ["shop/payments: Moving"]),
+        (lambda: ramps(available=1), ["shop/payments v3: 5 %"]),
+    ],
+)
+def test_change_is_news_in_its_line_alone(change: Callable[[], World], told: list[str]) -> None:
+    before, after = of_situation(ramps(), RAMPS), of_situation(change(), RAMPS)
+    new = news(status_lines(before), status_lines(after))
+    assert len(new) == len(told)
+    assert all(line.startswith(expected) for line, expected in zip(new, told, strict=True))
+
+
+def test_version_that_is_there_no_more_is_news() -> None:
+    traffic = routing("v3")
+    there = situation(
+        temporal(version("v3"), drained(20 * MINUTE), traffic=traffic), [live("v3"), live("v1")]
+    )
+    gone = situation(temporal(version("v3"), traffic=traffic), [live("v3")])
+    lines = [status_lines(of_situation(found, SPEC)) for found in (there, gone)]
+    assert news(*lines) == ["shop/payments v1: gone"]
+
+
+def test_first_look_is_all_news() -> None:
+    lines = status_lines(of_story("mid-ramp"))
+    assert news([], lines) == [line.text for line in lines]

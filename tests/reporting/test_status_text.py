@@ -1,0 +1,203 @@
+"""The tree of `twgen status`, as it stands on a terminal."""
+
+from dataclasses import replace
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from rich.text import Text
+
+from tests.planning.situations import (
+    MAIN,
+    MINUTE,
+    RAMPS,
+    SPEC,
+    drained,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.reporting.told import of_situation, of_story
+from twgen.model.policy import Driver
+from twgen.model.spec import Gate
+from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType
+from twgen.model.world import VersionStatus as S
+from twgen.planning.plan import Manager
+from twgen.reporting.status import Status
+from twgen.reporting.status_text import status_text
+
+TREES = {
+    "mid-ramp-waits": """
+        … shop/payments  Waiting  Temporal namespace default
+          target  v2.0.1-c656: it stays at 25 % for 18min more
+          next    send 75 % of new workflows to v2.0.1-c656 in 18min (12:18:00 UTC)
+          owner   twgen/payments/prod-eu (ours)
+        ├── v2.0.1-c656  25 %  Ramping for 12min  3/3 pods  ◀ target
+        └── v1.4.2-6964  75 %  Current for 1d     3/3 pods
+        """,
+    "mid-ramp": """
+        → shop/payments  Moving  Temporal namespace default
+          target  v2.0.1-c656: its 30min at 25 % are over
+          next    send 75 % of new workflows to v2.0.1-c656 now
+          owner   twgen/payments/prod-eu (ours)
+        ├── v2.0.1-c656  25 %  Ramping for 31min  3/3 pods  ◀ target
+        └── v1.4.2-6964  75 %  Current for 1d     3/3 pods
+        """,
+    "drained-goes-to-zero": """
+        ✓ shop/payments  Settled  Temporal namespace default
+          target  v2.0.1-c656: it is current and nothing ramps
+          owner   twgen/payments/prod-eu (ours)
+        ├── v2.0.1-c656  100 %  Current for 1d  3/3 pods  ◀ target
+        └── v1.4.2-6964         Drained 2h ago  3/3 pods
+              will be scaled from 3 to 0: it is drained for 2h, longer than
+              scaledownDelay (1h)
+        """,
+    "gate-failed": """
+        ✗ shop/payments  Blocked  Temporal namespace default
+          target  v2.0.1-c656: the gate on task queue payments ended as Failed:
+                  test-shop/payments:v2.0.1-c656-payments; only a retry or a new build
+                  ID goes on
+          gate    SmokeTest: failed on payments
+          owner   twgen/payments/prod-eu (ours)
+        ├── v2.0.1-c656         Inactive for 3d  3/3 pods  ◀ target
+        └── v1.4.2-6964  100 %  Current for 1d   3/3 pods
+        """,
+    "new-version": """
+        … shop/payments  Waiting  Temporal namespace default
+          target  v2.0.1-c656: Temporal does not know it yet: no worker of it has polled
+          owner   twgen/payments/prod-eu (ours)
+        ├── v2.0.1-c656         Not registered  no Deployment  ◀ target
+        │     will be created with 3 pods
+        └── v1.4.2-6964  100 %  Current for 1d  3/3 pods
+        """,
+    "foreign-owner": """
+        ✗ shop/payments  Blocked  Temporal namespace default
+          target  v2.0.1-c656: temporal-worker-controller/prod manages it; else it would
+                  be SetRamp v2.0.1-c656 at 5 %. To take over, let it release the Worker
+                  Deployment, or name it in adoptFrom of the RolloutPolicy
+          owner   temporal-worker-controller/prod (somebody else)
+        ├── v2.0.1-c656         Inactive for 3d  3/3 pods  ◀ target
+        └── v1.4.2-6964  100 %  Current for 1d   3/3 pods
+        """,
+    "open-workflows-on-a-drained-version": """
+        ✓ shop/payments  Settled  Temporal namespace default
+          target  v2.0.1-c656: it is current and nothing ramps
+          owner   twgen/payments/prod-eu (ours)
+        ├── v2.0.1-c656  100 %  Current for 1d                    3/3 pods  ◀ target
+        └── v1.4.2-6964         Drained 2h ago, 4 open workflows  3/3 pods
+        """,
+}
+
+
+def tree(status: Status, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
+    return status_text(status, colour=colour, width=width, ascii_only=ascii_only)
+
+
+@pytest.mark.parametrize("story", TREES)
+def test_tree_of_a_story(story: str) -> None:
+    assert "\n" + tree(of_story(story)) == dedent(TREES[story])
+
+
+def test_tree_in_ascii_stands_at_the_same_places() -> None:
+    told = of_story("mid-ramp-waits")
+    plain = tree(told, ascii_only=True)
+    assert plain.isascii()
+    assert [len(line) for line in plain.splitlines()] == [len(line) for line in tree(told).splitlines()]
+    assert plain.splitlines()[4:] == [
+        "+-- v2.0.1-c656  25 %  Ramping for 12min  3/3 pods  < target",
+        "`-- v1.4.2-6964  75 %  Current for 1d     3/3 pods",
+    ]
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    told = of_story("superseded-version")
+    coloured = tree(told, colour=True)
+    assert "\x1b[" in coloured
+    assert [line.plain.rstrip() for line in Text.from_ansi(coloured).split()] == tree(told).splitlines()
+
+
+def test_several_workers_are_counted_first() -> None:
+    one = of_story("mid-ramp-waits")
+    told = replace(one, workers=(*one.workers, *of_story("gate-failed").workers))
+    assert tree(told).splitlines()[:2] == ["2 workers: 1 Blocked, 1 Waiting", ""]
+
+
+def test_cluster_that_was_not_read_is_told_once() -> None:
+    says = temporal(version("v3", S.RAMPING), traffic=routing("v2", ("v3", 5)))
+    told = tree(of_situation(situation(says, None)))
+    assert "  pods    the cluster was not read\n" in told
+    assert "will be created" not in told
+
+
+def test_unversioned_workers_have_their_share() -> None:
+    says = temporal(version("v3", S.RAMPING), traffic=routing(None, ("v3", 33.2999992)))
+    told = tree(of_situation(situation(says, [live("v3")]), RAMPS))
+    assert "v3                   33.3 %" in told
+    assert "└── unversioned workers  66.7 %\n" in told
+
+
+def test_sunset_is_told_before_it_comes() -> None:
+    says = temporal(version("v3", S.CURRENT), drained(20 * MINUTE), traffic=routing("v3"))
+    told = tree(of_situation(situation(says, [live("v3"), live("v1")])))
+    assert "Drained 20min ago  3/3 pods\n      will be scaled to 0 in 40min\n" in told
+
+
+def test_pods_that_are_not_available_are_counted() -> None:
+    starting = live("v3")
+    starting["status"]["availableReplicas"] = 1
+    says = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
+    assert "1/3 pods" in tree(of_situation(situation(says, [starting])))
+
+
+@pytest.mark.parametrize(
+    ("facts", "manager", "owner"),
+    [
+        ({}, Manager("me", forced=True), "me (ours)"),
+        ({}, Manager("you", forced=True), "me (somebody else)"),
+        ({}, Manager("twgen/joe@laptop", is_person=True), "me"),
+        ({"manager_identity": ""}, Manager("me", forced=True), "nobody"),
+        (
+            {"last_modifier_identity": "joe@laptop"},
+            Manager("me", forced=True),
+            "me (ours); last changed by joe@laptop",
+        ),
+        ({"last_modifier_identity": "me"}, Manager("me", forced=True), "me (ours)"),
+    ],
+)
+def test_owner_is_told_by_what_is_known(facts: dict[str, Any], manager: Manager, owner: str) -> None:
+    says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), **facts)
+    told = tree(of_situation(situation(says, [live("v3")]), manager=manager))
+    assert f"  owner   {owner}\n" in told
+
+
+def test_owner_that_is_to_be_taken_over_is_told_as_such() -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, adopt_from=("controller",)))
+    says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), manager_identity="controller")
+    told = tree(of_situation(situation(says, [live("v3")]), spec))
+    assert "  owner   controller (to be taken over)\n" in told
+
+
+def test_names_from_a_server_cannot_move_the_cursor() -> None:
+    says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), manager_identity="a\x1b[2J\nb")
+    told = tree(of_situation(situation(says, [live("v3")])), colour=True)
+    assert "a?[2J?b (somebody else)" in told
+
+
+def test_gate_is_told_by_task_queue() -> None:
+    mail = TaskQueue("mail", TaskQueueType.WORKFLOW, pollers=True)
+    run = GateRun("main", "test-shop/payments:v3-main", GateStatus.RUNNING)
+    spec = replace(SPEC, rollout=replace(SPEC.rollout, gate=Gate("Smoke")))
+    says = temporal(
+        version("v3", task_queues=(MAIN, mail), gate_runs=(run,)), version("v2"), traffic=routing("v2")
+    )
+    told = tree(of_situation(situation(says, [live("v3"), live("v2")]), spec))
+    assert "  gate    Smoke: not started on mail, running on main\n" in told
+
+
+def test_by_hand_is_told_where_no_driver_moves_traffic() -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, driver=Driver.NONE))
+    says = temporal(version("v3"), version("v2"), traffic=routing("v2"))
+    told = tree(of_situation(situation(says, [live("v3"), live("v2")]), spec))
+    assert "  next    make v3 current by hand\n" in told

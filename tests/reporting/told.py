@@ -1,0 +1,31 @@
+"""The status of a story, or of a situation."""
+
+from tests.cases.story import STORIES
+from tests.planning.situations import NOW, SPEC
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import World
+from twgen.planning.plan import Manager, make_plan
+from twgen.reading.documents import Sources, read_paths
+from twgen.reading.snapshot_file import read_snapshot_file
+from twgen.records.times import parse_time
+from twgen.reporting.status import Status, make_status
+from twgen.specs.opened import NamespaceRule
+from twgen.specs.parse import parse_specs
+from twgen.yaml.reader import read_documents
+
+
+def of_story(name: str) -> Status:
+    """The status of a story, as its settings say."""
+    folder = STORIES / name
+    (settings,) = read_documents((folder / "settings.yaml").read_text())
+    documents = read_paths([str(folder / "documents")], Sources()).documents
+    specs = parse_specs(documents, NamespaceRule()).workers
+    world = read_snapshot_file(str(folder / "snapshot.yaml"), Sources())
+    manager = Manager(settings["identity"], forced=True)
+    return make_status(make_plan(specs, world, parse_time(settings["now"]), manager), world, manager)
+
+
+def of_situation(world: World, spec: WorkerSpec = SPEC, manager: Manager | None = None) -> Status:
+    """The status of one worker in a situation, as `me` sees it."""
+    who = manager or Manager("me", forced=True)
+    return make_status(make_plan([spec], world, NOW, who), world, who)

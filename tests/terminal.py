@@ -1,0 +1,78 @@
+"""A program on a terminal of its own."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+_ENDS_WITHIN = 60.0
+_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@dataclass(slots=True)
+class Terminal:
+    """The program, and all that it has written to its terminal so far."""
+
+    process: "subprocess.Popen[bytes]"
+    reading: Thread
+    written: bytearray
+
+    def end(self) -> int:
+        """Wait until it has ended and all of its text is here; how it ended."""
+        code = self.process.wait(_ENDS_WITHIN)
+        self.reading.join()
+        return code
+
+    @property
+    def raw(self) -> str:
+        return self.written.decode(errors="replace")
+
+    @property
+    def text(self) -> str:
+        """What was written, without colours and movements of the cursor."""
+        return _CODES.sub("", self.raw)
+
+
+@contextmanager
+def terminal(
+    command: Sequence[str | Path], folder: Path, columns: int, environment: Mapping[str, str] | None = None
+) -> Iterator[Terminal]:
+    """The program on a terminal with that many columns and 50 rows; its stderr goes there too."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    variables = {**os.environ, "TERM": "xterm-256color", **(environment or {})}  # noqa: TID251 - its own is made here
+    for name in ("NO_COLOR", "COLUMNS", "LINES"):
+        variables.pop(name, None)
+    process = subprocess.Popen(
+        command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=variables, start_new_session=True
+    )
+    os.close(theirs)
+    written = bytearray()
+    reading = Thread(target=_read, args=(ours, written))
+    reading.start()
+    try:
+        yield Terminal(process, reading, written)
+    finally:
+        process.kill()
+        process.wait()
+        reading.join()
+        os.close(ours)
+
+
+def _read(terminal: int, written: bytearray) -> None:
+    while True:
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:  # Linux says so when nobody has the other end open
+            return
+        if not data:
+            return
+        written.extend(data)

@@ -1,0 +1,99 @@
+"""`twgen simulate`."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from twgen.cli.loading import load_specs, load_world, planning_manager, planning_time
+from twgen.cli.options import options, output_option, paths_argument
+from twgen.cli.output import wants_colour, width, write
+from twgen.cli.request import request
+from twgen.errors import InvalidInput
+from twgen.model.timeline import Assumptions, Timeline
+from twgen.simulating.simulate import simulate
+from twgen.specs.durations import parse_duration
+
+_FAILS = "fails"
+_GATE_FAILS_AFTER = timedelta(minutes=1)
+
+
+@click.command(short_help="Tell a whole rollout in advance: what would happen when.")
+@paths_argument
+@output_option("text", "json", "svg")
+@options("workflow_duration", "startup", "gate", "drainage_interval", "render_interval")
+@options("snapshot", "now", "identity", "namespace", "strict", "quiet", "color")
+def command(output: str, color: str, **params: Any) -> None:
+    """Tell a whole rollout in advance: what would happen when, to traffic and to every version.
+
+    Reads no server and changes nothing. Without --snapshot it begins where a deploy usually does: one
+    earlier version is current, and the target has just been committed.
+
+    \b
+    twgen simulate .
+    twgen simulate . --workflow-duration 48h
+    twgen simulate . --gate fails
+    twgen simulate . --snapshot world.yaml
+    twgen simulate . -o svg > rollout.svg
+    """
+    asked = request(params)
+    assumed = _assumptions(params)
+    specs = load_specs(asked)
+    if not specs.workers:
+        raise InvalidInput("there is no WorkerDeployment to simulate")
+    world = load_world(asked, specs, for_routing=True) if asked.snapshot else None
+    begins = planning_time(asked, world) if world else asked.now
+    timeline = simulate(specs.workers, world, begins, planning_manager(asked), assumed)
+    write(_REPORTS[output](timeline, color))
+
+
+def _assumptions(params: dict[str, Any]) -> Assumptions:
+    fails = params["gate"] == _FAILS
+    return Assumptions(
+        workflow_duration=_duration("--workflow-duration", params["workflow_duration"]),
+        startup=_duration("--startup", params["startup"]),
+        gate_duration=_GATE_FAILS_AFTER if fails else _duration("--gate", params["gate"]),
+        gate_passes=not fails,
+        drainage_interval=_interval("--drainage-interval", params["drainage_interval"]),
+        render_interval=_interval("--render-interval", params["render_interval"]),
+    )
+
+
+def _duration(option: str, text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        alternative = f", or {_FAILS!r}" if option == "--gate" else ""
+        raise InvalidInput(
+            f"{option} {text!r} is not a duration such as 90s or 1h30m{alternative}"
+        ) from error
+
+
+def _interval(option: str, text: str) -> timedelta:
+    length = _duration(option, text)
+    if length < timedelta(seconds=1):
+        raise InvalidInput(f"{option} {text!r} is too short: at least 1s")
+    return length
+
+
+def _text(timeline: Timeline, color: str) -> str:
+    from twgen.reporting.timeline_text import timeline_text
+
+    return timeline_text(timeline, colour=wants_colour(color), width=width())
+
+
+def _json(timeline: Timeline, _: str) -> str:
+    from twgen.reporting.timeline_json import timeline_document
+
+    return json.dumps(timeline_document(timeline), indent=2, ensure_ascii=False) + "\n"
+
+
+def _svg(timeline: Timeline, _: str) -> str:
+    from twgen.reporting.timeline_svg import timeline_svg
+
+    return timeline_svg(timeline)
+
+
+_REPORTS: dict[str, Callable[[Timeline, str], str]] = {"text": _text, "json": _json, "svg": _svg}

@@ -1,0 +1,56 @@
+"""`twgen status`."""
+
+import json
+from typing import Any
+
+import click
+
+from twgen.cli.options import READING, options, output_option, paths_argument
+from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
+from twgen.cli.request import request, seconds
+from twgen.cli.standing import read_standing
+from twgen.errors import InvalidInput
+from twgen.reporting.status import Status
+from twgen.reporting.status_json import status_document
+from twgen.reporting.status_lines import status_lines
+
+
+@click.command(short_help="Show where every worker and its versions stand.")
+@paths_argument
+@output_option("text", "json")
+@options("watch", "interval", "snapshot", "now", *READING, "identity", "namespace", "quiet", "color")
+def command(output: str, color: str, watch: bool, interval: str, **params: Any) -> None:  # noqa: FBT001
+    """Show where every worker and its versions stand, and what comes next. Changes nothing.
+
+    A tree on a terminal; else a line for each worker, version and warning.
+
+    \b
+    twgen status . --snapshot world.yaml
+    twgen status . -w
+
+    With -w on a terminal, it repaints in place until Ctrl-C. Elsewhere, or with -o json, it prints what
+    changes, a line each, and ends when no rollout can go on by itself: with 0 when every worker is Settled,
+    with 1 when one is Blocked. A read that fails is tried again; only the first one ends it.
+    """
+    asked = request(params)
+    if not watch:
+        status = read_standing(asked).status()
+        write(_json(status) if output == "json" else _text(status, color))
+        return
+    if asked.snapshot or asked.now:
+        raise InvalidInput("--watch reads servers again and again: it goes with neither --snapshot nor --now")
+    from twgen.cli.watch import watch_status
+
+    watch_status(asked, output, color, seconds("--interval", interval))
+
+
+def _json(status: Status) -> str:
+    return json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n"
+
+
+def _text(status: Status, color: str) -> str:
+    if not wants_tree(color):
+        return "".join(f"{line.text}\n" for line in status_lines(status))
+    from twgen.reporting.status_text import status_text
+
+    return status_text(status, colour=wants_colour(color), width=width(), ascii_only=not writes_unicode())

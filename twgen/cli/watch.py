@@ -1,0 +1,155 @@
+"""`twgen status --watch`: reading again and again, and showing what was read."""
+
+import gc
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from twgen.cli.clock import clock
+from twgen.cli.output import is_terminal, wants_colour, warn, width, write, writes_unicode
+from twgen.cli.request import Request
+from twgen.cli.standing import Standing, read_standing
+from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
+from twgen.model.plan import Phase
+from twgen.planning.ages import spoken
+from twgen.records.times import format_time
+from twgen.reporting.status import Status
+from twgen.reporting.status_json import status_document
+from twgen.reporting.status_lines import StatusLine, news, status_lines
+from twgen.reporting.status_words import printable
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+_TICK = 1.0
+"""Seconds between two frames; what is shown counts seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was read last, and why nothing newer was; no failure: it is the newest."""
+
+    standing: Standing
+    failure: str = ""
+
+
+def watch_status(asked: Request, output: str, color: str, interval: float) -> None:
+    """Show what changes: on a terminal until it is interrupted, else until no rollout goes on by itself.
+
+    Raises NegativeAnswer when one is blocked then, and as reading does when the first read fails.
+    """
+    gc.enable()  # what a render leaves to the end of the process would add up here
+    seen = _seen(asked, interval)
+    if output == "text" and is_terminal():
+        _paint(seen, color)
+    else:
+        _follow(seen, as_json=output == "json")
+
+
+def _seen(asked: Request, interval: float) -> Iterator[_Seen]:
+    """What is known, at every new read and every tick."""
+    seen = _Seen(_read(asked))
+    again = replace(asked, quiet=True)  # its warnings have been printed
+    pool = ThreadPoolExecutor(1)
+    reading: Future[Standing] | None = None
+    due = monotonic() + interval
+    try:
+        while True:
+            yield seen
+            if reading is None and monotonic() >= due:
+                reading = pool.submit(_read, again)
+            if reading is None:
+                sleep(min(_TICK, max(0.0, due - monotonic())))
+            elif wait([reading], _TICK).done:
+                seen, reading, due = _newer(reading, seen), None, monotonic() + interval
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _read(asked: Request) -> Standing:
+    standing = read_standing(asked)
+    standing.status()  # what cannot be planned was not read well
+    return standing
+
+
+def _newer(reading: Future[Standing], seen: _Seen) -> _Seen:
+    try:
+        return _Seen(reading.result())
+    except InvalidDocuments as error:
+        more = len(error.problems) - 1
+        return replace(seen, failure=error.problems[0] + (f" and {more} more" if more else ""))
+    except TwgenError as error:
+        return replace(seen, failure=str(error))
+
+
+def _paint(seen: Iterator[_Seen], color: str) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    # whether it is a terminal, and in colour, has been decided
+    console = Console(
+        force_terminal=True, color_system="auto" if wants_colour(color) else None, highlight=False
+    )
+    with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
+        for moment in seen:
+            live.update(_frame(moment, color), refresh=True)
+
+
+def _frame(moment: _Seen, color: str) -> "Group":
+    from rich.console import Group
+    from rich.text import Text
+
+    from twgen.reporting.status_text import in_ascii, status_text
+
+    now, ascii_only = clock(), not writes_unicode()
+    age = spoken(now - moment.standing.read_at)
+    heading = [Text(f"{now:%H:%M:%S} UTC, read {age} ago; Ctrl-C ends", "dim")]
+    if moment.failure:
+        failure = printable(f"this is from {age} ago: {moment.failure}")
+        heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
+    tree = status_text(
+        moment.standing.status(now), colour=wants_colour(color), width=width(), ascii_only=ascii_only
+    )
+    return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
+
+
+def _follow(seen: Iterator[_Seen], *, as_json: bool) -> None:
+    told: list[StatusLine] = []
+    failure = ""
+    for moment in seen:
+        if moment.failure not in {"", failure}:
+            warn([f"{printable(moment.failure)}; trying again"])
+        failure = moment.failure
+        status = moment.standing.status()
+        lines = status_lines(status)
+        if changes := news(told, lines):
+            write(_document(status) if as_json else _stamped(changes, status))
+        told = lines
+        if not _goes_on(status):
+            return
+
+
+def _document(status: Status) -> str:
+    return json.dumps(status_document(status), ensure_ascii=False) + "\n"
+
+
+def _stamped(changes: list[str], status: Status) -> str:
+    return "".join(f"{format_time(status.now)} {line}\n" for line in changes)
+
+
+def _goes_on(status: Status) -> bool:
+    """Some rollout can still move by itself; raises NegativeAnswer when none can and one is blocked."""
+    phases = [worker.plan.routing.phase for worker in status.workers]
+    if any(phase not in {Phase.SETTLED, Phase.BLOCKED} for phase in phases):
+        return True
+    blocked = [
+        worker.plan.versions.spec.worker_deployment
+        for worker, phase in zip(status.workers, phases, strict=True)
+        if phase is Phase.BLOCKED
+    ]
+    if blocked:
+        raise NegativeAnswer(f"blocked: {', '.join(blocked)}")
+    return False

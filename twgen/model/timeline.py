@@ -1,0 +1,165 @@
+"""What a simulated rollout came to: what happened when, to every version, under which assumptions."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from twgen.model.spec import Rollout, Sunset
+from twgen.model.world import VersionStatus
+
+
+class Happening(StrEnum):
+    """What can happen to a version in the course of a rollout."""
+
+    FOUND = "Found"
+    CREATED = "Created"
+    RESIZED = "Resized"
+    READY = "Ready"
+    GATE_STARTED = "GateStarted"
+    GATE_PASSED = "GatePassed"
+    GATE_FAILED = "GateFailed"
+    RAMPED = "Ramped"
+    RAMP_ENDED = "RampEnded"
+    BECAME_CURRENT = "BecameCurrent"
+    BEGAN_DRAINING = "BeganDraining"
+    WORKFLOWS_ENDED = "WorkflowsEnded"
+    DRAINED = "Drained"
+    SCALED_DOWN = "ScaledDown"
+    DROPPED = "Dropped"
+
+
+class Stage(StrEnum):
+    """Where a version stands, in the words of a picture."""
+
+    STARTING = "starting"
+    IDLE = "no new workflows"
+    GATE = "gate"
+    RAMPING = "ramping"
+    CURRENT = "current"
+    DRAINING = "draining"
+    DRAINED = "drained"
+    AT_ZERO = "at zero"
+
+
+class Outcome(StrEnum):
+    """How a simulation ends."""
+
+    SETTLED = "Settled"
+    WAITING = "Waiting"
+    BLOCKED = "Blocked"
+    UNFINISHED = "Unfinished"
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What a simulation takes for granted, since neither specs nor world say it."""
+
+    workflow_duration: timedelta
+    """How long a pinned workflow runs."""
+    startup: timedelta
+    """From a new Deployment, or more replicas, until its pods poll."""
+    gate_duration: timedelta
+    gate_passes: bool
+    drainage_interval: timedelta
+    """Temporal's grace period before it first counts the workflows of a draining version, and from count to
+    count."""
+    render_interval: timedelta
+    """From one render and sync to the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a version, as an offset from the beginning."""
+
+    at: timedelta
+    happening: Happening
+    build_id: str
+    """Empty: unversioned workers."""
+    says: str
+    """The sentence for people."""
+    percentage: float | None = None
+    """The share of new workflows that the version has from here on; None: it did not change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time during which a version stays as it is."""
+
+    begin: timedelta
+    end: timedelta | None
+    """None: it stays so."""
+    stage: Stage
+    status: VersionStatus
+    """Temporal's word."""
+    percentage: float
+    """The share of new workflows."""
+    replicas: int | None
+    """Of its Deployment; None: an autoscaler decides."""
+
+    def covers(self, moment: timedelta) -> bool:
+        """The moment is within it; its end is not."""
+        return self.begin <= moment and (self.end is None or moment < self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One version through time; an empty build ID: unversioned workers."""
+
+    build_id: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTimeline:
+    """One worker's rollout."""
+
+    worker: str
+    temporal_namespace: str
+    current_build_id: str | None
+    """The version that is current at the beginning; None: unversioned workers are."""
+    target_build_id: str
+    rollout: Rollout
+    sunset: Sunset
+    server_version: str
+    """Of the Temporal server whose ways were modelled."""
+    outcome: Outcome
+    because: str
+    ends: timedelta
+    """When the last thing happened."""
+    events: tuple[Event, ...]
+    lanes: tuple[Lane, ...]
+    """In the order in which the versions appear, those that are there at the beginning first."""
+    notes: tuple[str, ...] = ()
+    """What else was assumed about this worker, and what a plan of it warns of."""
+
+    def first(self, happening: Happening, build_id: str) -> timedelta | None:
+        """When this first happened to a version; None: never."""
+        times = (
+            event.at for event in self.events if (event.happening, event.build_id) == (happening, build_id)
+        )
+        return next(times, None)
+
+    @property
+    def most_replicas(self) -> int | None:
+        """The highest number of replicas of all versions at one time; None: an autoscaler decides."""
+        spans = [span for lane in self.lanes if lane.build_id for span in lane.spans]
+        sizes = [span.replicas for span in spans]
+        if None in sizes:
+            return None
+        at_once = (
+            sum(span.replicas or 0 for span in spans if span.covers(moment))
+            for moment in {span.begin for span in spans}
+        )
+        return max(at_once, default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A simulation of every worker from one beginning on."""
+
+    begins: datetime | None
+    """None: at no time in particular, so that only offsets mean anything."""
+    is_usual: bool
+    """It begins in no world that was read, but as deploys usually do: one earlier version is current."""
+    assumptions: Assumptions
+    workers: tuple[WorkerTimeline, ...]

@@ -1,0 +1,86 @@
+"""A status as the document that tools read; its schema is `schemas/status.json`."""
+
+from datetime import datetime
+from typing import Any
+
+from twgen.model.plan import RoutingAction, RoutingPlan
+from twgen.records.times import format_time
+from twgen.reporting.status import GateProgress, Status, VersionView, WorkerView
+
+_NOT_STARTED = "NotStarted"
+
+
+def status_document(status: Status) -> dict[str, Any]:
+    """The Status document: workers by name, of each the versions as `WorkerView` has them."""
+    return {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "Status",
+        "now": format_time(status.now),
+        "workers": [_worker(worker) for worker in status.workers],
+        "warnings": list(status.warnings),
+    }
+
+
+def _worker(worker: WorkerView) -> dict[str, Any]:
+    spec, routing = worker.plan.versions.spec, worker.plan.routing
+    return {
+        "worker": spec.worker_deployment,
+        "temporalNamespace": spec.temporal_namespace,
+        "targetBuildID": spec.build_id,
+        "phase": routing.phase.value,
+        "because": routing.because,
+        "next": _next(worker),
+        "waitsUntil": _time(routing.due_at),
+        "owner": {"identity": worker.plan.manager, "relation": worker.ownership.value},
+        "lastModifierIdentity": worker.last_modifier,
+        "gates": [_gate(gate) for gate in worker.gates],
+        "unversionedPercentage": worker.unversioned_percentage,
+        "versions": [_version(version) for version in worker.versions],
+        "warnings": list(worker.plan.versions.warnings),
+    }
+
+
+def _next(worker: WorkerView) -> dict[str, Any] | None:
+    routing = worker.plan.routing
+    if routing.action is not RoutingAction.NONE:
+        return _change(routing, None)
+    return _change(worker.later, routing.due_at) if worker.later else None
+
+
+def _change(routing: RoutingPlan, at: datetime | None) -> dict[str, Any]:
+    return {
+        "action": routing.action.value,
+        "buildID": routing.build_id,
+        "percentage": routing.percentage,
+        "at": _time(at),
+    }
+
+
+def _gate(gate: GateProgress) -> dict[str, Any]:
+    return {
+        "taskQueue": gate.task_queue,
+        "workflowID": gate.workflow_id,
+        "status": gate.status.value if gate.status else _NOT_STARTED,
+    }
+
+
+def _version(version: VersionView) -> dict[str, Any]:
+    plan, live, later = version.plan, version.plan.live, version.later
+    return {
+        "buildID": plan.build_id,
+        "isTarget": version.is_target,
+        "status": plan.status.value,
+        "percentage": version.percentage,
+        "since": _time(version.since),
+        "openWorkflows": version.open_workflows,
+        "deployment": plan.deployment,
+        "clusterWasRead": version.cluster_was_read,
+        "pods": {"available": live.available_replicas, "wanted": live.replicas} if live else None,
+        "action": plan.action.value,
+        "because": plan.because,
+        "next": {"action": later.action.value, "at": _time(later.at)} if later else None,
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return format_time(moment) if moment else None

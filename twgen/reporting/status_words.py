@@ -1,0 +1,154 @@
+"""What the tree and the lines of a status say alike."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from twgen.model.plan import Phase, RoutingAction, VersionAction
+from twgen.model.world import GateStatus, VersionStatus
+from twgen.planning.ages import spoken
+from twgen.reporting.status import Ownership, Status, VersionView, WorkerView
+from twgen.reporting.words import change_words
+
+_STATES: Mapping[VersionStatus, str] = {
+    VersionStatus.DRAINED: "Drained {age} ago",
+    VersionStatus.CREATED: "Created {age} ago",
+    VersionStatus.NOT_REGISTERED: "Not registered for {age}",
+}
+_AGELESS: Mapping[VersionStatus, str] = {VersionStatus.NOT_REGISTERED: "Not registered"}
+_OWNERS: Mapping[Ownership, str] = {
+    Ownership.OURS: "ours",
+    Ownership.ADOPTED: "to be taken over",
+    Ownership.OTHER: "somebody else",
+}
+_GATES: Mapping[GateStatus | None, str] = {
+    None: "not started",
+    GateStatus.COMPLETED: "passed",
+    GateStatus.TIMED_OUT: "timed out",
+}
+
+
+def summary_words(status: Status) -> str:
+    """How many workers are in which phase: `4 workers: 1 Blocked, 3 Settled`."""
+    phases = [worker.plan.routing.phase for worker in status.workers]
+    counts = [f"{phases.count(phase)} {phase}" for phase in reversed(Phase) if phase in phases]
+    return f"{_counted(len(phases), 'worker')}: {', '.join(counts)}"
+
+
+def percentage_words(percentage: float | None) -> str:
+    """A share of new workflows; empty: not in routing."""
+    return "" if percentage is None else f"{percentage} %"
+
+
+def because_words(worker: WorkerView) -> str:
+    """The target, and why the worker is where it is."""
+    return printable(f"{worker.plan.versions.spec.build_id}: {worker.plan.routing.because}")
+
+
+def next_words(worker: WorkerView, now: datetime) -> str:
+    """The next change of traffic and when; empty: none is known."""
+    routing, later = worker.plan.routing, worker.later
+    if routing.action is not RoutingAction.NONE:
+        return printable(f"{change_words(routing)} {'now' if routing.phase is Phase.MOVING else 'by hand'}")
+    if not routing.due_at:
+        return ""
+    wait, clock = spoken(routing.due_at - now), _clock_words(routing.due_at, now)
+    if later:
+        return printable(f"{change_words(later)} in {wait} ({clock})")
+    return f"waits {wait} more (until {clock})"
+
+
+def owner_words(worker: WorkerView) -> str:
+    """Who owns the worker in Temporal, and who changed it last when that is somebody else."""
+    owner = worker.plan.manager
+    relation = _OWNERS.get(worker.ownership)
+    words = (f"{owner} ({relation})" if relation else owner) or "nobody"
+    if worker.last_modifier not in {"", owner}:
+        words += f"; last changed by {worker.last_modifier}"
+    return printable(words)
+
+
+def gate_words(worker: WorkerView) -> str:
+    """How far the gate is on every task queue; empty: there is none, or it is not needed."""
+    gate = worker.plan.versions.spec.rollout.gate
+    if not gate or not worker.gates:
+        return ""
+    runs = (f"{_gate_status(run.status)} on {run.task_queue}" for run in worker.gates)
+    return printable(f"{gate.workflow_type}: {', '.join(runs)}")
+
+
+def state_words(version: VersionView, now: datetime) -> str:
+    """Where a version stands, since when, and what holds it."""
+    status = version.plan.status
+    if version.since is None:
+        state = _AGELESS.get(status, status.value)
+    else:
+        state = _STATES.get(status, f"{status.value} for {{age}}").format(age=spoken(now - version.since))
+    held = f", {_counted(version.open_workflows, 'open workflow')}" if version.open_workflows else ""
+    return state + held
+
+
+def pods_words(version: VersionView) -> str:
+    """The pods of a version: available and wanted."""
+    live = version.plan.live
+    if live:
+        return f"{live.available_replicas}/{live.replicas} pods"
+    return "no Deployment" if version.cluster_was_read else "pods not read"
+
+
+def outlook_words(version: VersionView, now: datetime) -> str:
+    """What becomes of a version's Deployment, where it does not simply stay; empty: it stays."""
+    plan, later = version.plan, version.later
+    words = _ACTIONS[plan.action](version)
+    if words and plan.action in _EXPLAINED:
+        return printable(f"{words}: {plan.because}")
+    if words or not later or later.action not in _LATER:
+        return words
+    return f"{_LATER[later.action]} in {spoken(later.at - now)}"
+
+
+def printable(text: str) -> str:
+    """The text without characters that would move the cursor, or start another line."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def _clock_words(moment: datetime, now: datetime) -> str:
+    day = "" if moment.date() == now.date() else f"{moment:%Y-%m-%d} "
+    return f"{day}{moment:%H:%M:%S} UTC"
+
+
+def _gate_status(status: GateStatus | None) -> str:
+    return _GATES.get(status) or (status.value.lower() if status else "")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _create(version: VersionView) -> str:
+    replicas = version.plan.replicas
+    if not version.cluster_was_read:
+        return ""  # it may well be there
+    return "will be created" + (f" with {_counted(replicas, 'pod')}" if replicas is not None else "")
+
+
+def _scale(version: VersionView) -> str:
+    live, replicas = version.plan.live, version.plan.replicas
+    if not live:
+        return f"will be scaled to {replicas}"
+    return "" if replicas in {None, live.replicas} else f"will be scaled from {live.replicas} to {replicas}"
+
+
+_ACTIONS: Mapping[VersionAction, Callable[[VersionView], str]] = {
+    VersionAction.CREATE: _create,
+    VersionAction.KEEP: _scale,
+    VersionAction.UPDATE: lambda _: "its pods will be replaced",
+    VersionAction.SCALE_DOWN: _scale,
+    VersionAction.DROP: lambda _: "its Deployment will go",
+    VersionAction.NONE: lambda _: "is not rendered",
+}
+_EXPLAINED = {VersionAction.KEEP, VersionAction.UPDATE, VersionAction.SCALE_DOWN, VersionAction.DROP}
+"""A new Deployment needs no reason, and a warning tells of a missing one."""
+_LATER: Mapping[VersionAction, str] = {
+    VersionAction.SCALE_DOWN: "will be scaled to 0",
+    VersionAction.DROP: "its Deployment will go",
+}

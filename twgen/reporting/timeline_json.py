@@ -1,0 +1,79 @@
+"""A simulation as the document that tools and tests read; its schema is `schemas/timeline.json`."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from twgen.model.timeline import Assumptions, Event, Lane, Span, Timeline, WorkerTimeline
+from twgen.records.times import format_time
+
+
+def timeline_document(timeline: Timeline) -> dict[str, Any]:
+    """The Timeline document: workers by name, events in order, versions in the order of their appearance."""
+    return {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "Timeline",
+        "begins": format_time(timeline.begins) if timeline.begins else None,
+        "isUsual": timeline.is_usual,
+        "assumptions": _assumptions(timeline.assumptions),
+        "workers": [_worker(worker, timeline.begins) for worker in timeline.workers],
+    }
+
+
+def _assumptions(assumed: Assumptions) -> dict[str, Any]:
+    return {
+        "workflowDuration": _seconds(assumed.workflow_duration),
+        "startup": _seconds(assumed.startup),
+        "gateDuration": _seconds(assumed.gate_duration),
+        "gatePasses": assumed.gate_passes,
+        "drainageInterval": _seconds(assumed.drainage_interval),
+        "renderInterval": _seconds(assumed.render_interval),
+    }
+
+
+def _worker(worker: WorkerTimeline, begins: datetime | None) -> dict[str, Any]:
+    return {
+        "worker": worker.worker,
+        "temporalNamespace": worker.temporal_namespace,
+        "serverVersion": worker.server_version,
+        "currentBuildID": worker.current_build_id,
+        "targetBuildID": worker.target_build_id,
+        "strategy": worker.rollout.strategy.value,
+        "outcome": worker.outcome.value,
+        "because": worker.because,
+        "ends": _seconds(worker.ends),
+        "mostReplicas": worker.most_replicas,
+        "events": [_event(event, begins) for event in worker.events],
+        "versions": [_lane(lane) for lane in worker.lanes],
+        "notes": list(worker.notes),
+    }
+
+
+def _event(event: Event, begins: datetime | None) -> dict[str, Any]:
+    return {
+        "at": _seconds(event.at),
+        "time": format_time(begins + event.at) if begins else None,
+        "event": event.happening.value,
+        "buildID": event.build_id,
+        "percentage": event.percentage,
+        "says": event.says,
+    }
+
+
+def _lane(lane: Lane) -> dict[str, Any]:
+    return {"buildID": lane.build_id, "spans": [_span(span) for span in lane.spans]}
+
+
+def _span(span: Span) -> dict[str, Any]:
+    return {
+        "begin": _seconds(span.begin),
+        "end": None if span.end is None else _seconds(span.end),
+        "stage": span.stage.value,
+        "status": span.status.value,
+        "percentage": span.percentage,
+        "replicas": span.replicas,
+    }
+
+
+def _seconds(length: timedelta) -> float:
+    seconds = length.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds

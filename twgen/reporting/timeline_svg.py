@@ -1,0 +1,175 @@
+"""A simulation as a picture: the share of new workflows over the versions' lives, a panel for each worker."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import groupby
+from xml.etree.ElementTree import Element
+
+from twgen.model.timeline import Lane, Outcome, Span, Stage, Timeline
+from twgen.reporting.svg import INK, draw, explain, finished, picture, width_of, write_text
+from twgen.reporting.timeline_panel import FAINT, LANE_HEIGHT, LINE, MARGIN, NAMES, Panel, x_of
+from twgen.reporting.timeline_scale import LABEL_SIZE, scale_of
+from twgen.reporting.timeline_share import draw_shares
+from twgen.reporting.timeline_words import offset_words, route_words, summary_words, version_words
+
+_NARROWEST = 860.0
+_BAR_HEIGHT = 22.0
+_RULE = "#cbd5e1"
+_FILLS = {
+    Stage.STARTING: ("#f1f5f9", INK),
+    Stage.IDLE: ("#e2e8f0", INK),
+    Stage.GATE: ("#ddd6fe", INK),
+    Stage.RAMPING: ("#93c5fd", INK),
+    Stage.CURRENT: ("#2563eb", "#ffffff"),
+    Stage.DRAINING: ("#fcd34d", INK),
+    Stage.DRAINED: ("#d6d3d1", INK),
+    Stage.AT_ZERO: ("#ffffff", FAINT),
+}
+_DASHED = {Stage.STARTING, Stage.AT_ZERO}
+_OUTCOMES = {
+    Outcome.SETTLED: "#15803d",
+    Outcome.WAITING: "#b45309",
+    Outcome.BLOCKED: "#b91c1c",
+    Outcome.UNFINISHED: "#b45309",
+}
+
+
+def timeline_svg(timeline: Timeline) -> str:
+    """The picture, a file that needs no other: shares of new workflows, versions by stage, a time axis."""
+    scales = [scale_of(worker) for worker in timeline.workers]
+    widest = max((scale.width for scale in scales), default=0.0)
+    width = max(_NARROWEST, NAMES + widest + 2 * MARGIN)
+    panels, top = [], MARGIN + 62
+    for worker, scale in zip(timeline.workers, scales, strict=True):
+        panels.append(Panel(worker, timeline, scale, top, width))
+        top = panels[-1].bottom + 16
+    described = " ".join(sentence for worker in timeline.workers for sentence in summary_words(worker))
+    names = ", ".join(worker.worker for worker in timeline.workers)
+    root = picture(width, top, f"Simulated rollout of {names}", described)
+    write_text(root, "Simulated rollout", MARGIN, MARGIN + 12, 18, font_weight="bold")
+    _legend(root)
+    for panel in panels:
+        _panel(root, panel)
+    return finished(root)
+
+
+def _legend(root: Element) -> None:
+    x = MARGIN
+    for stage in Stage:
+        fill, _ = _FILLS[stage]
+        _bar(root, (x, MARGIN + 30), (14, 14), stage, fill)
+        write_text(root, stage.value, x + 20, MARGIN + 41, 11)
+        x += 32 + width_of(stage.value, 11)
+
+
+def _panel(root: Element, panel: Panel) -> None:
+    worker = panel.worker
+    draw(root, "line", x1=MARGIN, x2=panel.width - MARGIN, y1=panel.top, y2=panel.top, stroke=_RULE)
+    title = f"{worker.worker}: {route_words(worker)}"
+    write_text(root, title, MARGIN, panel.top + 26, 16, font_weight="bold")
+    write_text(
+        root,
+        worker.outcome.value,
+        panel.width - MARGIN,
+        panel.top + 26,
+        14,
+        font_weight="bold",
+        text_anchor="end",
+        fill=_OUTCOMES[worker.outcome],
+    )
+    _lines(root, panel.head, panel.top + 46, FAINT)
+    _ticks(root, panel)
+    draw_shares(root, panel)
+    for index, lane in enumerate(worker.lanes):
+        _lane(root, panel, lane, panel.lanes_top + index * LANE_HEIGHT)
+    _axis(root, panel)
+    _lines(root, panel.foot, panel.foot_top, INK)
+
+
+def _lines(root: Element, lines: Sequence[str], top: float, fill: str) -> None:
+    for index, line in enumerate(lines):
+        write_text(root, line, MARGIN, top + index * LINE, fill=fill)
+
+
+def _ticks(root: Element, panel: Panel) -> None:
+    for position in panel.scale.positions.values():
+        x = x_of(position)
+        draw(root, "line", x1=x, x2=x, y1=panel.share_top, y2=panel.axis_top, stroke="#e2e8f0")
+
+
+def _axis(root: Element, panel: Panel) -> None:
+    y = panel.axis_top
+    draw(root, "line", x1=x_of(0), x2=x_of(panel.scale.width), y1=y, y2=y, stroke=FAINT)
+    for begin, end in panel.scale.breaks:
+        middle = x_of((begin + end) / 2)
+        draw(root, "rect", x=middle - 5, y=y - 4, width=10, height=8, fill="#ffffff")
+        for x in (middle - 5, middle + 1):
+            draw(root, "line", x1=x, x2=x + 4, y1=y + 5, y2=y - 5, stroke=FAINT, stroke_width=1.5)
+    for moment, position in panel.scale.positions.items():
+        x = x_of(position)
+        draw(root, "line", x1=x, x2=x, y1=y, y2=y + 4, stroke=FAINT)
+        write_text(root, offset_words(moment), x, y + 16, LABEL_SIZE, text_anchor="middle")
+    for position, below, words in _wall_times(panel, panel.timeline.begins):
+        write_text(root, words, x_of(position), y + below, LABEL_SIZE, text_anchor="middle", fill=FAINT)
+
+
+def _wall_times(panel: Panel, begins: datetime | None) -> Iterator[tuple[float, float, str]]:
+    """Time of day under every mark, and the day where it begins."""
+    day = None
+    for moment, position in panel.scale.positions.items():
+        if begins:
+            time = begins + moment
+            yield position, 30, f"{time:%H:%M}"
+            if time.date() != day:
+                yield position, 43, f"{time:%Y-%m-%d}"
+            day = time.date()
+
+
+def _lane(root: Element, panel: Panel, lane: Lane, top: float) -> None:
+    is_target = lane.build_id == panel.worker.target_build_id
+    name = version_words(lane.build_id)
+    longest = int((NAMES - 10) / (12 * 0.6))
+    shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
+    weight = "bold" if is_target else "normal"
+    write_text(root, shown, MARGIN, top + 16, 12, font_weight=weight)
+    for _, group in groupby(lane.spans, key=lambda span: (span.stage, span.replicas)):
+        spans = list(group)
+        _stage(root, panel, lane, replace(spans[0], end=spans[-1].end), top)
+
+
+def _stage(root: Element, panel: Panel, lane: Lane, span: Span, top: float) -> None:
+    fill, ink = _FILLS[span.stage]
+    left, right = (x_of(panel.scale.of(moment)) for moment in (span.begin, span.end))
+    bar = _bar(root, (left, top), (right - left, _BAR_HEIGHT), span.stage, fill)
+    until = offset_words(span.end) if span.end is not None else "the end"
+    explain(
+        bar, f"{version_words(lane.build_id)}: {_words(span)}, from {offset_words(span.begin)} to {until}"
+    )
+    for words in (_words(span), span.stage.value):
+        if width_of(words, 11) <= right - left - 6:
+            write_text(root, words, left + 5, top + 15, 11, fill=ink)
+            return
+
+
+def _words(span: Span) -> str:
+    if not span.replicas:
+        return span.stage.value
+    return f"{span.stage}, {span.replicas} replica{'' if span.replicas == 1 else 's'}"
+
+
+def _bar(
+    root: Element, place: tuple[float, float], size: tuple[float, float], stage: Stage, fill: str
+) -> Element:
+    return draw(
+        root,
+        "rect",
+        x=place[0] + 0.5,
+        y=place[1],
+        width=max(size[0] - 1, 0.5),
+        height=size[1],
+        rx=3,
+        fill=fill,
+        stroke=FAINT,
+        stroke_dasharray="3 2" if stage in _DASHED else "none",
+    )

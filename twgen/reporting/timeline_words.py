@@ -1,0 +1,113 @@
+"""What the reports of a simulation say alike."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from twgen.model.spec import Rollout, Strategy
+from twgen.model.timeline import Happening, Outcome, Timeline, WorkerTimeline
+from twgen.planning.ages import spoken
+
+_ALL_UNITS = 4
+
+
+def offset_words(at: timedelta) -> str:
+    """An offset from the beginning, to the second: `T+0`, `T+1d 3h 42min`."""
+    return f"T+{exactly(at)}" if at else "T+0"
+
+
+def exactly(length: timedelta) -> str:
+    """A length to the second: `1d 3h 42min`."""
+    return spoken(length, _ALL_UNITS)
+
+
+def version_words(build_id: str | None) -> str:
+    """What a version is called; empty or None: unversioned workers."""
+    return build_id or "unversioned workers"
+
+
+def route_words(worker: WorkerTimeline) -> str:
+    """From which version to which."""
+    if worker.current_build_id == worker.target_build_id:
+        return worker.target_build_id
+    return f"{version_words(worker.current_build_id)} → {worker.target_build_id}"
+
+
+def rollout_words(rollout: Rollout) -> str:
+    """The strategy with its steps, and the gate."""
+    steps = ", ".join(f"{step.percentage:g} % for {exactly(step.pause)}" for step in rollout.steps)
+    takes_steps = rollout.strategy is Strategy.PROGRESSIVE and steps
+    gate = f", behind gate {rollout.gate.workflow_type}" if rollout.gate else ""
+    return f"{rollout.strategy}{f': {steps}' if takes_steps else ''}{gate}"
+
+
+def sunset_words(worker: WorkerTimeline) -> str:
+    """When a drained version goes."""
+    scaledown, delete = exactly(worker.sunset.scaledown_delay), exactly(worker.sunset.delete_delay)
+    return f"to zero {scaledown} after it is drained, deleted {delete} later"
+
+
+def assumption_words(worker: WorkerTimeline, timeline: Timeline) -> Iterator[tuple[str, str]]:
+    """Everything that was assumed and matters to this worker, each with the option that says otherwise."""
+    assumed = timeline.assumptions
+    if timeline.is_usual:
+        yield f"one earlier version, called {worker.current_build_id}, is current", "--snapshot"
+    yield f"pinned workflows run {exactly(assumed.workflow_duration)}", "--workflow-duration"
+    yield f"pods poll after {exactly(assumed.startup)}", "--startup"
+    if worker.rollout.gate:
+        ends = "passes" if assumed.gate_passes else "fails"
+        yield f"the gate {ends} after {exactly(assumed.gate_duration)}", "--gate"
+    yield f"Temporal checks drainage every {exactly(assumed.drainage_interval)}", "--drainage-interval"
+    yield f"twgen renders every {exactly(assumed.render_interval)}", "--render-interval"
+
+
+def summary_words(worker: WorkerTimeline) -> Iterator[str]:
+    """What it comes to, a sentence each."""
+    yield _traffic(worker)
+    for lane in worker.lanes:
+        if (milestones := _milestones(worker, lane.build_id)) and lane.build_id:
+            yield f"{lane.build_id} is {milestones}."
+    if worker.outcome is not Outcome.SETTLED:
+        yield f"{_ENDS[worker.outcome]} {offset_words(worker.ends)}: {worker.because}."
+    if worker.most_replicas is None:
+        yield "How many replicas run at once is not known: the spec leaves the number to others."
+    else:
+        yield f"At most {worker.most_replicas} replicas run at once."
+
+
+_ENDS = {
+    Outcome.WAITING: "It waits from",
+    Outcome.BLOCKED: "It is blocked from",
+    Outcome.UNFINISHED: "The simulation was ended at",
+}
+_MILESTONES = {
+    Happening.DRAINED: "drained",
+    Happening.SCALED_DOWN: "at zero replicas",
+    Happening.DROPPED: "deleted",
+}
+
+
+def _traffic(worker: WorkerTimeline) -> str:
+    target = worker.target_build_id
+    if worker.current_build_id == target:
+        return f"{target} is current from the beginning."
+    current = worker.first(Happening.BECAME_CURRENT, target)
+    if current is not None:
+        return f"All new workflows go to {target} from {offset_words(current)}."
+    share = max(
+        (span.percentage for lane in worker.lanes if lane.build_id == target for span in lane.spans),
+        default=0,
+    )
+    return (
+        f"{target} gets at most {share:g} % of new workflows."
+        if share
+        else f"No new workflow goes to {target}."
+    )
+
+
+def _milestones(worker: WorkerTimeline, build_id: str) -> str:
+    reached = [
+        f"{words} at {offset_words(at)}"
+        for happening, words in _MILESTONES.items()
+        if (at := worker.first(happening, build_id)) is not None
+    ]
+    return ", ".join(reached)

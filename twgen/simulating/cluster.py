@@ -1,0 +1,103 @@
+"""A model of the cluster of one worker: what a sync leaves there, and when pods poll."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from twgen.model.plan import VersionPlan, WorkerVersions
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import LiveDeployment, RecordedDeployment
+from twgen.simulating.times import later
+from twgen.versioning.hashes import connection_hash
+
+Deployments = Mapping[str, LiveDeployment]
+"""Live Deployments by build ID."""
+
+
+@dataclass
+class ClusterModel:
+    """The Deployments of one worker, whose pods poll `startup` after they are asked for."""
+
+    startup: timedelta
+    deployments: dict[str, LiveDeployment] = field(default_factory=dict)
+    ready_at: dict[str, datetime] = field(default_factory=dict)
+
+    def sync(self, after: Deployments, now: datetime) -> None:
+        """Make the Deployments so; pods that are new begin to start."""
+        self.deployments = dict(after)
+        starting = {build_id for build_id, live in after.items() if live.replicas and not live.serving}
+        self.ready_at = {item: self.ready_at.get(item, later(now, self.startup)) for item in starting}
+
+    def next_event(self) -> datetime | None:
+        """When pods begin to poll next."""
+        return min(self.ready_at.values(), default=None)
+
+    def advance(self, now: datetime) -> None:
+        """Let time pass: pods that have had their time to start serve."""
+        for build_id in [item for item, moment in self.ready_at.items() if moment <= now]:
+            del self.ready_at[build_id]
+            live = self.deployments[build_id]
+            self.deployments[build_id] = replace(live, serving=True, available_replicas=live.replicas)
+
+    def serving(self) -> list[str]:
+        """The versions whose pods poll."""
+        return [build_id for build_id, live in self.deployments.items() if live.serving]
+
+
+def synced(
+    planned: WorkerVersions, before: Deployments, identity: str, now: datetime
+) -> dict[str, LiveDeployment]:
+    """The Deployments once the planned ones are applied and others pruned, unless they are protected."""
+    rendered = {
+        version.build_id: _applied(planned.spec, version, before.get(version.build_id), identity, now)
+        for version in planned.versions
+        if version.is_rendered
+    }
+    kept = {build_id: live for build_id, live in before.items() if live.protected}
+    return kept | rendered
+
+
+def as_described(spec: WorkerSpec, replicas: int) -> RecordedDeployment:
+    """What the manifest that the spec describes records of itself, with so many replicas."""
+    return RecordedDeployment(
+        manifest={"spec": {"replicas": replicas}},
+        template_hash=spec.template.hash,
+        connection_hash=connection_hash(spec.connection),
+        address=spec.connection.host_port,
+        temporal_namespace=spec.temporal_namespace,
+        worker_deployment=spec.worker_deployment,
+    )
+
+
+def _applied(
+    spec: WorkerSpec, version: VersionPlan, live: LiveDeployment | None, identity: str, now: datetime
+) -> LiveDeployment:
+    # what leaves the number out keeps it; the rollout brings an autoscaled version from zero to one
+    size = max(live.replicas if live else 1, 1) if version.replicas is None else version.replicas
+    external = version.replicas is None or (live is not None and live.replicas_are_external)
+    serves = live is not None and live.serving and size > 0
+    return LiveDeployment(
+        build_id=version.build_id,
+        recorded=_recorded(spec, version, size),
+        name=version.deployment,
+        uid=live.uid if live else f"uid of {version.deployment}",
+        replicas=size,
+        replicas_are_external=external,
+        serving=serves,
+        protected=version.protected,
+        identity=identity or (live.identity if live else ""),
+        created_at=live.created_at if live else now,
+        tracked_by=live.tracked_by if live else "",
+        available_replicas=size if serves else 0,
+    )
+
+
+def _recorded(spec: WorkerSpec, version: VersionPlan, replicas: int) -> RecordedDeployment:
+    before = version.recorded
+    if not before:
+        return as_described(spec, replicas)
+    sized = replace(before, manifest={**before.manifest, "spec": {"replicas": replicas}})
+    if not version.new_connection:
+        return sized
+    described = as_described(spec, replicas)
+    return replace(described, manifest=sized.manifest, template_hash=before.template_hash)

@@ -1,0 +1,149 @@
+"""What is seen of every version at one moment, and the stretches of time during which it stays so."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+
+from twgen.model.timeline import Lane, Span, Stage
+from twgen.model.world import GateStatus, LiveDeployment, Version, VersionStatus
+from twgen.planning.status import ever_active, status_of
+from twgen.simulating.temporal import shares
+from twgen.simulating.worker import SimulatedWorker
+
+UNVERSIONED = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLook:
+    """One version as it is seen; of unversioned workers only the share is known."""
+
+    percentage: float = 0
+    status: VersionStatus = VersionStatus.NOT_REGISTERED
+    is_there: bool = False
+    """It has a Deployment, or new workflows go to it."""
+    serves: bool = False
+    replicas: int = 0
+    autoscaled: bool = False
+    was_active: bool = False
+    is_held: bool = False
+    """A workflow that is pinned to it runs, or may be started."""
+    gate: GateStatus | None = None
+    """The worst of its gate's runs; None: none was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All versions at one moment."""
+
+    at: timedelta
+    versions: Mapping[str, VersionLook]
+
+
+_GATE_ORDER = (GateStatus.RUNNING, GateStatus.COMPLETED)
+_TRAFFIC = {VersionStatus.CURRENT: Stage.CURRENT, VersionStatus.RAMPING: Stage.RAMPING}
+_LEFT = {VersionStatus.DRAINING: Stage.DRAINING, VersionStatus.DRAINED: Stage.DRAINED}
+
+
+def look(worker: SimulatedWorker) -> Look:
+    """What is seen of the worker now."""
+    share = shares(worker.temporal.routing)
+    versions = worker.temporal.versions
+    live = worker.cluster.deployments
+    build_ids = sorted({*versions, *live, *share} - {UNVERSIONED})
+    seen = {
+        build_id: _version(worker, versions.get(build_id), live.get(build_id), build_id, share)
+        for build_id in build_ids
+    }
+    if _unversioned_workers_poll(worker):
+        seen[UNVERSIONED] = _unversioned(share, has_current=worker.temporal.routing.current is not None)
+    return Look(_whole_seconds(worker.now - worker.begin), seen)
+
+
+def lanes(looks: Sequence[Look]) -> tuple[Lane, ...]:
+    """Every version that was there, and how it stood for how long."""
+    build_ids = dict.fromkeys(build_id for each in looks for build_id in each.versions)
+    found = (Lane(build_id, tuple(_spans(looks, build_id))) for build_id in build_ids)
+    return tuple(lane for lane in found if lane.spans)
+
+
+def stage_of(version: VersionLook) -> Stage:
+    """Where the version stands."""
+    if version.status in _TRAFFIC:
+        return _TRAFFIC[version.status]
+    if version.gate is GateStatus.RUNNING:
+        return Stage.GATE
+    if not version.serves:
+        return Stage.STARTING if version.replicas else Stage.AT_ZERO
+    return _LEFT.get(version.status, Stage.IDLE) if version.was_active else Stage.IDLE
+
+
+def _whole_seconds(offset: timedelta) -> timedelta:
+    return timedelta(seconds=round(offset.total_seconds()))
+
+
+def _version(
+    worker: SimulatedWorker,
+    version: Version | None,
+    live: LiveDeployment | None,
+    build_id: str,
+    share: Mapping[str, float],
+) -> VersionLook:
+    return VersionLook(
+        percentage=share.get(build_id, 0),
+        status=status_of(build_id, worker.temporal.described()),
+        is_there=live is not None or build_id in share,
+        serves=live is not None and live.serving,
+        replicas=live.replicas if live else 0,
+        autoscaled=live is not None and live.replicas_are_external and live.replicas > 0,
+        was_active=version is not None and ever_active(version),
+        is_held=worker.temporal.is_held(build_id),
+        gate=_gate(version),
+    )
+
+
+def _unversioned(share: Mapping[str, float], *, has_current: bool) -> VersionLook:
+    percentage = share.get(UNVERSIONED, 0)
+    status = VersionStatus.RAMPING if has_current else VersionStatus.CURRENT
+    return VersionLook(percentage, status, is_there=percentage > 0)
+
+
+def _gate(version: Version | None) -> GateStatus | None:
+    statuses = {run.status for run in (version.gate_runs if version else None) or ()}
+    failed = sorted(statuses.difference(_GATE_ORDER))
+    return next((status for status in (*failed, *_GATE_ORDER) if status in statuses), None)
+
+
+def _unversioned_workers_poll(worker: SimulatedWorker) -> bool:
+    ramp = worker.temporal.routing.ramping
+    queues = (queue for version in worker.temporal.versions.values() for queue in version.task_queues or ())
+    return any(queue.unversioned_pollers for queue in queues) or (ramp is not None and not ramp.build_id)
+
+
+def _spans(looks: Sequence[Look], build_id: str) -> Iterator[Span]:
+    seen = [each.versions.get(build_id, VersionLook()) for each in looks]
+    ends = [*(each.at for each in looks[1:]), None]
+    pieces = zip(looks, seen, ends, strict=True)
+    for _, group in groupby(pieces, key=lambda piece: _shown(piece[1])):
+        same = list(group)
+        begin, state, end = same[0][0].at, same[0][1], same[-1][2]
+        if state.is_there and begin != end:
+            yield Span(
+                begin=begin,
+                end=end,
+                stage=stage_of(state),
+                status=state.status,
+                percentage=state.percentage,
+                replicas=None if state.autoscaled else state.replicas,
+            )
+
+
+def _shown(state: VersionLook) -> tuple[object, ...]:
+    return (
+        state.is_there,
+        stage_of(state),
+        state.status,
+        state.percentage,
+        state.replicas,
+        state.autoscaled,
+    )

@@ -1,0 +1,108 @@
+"""Whole rollouts: the clock jumps from one thing that happens to the next until nothing is left to happen."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from twgen.model.plan import Phase, WorkerPlan
+from twgen.model.policy import Driver
+from twgen.model.spec import WorkerSpec
+from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
+from twgen.model.world import VersionStatus, World
+from twgen.planning.plan import Manager
+from twgen.planning.versions import worker_world
+from twgen.simulating.looks import Look, lanes, look
+from twgen.simulating.narrating import narrated
+from twgen.simulating.starting import NO_TIME, started, usual_world
+from twgen.simulating.times import FOREVER
+from twgen.simulating.worker import SimulatedWorker
+
+_MOST_MOMENTS = 5000
+"""More than any rollout has: 20 steps, and 5 moments in the life of each of 100 versions."""
+_ROUTED = {VersionStatus.CURRENT, VersionStatus.RAMPING}
+_OUTCOMES = {
+    Phase.SETTLED: Outcome.SETTLED,
+    Phase.WAITING: Outcome.WAITING,
+    Phase.BLOCKED: Outcome.BLOCKED,
+    Phase.MOVING: Outcome.UNFINISHED,
+}
+
+
+def simulate(
+    specs: Iterable[WorkerSpec],
+    world: World | None,
+    begins: datetime | None,
+    manager: Manager,
+    assumed: Assumptions,
+) -> Timeline:
+    """The rollout of every worker from a world on; without one, from the usual world of a deploy.
+
+    Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
+    """
+    workers = list(specs)
+    begin = begins or NO_TIME
+    found = world or usual_world(workers, begin, manager)
+    return Timeline(
+        begins=begins,
+        is_usual=world is None,
+        assumptions=assumed,
+        workers=tuple(_told(spec, found, begin, manager, assumed) for spec in workers),
+    )
+
+
+def run(worker: SimulatedWorker) -> Iterator[tuple[Look, WorkerPlan]]:
+    """What is seen at each moment at which anything may change, and the plan that is made of it, to the last.
+
+    A moment is seen up to three times: after what happens by itself, after a sync, and after the rollout.
+    """
+    for _ in range(_MOST_MOMENTS):
+        plan = worker.plan()
+        yield look(worker), plan
+        if worker.is_render_due():
+            worker.sync(plan)
+            yield look(worker), plan
+        worker.roll_out()
+        plan = worker.plan()
+        yield look(worker), plan
+        moment = worker.next_change(plan)
+        if moment is None or moment >= FOREVER:
+            return
+        worker.advance(moment)
+
+
+def _told(
+    spec: WorkerSpec, world: World, begin: datetime, manager: Manager, assumed: Assumptions
+) -> WorkerTimeline:
+    worker = started(spec, world, begin, manager, assumed)
+    first = worker.plan()
+    seen = list(run(worker))
+    looks, plan = [each for each, _ in seen], seen[-1][1]
+    events = narrated(looks)
+    known = worker_world(spec, world)
+    current = known.temporal.routing.current if known.temporal else None
+    unfinished = worker.next_change(plan) not in {None, FOREVER}
+    return WorkerTimeline(
+        worker=spec.worker_deployment,
+        temporal_namespace=spec.temporal_namespace,
+        current_build_id=current.build_id if current else None,
+        target_build_id=spec.build_id,
+        rollout=spec.rollout,
+        sunset=spec.sunset,
+        server_version=worker.temporal.server.version,
+        outcome=Outcome.UNFINISHED if unfinished else _OUTCOMES[plan.routing.phase],
+        because=plan.routing.because,
+        ends=events[-1].at if events else timedelta(),
+        events=events,
+        lanes=lanes(looks),
+        notes=tuple(_notes(world, worker, first, plan)),
+    )
+
+
+def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: WorkerPlan) -> Iterator[str]:
+    if worker_world(worker.spec, world).deployments is None:
+        yield "the world says nothing of the cluster: versions that are in use or poll are taken to have pods"
+    if worker.spec.policy.driver is Driver.NONE:
+        yield "driver None: `twgen rollout` is taken to run all the time"
+    yield from first.versions.warnings
+    for version in last.versions.versions:
+        if version.build_id != worker.spec.build_id and version.live and version.status not in _ROUTED:
+            yield f"{version.build_id} stays: {version.because}"

@@ -1,0 +1,174 @@
+"""Where a simulation begins: in a world that was read, or in the usual one of a deploy."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from twgen.model.spec import WorkerSpec
+from twgen.model.timeline import Assumptions
+from twgen.model.world import (
+    CurrentVersion,
+    Drainage,
+    GateStatus,
+    LiveDeployment,
+    Routing,
+    TaskQueue,
+    TaskQueueType,
+    Version,
+    VersionStatus,
+    WorkerDeployment,
+    WorkerWorld,
+    World,
+)
+from twgen.planning.plan import Manager
+from twgen.planning.status import ever_active, routed_build_ids, status_of
+from twgen.planning.versions import worker_world
+from twgen.simulating.cluster import ClusterModel, as_described
+from twgen.simulating.servers import NEWEST, server_of
+from twgen.simulating.temporal import TemporalModel, shares
+from twgen.simulating.times import later
+from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker
+from twgen.versioning.names import versioned_deployment_name
+
+NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
+"""The beginning of a simulation that is told in offsets only."""
+_BEFORE = timedelta(days=1)
+_USUAL_REPLICAS = 1
+_IN_USE = {VersionStatus.CURRENT, VersionStatus.RAMPING, VersionStatus.DRAINING}
+
+
+def usual_world(specs: Iterable[WorkerSpec], begin: datetime, manager: Manager) -> World:
+    """The world of a deploy: one version, `previous`, is current, and the target has just been committed."""
+    workers = [_usual(spec, begin, manager) for spec in specs]
+    return World(begin, {(worker.name, worker.temporal_namespace): worker for worker in workers})
+
+
+def started(
+    spec: WorkerSpec, world: World, begin: datetime, manager: Manager, assumed: Assumptions
+) -> SimulatedWorker:
+    """The worker as the world describes it; raises StateUnavailable when it does not.
+
+    What the world says of a version is made to agree with its routing. Where the cluster was not read, the
+    versions that have pollers, or must have, are taken to run.
+    """
+    known = worker_world(spec, world)
+    server = server_of(known.temporal.server_version if known.temporal else "")
+    temporal = TemporalModel(
+        server=server,
+        now=begin,
+        workflow_duration=assumed.workflow_duration,
+        drainage_interval=assumed.drainage_interval,
+    )
+    if known.temporal:
+        temporal.manager = known.temporal.manager_identity
+        temporal.routing = replace(known.temporal.routing, update_state=None)
+        coherent = _coherent(known.temporal, begin, assumed.drainage_interval)
+        temporal.versions = {item.build_id: item for item in coherent}
+        temporal.held_until = _holds(known.temporal, begin, assumed.workflow_duration)
+        temporal.gate_ends = _gate_ends(known.temporal, begin, assumed)
+    worker = SimulatedWorker(
+        spec, temporal, ClusterModel(assumed.startup), manager, assumed, begin, world.ledger
+    )
+    live = known.deployments if known.deployments is not None else assumed_live(spec, worker)
+    worker.cluster.sync({item.build_id: item for item in live}, begin)
+    worker.advance(begin)
+    return worker
+
+
+def assumed_live(spec: WorkerSpec, worker: SimulatedWorker) -> list[LiveDeployment]:
+    """The Deployments of a cluster that was not read: of the versions that are in use, or that poll."""
+    described = worker.temporal.described()
+    polling = {
+        version.build_id
+        for version in worker.temporal.versions.values()
+        if any(queue.pollers for queue in version.task_queues or ())
+    }
+    in_use = {item for item in worker.temporal.versions if status_of(item, described) in _IN_USE}
+    return [running(spec, build_id, worker.begin) for build_id in sorted(polling | in_use)]
+
+
+def running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") -> LiveDeployment:
+    """The Deployment of a version that serves as the spec wants it."""
+    replicas = _USUAL_REPLICAS if spec.replicas is None else spec.replicas
+    name = versioned_deployment_name(spec.name, build_id)
+    return LiveDeployment(
+        build_id=build_id,
+        recorded=as_described(spec, replicas),
+        name=name,
+        uid=f"uid of {name}",
+        replicas=replicas,
+        replicas_are_external=spec.replicas_are_external,
+        serving=replicas > 0,
+        protected=True,
+        identity=identity,
+        created_at=now - _BEFORE,
+    )
+
+
+def _usual(spec: WorkerSpec, begin: datetime, manager: Manager) -> WorkerWorld:
+    build_id = "earlier" if spec.build_id == "previous" else "previous"
+    since = begin - _BEFORE
+    version = Version(
+        build_id,
+        VersionStatus.CURRENT,
+        created_at=since,
+        first_activated_at=since,
+        last_current_at=since,
+        task_queues=(TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True),),
+    )
+    temporal = WorkerDeployment(
+        routing=Routing(CurrentVersion(build_id, since)),
+        versions=(version,),
+        server_version=NEWEST,
+        manager_identity=manager.of(spec.policy),
+    )
+    live = running(spec, build_id, begin, manager.on_deployments_of(spec.policy))
+    return WorkerWorld(spec.worker_deployment, spec.temporal_namespace, temporal, (live,))
+
+
+def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) -> Iterator[Version]:
+    """Every version with the status that planning believes; one that only routing names is there too."""
+    listed = {version.build_id: version for version in temporal.versions}
+    for build_id in sorted(routed_build_ids(temporal) - set(listed)):
+        listed[build_id] = Version(build_id, VersionStatus.UNSPECIFIED, begin)
+    for version in listed.values():
+        status = status_of(version.build_id, temporal)
+        drainage = version.drainage
+        if status is VersionStatus.DRAINING:
+            drainage = _draining(version, begin, interval)
+        yield replace(version, status=status, drainage=drainage)
+
+
+def _draining(version: Version, begin: datetime, interval: timedelta) -> Drainage:
+    known = version.drainage or Drainage(VersionStatus.DRAINING)
+    checked = known.checked_at
+    # its workflows are counted again in time, not in the past
+    is_recent = checked is not None and later(checked, interval) > begin
+    return Drainage(VersionStatus.DRAINING, known.changed_at or begin, checked if is_recent else begin)
+
+
+def _holds(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> dict[str, datetime]:
+    """When the last pinned workflow of each version ends, for all that have one at the beginning."""
+    share = shares(temporal.routing)
+    holds = {}
+    for version in temporal.versions:
+        status = status_of(version.build_id, temporal)
+        left = version.last_deactivated_at
+        if share.get(version.build_id) or version.open_workflows:
+            holds[version.build_id] = later(begin, duration)
+        elif status is VersionStatus.DRAINING and ever_active(version):
+            holds[version.build_id] = max(later(left or begin, duration), begin)
+    return {build_id: until for build_id, until in holds.items() if until > begin}
+
+
+def _gate_ends(
+    temporal: WorkerDeployment, begin: datetime, assumed: Assumptions
+) -> dict[tuple[str, str], tuple[datetime, GateStatus]]:
+    ends_as = GateStatus.COMPLETED if assumed.gate_passes else GateStatus.FAILED
+    until = later(begin, assumed.gate_duration)
+    return {
+        (version.build_id, run.workflow_id): (until, ends_as)
+        for version in temporal.versions
+        for run in version.gate_runs or ()
+        if run.status is GateStatus.RUNNING
+    }

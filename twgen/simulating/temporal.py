@@ -1,0 +1,217 @@
+"""A model of one Worker Deployment on a Temporal server: registration, routing, drainage, pinned work."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from twgen.model.world import (
+    CurrentVersion,
+    Drainage,
+    GateRun,
+    GateStatus,
+    RampingVersion,
+    Routing,
+    TaskQueue,
+    UpdateState,
+    Version,
+    VersionStatus,
+    WorkerDeployment,
+)
+from twgen.simulating.servers import Server
+from twgen.simulating.times import first_check, later
+
+_PROPAGATION = timedelta(seconds=1)
+"""How long a change of routing takes to reach every task queue."""
+_IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
+
+
+@dataclass
+class TemporalModel:
+    """A Worker Deployment and its clock.
+
+    Every version that new workflows go to gets pinned ones, which run for `workflow_duration`; zero: none do.
+    """
+
+    server: Server
+    now: datetime
+    workflow_duration: timedelta
+    drainage_interval: timedelta
+    manager: str = ""
+    routing: Routing = field(default_factory=Routing)
+    versions: dict[str, Version] = field(default_factory=dict)
+    held_until: dict[str, datetime] = field(default_factory=dict)
+    """When the last workflow that is pinned to a version ends."""
+    gate_ends: dict[tuple[str, str], tuple[datetime, GateStatus]] = field(default_factory=dict)
+    """How and when running gates end, by build ID and workflow ID."""
+
+    def described(self) -> WorkerDeployment | None:
+        """What the server says; None: it has never heard of the worker."""
+        if not self.versions and self.routing == Routing():
+            return None
+        untold = UpdateState.COMPLETED if self.server.tells_update_state else None
+        return WorkerDeployment(
+            routing=replace(self.routing, update_state=self.routing.update_state or untold),
+            versions=tuple(self._counted(version) for version in self.versions.values()),
+            server_version=self.server.version,
+            manager_identity=self.manager,
+        )
+
+    def is_held(self, build_id: str) -> bool:
+        """A workflow that is pinned to the version runs, or may be started at any moment."""
+        until = self.held_until.get(build_id)
+        return self._share(build_id) > 0 or (until is not None and until > self.now)
+
+    def polled(self, build_id: str, task_queues: Iterable[TaskQueue]) -> None:
+        """A worker of the version polls these task queues; the first poll registers the version."""
+        known = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
+        created = known.status is VersionStatus.CREATED
+        queues = known.task_queues or tuple(task_queues)
+        self.versions[build_id] = replace(
+            known,
+            status=VersionStatus.INACTIVE if created else known.status,
+            task_queues=tuple(replace(queue, pollers=True) for queue in queues),
+        )
+
+    def set_current(self, build_id: str) -> None:
+        """All new workflows that no ramp takes go to this version; empty: to unversioned workers."""
+        before = self.routing.current.build_id if self.routing.current else ""
+        ramping = self.routing.ramping
+        if before == build_id:
+            return
+        # a ramp to anything else stays, one to unversioned workers too
+        ramp = None if ramping and ramping.build_id == build_id and build_id else ramping
+        self._leave(before)
+        current = CurrentVersion(build_id, self.now) if build_id else None
+        self._route(Routing(current, ramp))
+        self._activate(build_id, VersionStatus.CURRENT)
+
+    def set_ramp(self, build_id: str, percentage: float) -> None:
+        """This share of new workflows goes to the version; empty: to unversioned workers, at 0 to nobody."""
+        before = self.routing.ramping
+        moves = before is None or before.build_id != build_id
+        if before and (moves or not (build_id or percentage)):
+            self._leave(before.build_id)
+        since = self.now if moves or before is None else before.since
+        ramp = RampingVersion(build_id, percentage, since, self.now)
+        self._route(replace(self.routing, ramping=ramp if build_id or percentage else None))
+        if moves:
+            self._activate(build_id, VersionStatus.RAMPING)
+
+    def start_pinned(self, build_id: str, until: datetime) -> None:
+        """Start a workflow on the version that runs until then."""
+        version = self.versions[build_id]
+        self.held_until[build_id] = max(until, self.held_until.get(build_id, until))
+        if self.server.pinned_start_drains and version.status in _IDLE:
+            self._drain(build_id)
+
+    def end_pinned(self, build_id: str) -> None:
+        """All workflows that are pinned to the version end now."""
+        self.held_until.pop(build_id, None)
+
+    def start_gate(self, build_id: str, run: GateRun, until: datetime, ends_as: GateStatus) -> None:
+        """Start a workflow of the gate on the version, which runs until then."""
+        runs = self.versions[build_id].gate_runs or ()
+        self._change(build_id, gate_runs=(*runs, run))
+        self.gate_ends[build_id, run.workflow_id] = (until, ends_as)
+        self.start_pinned(build_id, until)
+
+    def next_event(self) -> datetime | None:
+        """When something happens by itself next."""
+        gates = (until for until, _ in self.gate_ends.values())
+        holds = (until for until in self.held_until.values() if until > self.now)
+        checks = (self._drains_at(version) for version in self.versions.values())
+        events = (*gates, *holds, *checks, self._reaches_task_queues_at())
+        return min((moment for moment in events if moment), default=None)
+
+    def advance(self, now: datetime) -> None:
+        """Let time pass: gates end, routing reaches every task queue, versions that nothing holds drain."""
+        self.now = now
+        reached = self._reaches_task_queues_at()
+        if reached and reached <= now:
+            self.routing = replace(self.routing, update_state=UpdateState.COMPLETED)
+        for (build_id, workflow_id), (until, ends_as) in list(self.gate_ends.items()):
+            if until <= now:
+                self._end_gate(build_id, workflow_id, ends_as)
+        for version in list(self.versions.values()):
+            drains_at = self._drains_at(version)
+            if drains_at and drains_at <= now:
+                drainage = Drainage(VersionStatus.DRAINED, drains_at, drains_at)
+                self._change(version.build_id, status=VersionStatus.DRAINED, drainage=drainage)
+
+    def _reaches_task_queues_at(self) -> datetime | None:
+        if self.routing.update_state is not UpdateState.IN_PROGRESS:
+            return None
+        return later(self.routing.changed_at or self.now, _PROPAGATION)
+
+    def _end_gate(self, build_id: str, workflow_id: str, ends_as: GateStatus) -> None:
+        del self.gate_ends[build_id, workflow_id]
+        self._change(
+            build_id,
+            gate_runs=tuple(
+                replace(run, status=ends_as) if run.workflow_id == workflow_id else run
+                for run in self.versions[build_id].gate_runs or ()
+            ),
+        )
+
+    def _drains_at(self, version: Version) -> datetime | None:
+        """The first count of its workflows that finds none, the grace period being one interval too."""
+        if version.status is not VersionStatus.DRAINING or not version.drainage:
+            return None
+        counted = version.drainage.checked_at or self.now
+        return first_check(counted, self.drainage_interval, self.held_until.get(version.build_id))
+
+    def _share(self, build_id: str) -> float:
+        return shares(self.routing).get(build_id, 0)
+
+    def _leave(self, build_id: str) -> None:
+        if build_id not in self.versions:
+            return
+        if self._share(build_id) > 0:
+            ends = later(self.now, self.workflow_duration)
+            self.held_until[build_id] = max(ends, self.held_until.get(build_id, ends))
+        self._change(build_id, last_deactivated_at=self.now)
+        self._drain(build_id)
+
+    def _drain(self, build_id: str) -> None:
+        draining = Drainage(VersionStatus.DRAINING, self.now, self.now)
+        self._change(build_id, status=VersionStatus.DRAINING, drainage=draining)
+
+    def _route(self, routing: Routing) -> None:
+        state = UpdateState.IN_PROGRESS if self.server.tells_update_state else None
+        self.routing = replace(routing, update_state=state, changed_at=self.now)
+
+    def _activate(self, build_id: str, status: VersionStatus) -> None:
+        if build_id not in self.versions:
+            return
+        version = self.versions[build_id]
+        is_current = status is VersionStatus.CURRENT
+        self._change(
+            build_id,
+            status=status,
+            first_activated_at=version.first_activated_at or self.now,
+            last_current_at=self.now
+            if is_current and self.server.tells_when_current
+            else version.last_current_at,
+            last_deactivated_at=None,
+            drainage=Drainage(VersionStatus.UNSPECIFIED, self.now, self.now) if is_current else None,
+        )
+
+    def _change(self, build_id: str, **changes: Any) -> None:
+        self.versions[build_id] = replace(self.versions[build_id], **changes)
+
+    def _counted(self, version: Version) -> Version:
+        """With its open workflows, which are counted before a version that looks idle loses its pods."""
+        if version.status not in _IDLE:
+            return replace(version, open_workflows=None)
+        held = self.is_held(version.build_id)
+        return replace(version, open_workflows=max(version.open_workflows or 0, 1) if held else 0)
+
+
+def shares(routing: Routing) -> Mapping[str, float]:
+    """The percentage of new workflows that each build ID gets; empty: unversioned workers."""
+    ramp = routing.ramping
+    current = routing.current.build_id if routing.current else ""
+    taken = {ramp.build_id: ramp.percentage} if ramp else {}
+    rest = 100 - sum(taken.values())
+    return taken | {current: rest + taken.get(current, 0)}

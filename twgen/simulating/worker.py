@@ -1,0 +1,152 @@
+"""One worker under a fake clock: its Temporal, its cluster, and what render and rollout do to both."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from twgen.model.plan import RoutingAction, WorkerPlan
+from twgen.model.spec import WorkerSpec
+from twgen.model.timeline import Assumptions
+from twgen.model.world import (
+    GateRun,
+    GateStatus,
+    LiveDeployment,
+    RecordedDeployment,
+    TaskQueue,
+    TaskQueueType,
+    WorkerWorld,
+    World,
+)
+from twgen.planning.facts import UNREGISTERED_DELAY
+from twgen.planning.plan import Manager, make_plan
+from twgen.simulating.cluster import ClusterModel, synced
+from twgen.simulating.temporal import TemporalModel
+from twgen.simulating.times import later, next_tick
+
+UNNAMED_QUEUE = "<task queue>"
+"""Stands for a task queue of which neither specs nor world tell the name."""
+_MOST_CHANGES_AT_ONCE = 10
+_INSTANT = timedelta(microseconds=1)
+"""A time is over just after it, not at it."""
+
+
+@dataclass
+class SimulatedWorker:
+    """A worker as it stands at one moment."""
+
+    spec: WorkerSpec
+    temporal: TemporalModel
+    cluster: ClusterModel
+    manager: Manager
+    assumed: Assumptions
+    begin: datetime
+    ledger: Mapping[tuple[str, str], RecordedDeployment] = field(default_factory=dict)
+
+    @property
+    def now(self) -> datetime:
+        """Its time."""
+        return self.temporal.now
+
+    def world(self) -> World:
+        """What a reader would see now."""
+        known = WorkerWorld(
+            name=self.spec.worker_deployment,
+            temporal_namespace=self.spec.temporal_namespace,
+            temporal=self.temporal.described(),
+            deployments=tuple(self.cluster.deployments.values()),
+        )
+        return World(self.now, {(known.name, known.temporal_namespace): known}, self.ledger)
+
+    def plan(self) -> WorkerPlan:
+        """What twgen would do now."""
+        return make_plan([self.spec], self.world(), self.now, self.manager).workers[0]
+
+    def sync(self, plan: WorkerPlan) -> None:
+        """Apply what a render of this plan would print."""
+        self.cluster.sync(self._after(plan), self.now)
+
+    def roll_out(self) -> None:
+        """Do to gates and traffic what is due now, as `twgen rollout` does."""
+        for _ in range(_MOST_CHANGES_AT_ONCE):
+            plan = self.plan()
+            if not plan.gates and plan.routing.action is RoutingAction.NONE:
+                return
+            self._start_gates(plan)
+            self._route(plan)
+
+    def advance(self, now: datetime) -> None:
+        """Let time pass until then."""
+        self.cluster.advance(now)
+        self.temporal.advance(now)
+        for build_id in self.cluster.serving():
+            self.temporal.polled(build_id, self._task_queues())
+
+    def next_change(self, plan: WorkerPlan) -> datetime | None:
+        """When anything may become otherwise than this plan, made now, leaves it; None: never."""
+        due = plan.routing.due_at
+        moments = [
+            self.temporal.next_event(),
+            self.cluster.next_event(),
+            later(due, _INSTANT) if due else None,
+            *(self._tick_after(limit) for limit in self._limits() if limit >= self.now),
+        ]
+        if self._after(plan) != self.cluster.deployments:
+            moments.append(self._tick_after(self.now))
+        return min((moment for moment in moments if moment and moment > self.now), default=None)
+
+    def is_render_due(self) -> bool:
+        """A render and sync happen at this moment."""
+        return not (self.now - self.begin) % self.assumed.render_interval
+
+    def _after(self, plan: WorkerPlan) -> dict[str, LiveDeployment]:
+        identity = self.manager.on_deployments_of(self.spec.policy)
+        return synced(plan.versions, self.cluster.deployments, identity, self.now)
+
+    def _tick_after(self, moment: datetime) -> datetime:
+        return next_tick(self.begin, self.assumed.render_interval, moment)
+
+    def _limits(self) -> Iterator[datetime]:
+        """The moments that the version table compares with."""
+        sunset = self.spec.sunset
+        both = sunset.scaledown_delay + sunset.delete_delay
+        for version in self.temporal.versions.values():
+            drained = version.drainage.changed_at if version.drainage else None
+            for begin, length in (
+                (drained, sunset.scaledown_delay),
+                (drained, both),
+                (version.created_at, both),
+            ):
+                if begin:
+                    yield later(begin, length)
+        for live in self.cluster.deployments.values():
+            if live.created_at:
+                yield later(live.created_at, UNREGISTERED_DELAY)
+
+    def _task_queues(self) -> tuple[TaskQueue, ...]:
+        """Those that a new version is assumed to poll: all that an earlier one does."""
+        current = self.temporal.routing.current
+        versions = self.temporal.versions
+        known = versions.get(current.build_id) if current else None
+        others = (version.task_queues for version in versions.values())
+        first = next((queues for queues in others if queues), ())
+        queues = (known.task_queues if known else None) or first
+        return queues or (TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True),)
+
+    def _start_gates(self, plan: WorkerPlan) -> None:
+        ends_as = GateStatus.COMPLETED if self.assumed.gate_passes else GateStatus.FAILED
+        until = later(self.now, self.assumed.gate_duration)
+        for gate in plan.gates:
+            run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, self.now)
+            self.temporal.start_gate(self.spec.build_id, run, until, ends_as)
+
+    def _route(self, plan: WorkerPlan) -> None:
+        change = plan.routing
+        if change.claim_manager:
+            self.temporal.manager = self.manager.of(self.spec.policy)
+        match change.action:
+            case RoutingAction.SET_CURRENT:
+                self.temporal.set_current(change.build_id or "")
+            case RoutingAction.SET_RAMP:
+                self.temporal.set_ramp(change.build_id or "", change.percentage or 0)
+            case RoutingAction.CLEAR_RAMP:
+                self.temporal.set_ramp("", 0)
