@@ -71,6 +71,10 @@ def test_rendered_deployments_run_workers_that_register(
     await_version(cluster, tmp_path, namespace, "v2")
     known = registered(tmp_path)
     assert {build_id: known[build_id]["status"] for build_id in known} == {"v1": "Current", "v2": "Inactive"}
+    options = ["--kubeconfig", str(cluster.kubeconfig), "--allow-unlisted-connections"]
+    status = run(tmp_path, "status", options=options).stdout
+    assert f"{namespace}/{WORKER} v1: 100 %, Current for" in status
+    assert status.count(", 1/1 pods") == 2
     pods = cluster.list("pods", namespace)
     assert [condition(one, "Ready") for one in pods] == ["True", "True"]
     assert [node.logs(namespace, one["metadata"]["name"]) for one in pods] == ["", ""]
