@@ -10,7 +10,7 @@ from tests.simulating.workers import a_worker, act, wait
 from tests.strategies import may_have_work, specs, worlds
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.spec import Strategy, WorkerSpec
-from twgen.model.world import RampingVersion, World
+from twgen.model.world import TaskQueueType, World
 from twgen.simulating.worker import SimulatedWorker
 
 ENDS = {Phase.SETTLED, Phase.BLOCKED}
@@ -23,11 +23,19 @@ def begun(spec: WorkerSpec, found: World) -> SimulatedWorker:
     return a_worker(spec, found)
 
 
-def waits_for_a_person(plan: WorkerPlan, ramp: RampingVersion | None) -> bool:
-    """The plan names what only a person can change: strategy Manual, no replicas, a ramp without a date."""
+def waits_for_a_person(plan: WorkerPlan, worker: SimulatedWorker) -> bool:
+    """The plan names what only a person can change.
+
+    Strategy Manual, no replicas, a ramp without a date, a gate of a worker that runs no workflow.
+    """
+    spec, ramp = plan.versions.spec, worker.temporal.routing.ramping
     undated = ramp is not None and not (ramp.percentage_changed_at or ramp.since)
-    by_hand = plan.versions.spec.rollout.strategy is Strategy.MANUAL
-    return plan.routing.phase is Phase.WAITING and (by_hand or plan.versions.spec.replicas == 0 or undated)
+    by_hand = spec.rollout.strategy is Strategy.MANUAL
+    version = worker.temporal.versions.get(spec.build_id)
+    queues = (version.task_queues if version else None) or ()
+    no_workflow = all(queue.type is not TaskQueueType.WORKFLOW for queue in queues)
+    gateless = spec.rollout.gate is not None and no_workflow
+    return plan.routing.phase is Phase.WAITING and (by_hand or spec.replicas == 0 or undated or gateless)
 
 
 @given(specs, worlds(), st.integers(20, 300))
@@ -43,7 +51,7 @@ def test_it_settles_or_says_what_blocks_it_and_strands_no_workflow(
             assert needed <= set(worker.cluster.serving())
         wait(worker, timedelta(minutes=minutes))
     assert plan.routing.because
-    assert plan.routing.phase in ENDS or waits_for_a_person(plan, worker.temporal.routing.ramping)
+    assert plan.routing.phase in ENDS or waits_for_a_person(plan, worker)
 
 
 @given(specs, worlds())
