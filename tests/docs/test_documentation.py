@@ -64,6 +64,13 @@ def test_page_shows_the_status_of_the_example() -> None:
     assert shown.text.replace("\r\n", "\n") in blocks(ROOT / "docs" / "terminal.md", "text")
 
 
+def test_page_shows_the_simulation_of_the_example() -> None:
+    page = ROOT / "docs" / "terminal.md"
+    assert run("simulate", ".").stdout in blocks(page, "text")
+    drawn = run("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
+    assert (page.parent / "simulated-rollout.svg").read_text() == drawn.stdout
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_of_the_documentation_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text())

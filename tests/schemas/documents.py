@@ -183,3 +183,57 @@ PLAN = {
     ],
     "warnings": [],
 }
+TIMELINE = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Timeline",
+    "begins": NOW,
+    "isUsual": False,
+    "assumptions": {
+        "workflowDuration": 3600,
+        "startup": 30,
+        "gateDuration": 60,
+        "gatePasses": True,
+        "drainageInterval": 180,
+        "renderInterval": 180,
+    },
+    "workers": [
+        {
+            "worker": "d/w",
+            "temporalNamespace": "t",
+            "serverVersion": "1.32.0",
+            "currentBuildID": None,
+            "targetBuildID": "a",
+            "strategy": "Progressive",
+            "outcome": "Settled",
+            "because": "it is current",
+            "ends": 0,
+            "mostReplicas": 3,
+            "events": [
+                {
+                    "at": 0,
+                    "time": NOW,
+                    "event": "Found",
+                    "buildID": "a",
+                    "percentage": 100,
+                    "says": "is current with 3 replicas",
+                }
+            ],
+            "versions": [
+                {
+                    "buildID": "a",
+                    "spans": [
+                        {
+                            "begin": 0,
+                            "end": None,
+                            "stage": "current",
+                            "status": "Current",
+                            "percentage": 100,
+                            "replicas": 3,
+                        }
+                    ],
+                }
+            ],
+            "notes": [],
+        }
+    ],
+}

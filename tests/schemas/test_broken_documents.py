@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.schemas.documents import ATTACHED, CONNECTION, LEDGER, PLAN, POLICY, SNAPSHOT, STATUS, WORKER
+from tests.schemas.documents import (
+    ATTACHED,
+    CONNECTION,
+    LEDGER,
+    PLAN,
+    POLICY,
+    SNAPSHOT,
+    STATUS,
+    TIMELINE,
+    WORKER,
+)
 from twgen.model.document import Document
 from twgen.reading.schemas import schema_problems
 from twgen.specs.opened import NamespaceRule
@@ -16,7 +26,7 @@ ABSENT = object()
 ANYTHING: tuple[Any, ...] = ([], {}, "", "text", True, 7, -7, 0.5, 2**40, [7], None)
 
 SPECS = (CONNECTION, WORKER, ATTACHED, POLICY)
-ALL = (*SPECS, SNAPSHOT, LEDGER, PLAN, STATUS)
+ALL = (*SPECS, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE)
 WORLD = "workers[0].temporal"
 QUEUE = f"{WORLD}.versions[0].taskQueues[0]"
 RUN = f"{WORLD}.versions[0].gateRuns[0]"
@@ -104,6 +114,13 @@ def test_whole_document_is_valid(document: dict[str, Any]) -> None:
         (PLAN, "workers[0].gates[0].workflowType", ABSENT),
         (PLAN, "workers[0].versions[0].replicas", -1),
         (PLAN, "workers[0].versions[0].protected", "yes"),
+        (TIMELINE, "begins", "today"),
+        (TIMELINE, "assumptions.gatePasses", "yes"),
+        (TIMELINE, "workers[0].outcome", "Done"),
+        (TIMELINE, "workers[0].events[0].at", -1),
+        (TIMELINE, "workers[0].events[0].says", ""),
+        (TIMELINE, "workers[0].versions[0].spans[0].stage", "Current"),
+        (TIMELINE, "workers[0].versions[0].spans[0].percentage", 101),
         (STATUS, "workers[0].next.action", "None"),
         (STATUS, "workers[0].owner.relation", "Friend"),
         (STATUS, "workers[0].gates[0].status", "Passed"),

@@ -54,7 +54,7 @@ def _event(event: Event, begins: datetime | None) -> dict[str, Any]:
         "time": format_time(begins + event.at) if begins else None,
         "event": event.happening.value,
         "buildID": event.build_id,
-        "percentage": event.percentage,
+        "percentage": None if event.percentage is None else _plain(event.percentage),
         "says": event.says,
     }
 
@@ -69,11 +69,15 @@ def _span(span: Span) -> dict[str, Any]:
         "end": None if span.end is None else _seconds(span.end),
         "stage": span.stage.value,
         "status": span.status.value,
-        "percentage": span.percentage,
+        "percentage": _plain(span.percentage),
         "replicas": span.replicas,
     }
 
 
 def _seconds(length: timedelta) -> float:
-    seconds = length.total_seconds()
-    return int(seconds) if seconds.is_integer() else seconds
+    return _plain(length.total_seconds())
+
+
+def _plain(number: float) -> float:
+    rounded = round(float(number), 3)
+    return int(rounded) if rounded.is_integer() else rounded

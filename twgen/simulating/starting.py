@@ -66,8 +66,9 @@ def started(
         temporal.versions = {item.build_id: item for item in coherent}
         temporal.held_until = _holds(known.temporal, begin, assumed.workflow_duration)
         temporal.gate_ends = _gate_ends(known.temporal, begin, assumed)
+    acting = _acting(manager, temporal.manager)
     worker = SimulatedWorker(
-        spec, temporal, ClusterModel(assumed.startup), manager, assumed, begin, world.ledger
+        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, world.ledger
     )
     live = known.deployments if known.deployments is not None else assumed_live(spec, worker)
     worker.cluster.sync({item.build_id: item for item in live}, begin)
@@ -103,6 +104,12 @@ def running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") 
         identity=identity,
         created_at=now - _BEFORE,
     )
+
+
+def _acting(manager: Manager, identity: str) -> Manager:
+    # a person who only looks asks what the rollout does that owns the worker
+    is_ours = manager.is_person and identity.startswith("twgen/")
+    return replace(manager, identity=identity) if is_ours else manager
 
 
 def _usual(spec: WorkerSpec, begin: datetime, manager: Manager) -> WorkerWorld:

@@ -1,0 +1,113 @@
+"""`twgen simulate` as people use it."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.cli.conftest import Run
+
+WORLD = ("--snapshot", "snapshot.json", "--identity", "twc")
+
+
+@pytest.mark.usefixtures("story")
+def test_reads_no_server_and_begins_at_no_time(run: Run) -> None:
+    ended = run("simulate", "specs", "-o", "json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    timeline = json.loads(ended.stdout)
+    assert (timeline["kind"], timeline["begins"], timeline["isUsual"]) == ("Timeline", None, True)
+    assert timeline["workers"][0]["currentBuildID"] == "previous"
+
+
+@pytest.mark.usefixtures("story")
+def test_snapshot_is_where_and_when_it_begins(run: Run) -> None:
+    timeline = json.loads(run("simulate", "specs", *WORLD, "-o", "json").stdout)
+    assert (timeline["begins"], timeline["isUsual"]) == ("2026-11-21T12:00:00Z", False)
+    first = json.loads(run("plan", "specs", *WORLD, "-o", "json").stdout)["workers"][0]["routing"]
+    told = [event for event in timeline["workers"][0]["events"] if event["event"] != "Found"]
+    assert (told[0]["at"], told[0]["buildID"], told[0]["percentage"]) == (
+        0,
+        first["buildID"],
+        first["percentage"],
+    )
+
+
+@pytest.mark.usefixtures("story")
+def test_now_gives_the_usual_world_a_time(run: Run) -> None:
+    ended = run("simulate", "specs", "--now", "2026-11-21T12:00:00Z", "-o", "json")
+    assert json.loads(ended.stdout)["begins"] == "2026-11-21T12:00:00Z"
+
+
+@pytest.mark.usefixtures("story")
+def test_options_are_the_assumptions(run: Run) -> None:
+    options = ("--workflow-duration", "2h", "--startup", "10s", "--gate", "fails")
+    intervals = ("--drainage-interval", "1m", "--render-interval", "90s")
+    ended = run("simulate", "specs", "-o", "json", *options, *intervals)
+    assert json.loads(ended.stdout)["assumptions"] == {
+        "workflowDuration": 7200,
+        "startup": 10,
+        "gateDuration": 60,
+        "gatePasses": False,
+        "drainageInterval": 60,
+        "renderInterval": 90,
+    }
+
+
+@pytest.mark.usefixtures("story")
+def test_options_come_from_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWGEN_WORKFLOW_DURATION", "90m")
+    assert "pinned workflows run 1h 30min" in run("simulate", "specs").stdout
+
+
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--workflow-duration", "2 days", "--workflow-duration '2 days' is not a duration"),
+        ("--gate", "breaks", "--gate 'breaks' is not a duration such as 90s or 1h30m, or 'fails'"),
+        ("--render-interval", "0", "--render-interval '0' is too short: at least 1s"),
+        ("--drainage-interval", "1ms", "--drainage-interval '1ms' is too short: at least 1s"),
+    ],
+)
+def test_wrong_assumption_is_one_line(run: Run, option: str, value: str, says: str) -> None:
+    ended = run("simulate", "specs", option, value)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert says in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("story")
+def test_workflows_of_a_thousand_years_take_no_longer(run: Run) -> None:
+    ended = run("simulate", "specs", "--workflow-duration", "8766000h")
+    assert ended.returncode == 0
+    assert "pinned workflows run 365250d" in ended.stdout
+
+
+@pytest.mark.usefixtures("story")
+def test_workflows_that_outlive_the_calendar_hold_their_version(run: Run) -> None:
+    ended = run("simulate", "specs", "--workflow-duration", "99999999h", "-o", "json")
+    (worker,) = json.loads(ended.stdout)["workers"]
+    assert worker["outcome"] == "Settled"
+    assert [note for note in worker["notes"] if note.startswith("previous stays")]
+
+
+@pytest.mark.usefixtures("story")
+def test_picture_is_one_file(run: Run) -> None:
+    ended = run("simulate", "specs", "-o", "svg")
+    assert ET.fromstring(ended.stdout).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
+
+
+@pytest.mark.usefixtures("story")
+def test_same_inputs_give_the_same_bytes(run: Run) -> None:
+    for output in ("text", "json", "svg"):
+        twice = [run("simulate", "specs", *WORLD, "-o", output).stdout for _ in range(2)]
+        assert twice[0] == twice[1]
+
+
+def test_folder_without_a_worker_is_refused(run: Run, tmp_path: Path) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "d"}}
+    (tmp_path / "service.json").write_text(json.dumps(service))
+    ended = run("simulate", ".")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "twgen: there is no WorkerDeployment to simulate\n"

@@ -1,0 +1,146 @@
+"""A simulation as text, JSON and a picture."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from tests.simulating.stories import ALL_AT_ONCE, GATED, PROGRESSIVE, a_worker_spec, tell
+from tests.strategies import NOW, specs, worlds
+from twgen.model.spec import Rollout, Strategy, WorkerSpec
+from twgen.model.timeline import Stage, Timeline
+from twgen.model.world import World
+from twgen.reporting.svg import legal
+from twgen.reporting.timeline_json import timeline_document
+from twgen.reporting.timeline_scale import scale_of
+from twgen.reporting.timeline_svg import timeline_svg
+from twgen.reporting.timeline_text import timeline_text
+
+GOLDEN = Path(__file__).parents[1] / "fixtures" / "timelines"
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "timeline.json").read_text())
+SVG = "{http://www.w3.org/2000/svg}"
+
+TIMELINES = {
+    "progressive": tell([a_worker_spec(PROGRESSIVE)], begins=NOW),
+    "gate-fails": tell([a_worker_spec(GATED)], gate_passes=False),
+    "two-workers": tell(
+        [a_worker_spec(ALL_AT_ONCE, "billing"), a_worker_spec(Rollout(Strategy.MANUAL), "shipping")],
+        workflow_duration=timedelta(days=400),
+    ),
+}
+
+
+def text(timeline: Timeline, width: int = 100) -> str:
+    return timeline_text(timeline, colour=False, width=width)
+
+
+def golden() -> dict[str, str]:
+    """The text and the picture of each, by file name."""
+    files = {f"{name}.txt": text(timeline) for name, timeline in TIMELINES.items()}
+    return files | {f"{name}.svg": timeline_svg(timeline) for name, timeline in TIMELINES.items()}
+
+
+@pytest.mark.parametrize("name", golden())
+def test_timeline_is_as_it_was_looked_at(name: str) -> None:
+    # to write them anew: python -m tests.reporting.test_timeline, then look at them
+    assert golden()[name] == (GOLDEN / name).read_text()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", TIMELINES)
+def test_text_keeps_to_the_width(name: str, width: int) -> None:
+    lines = text(TIMELINES[name], width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_colour_is_only_added() -> None:
+    coloured = timeline_text(TIMELINES["progressive"], colour=True, width=100)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured).split() == text(TIMELINES["progressive"]).split()
+
+
+def test_times_are_offsets_without_a_beginning() -> None:
+    document = timeline_document(TIMELINES["gate-fails"])
+    assert document["begins"] is None
+    assert {event["time"] for worker in document["workers"] for event in worker["events"]} == {None}
+    assert "UTC" not in text(TIMELINES["gate-fails"])
+
+
+def test_times_are_both_with_a_beginning() -> None:
+    (worker,) = timeline_document(TIMELINES["progressive"])["workers"]
+    ramped = next(event for event in worker["events"] if event["event"] == "Ramped")
+    assert (ramped["at"], ramped["time"]) == (30, "2026-11-21T12:00:30Z")
+
+
+def test_every_assumption_names_the_option_that_changes_it() -> None:
+    words = " ".join(text(TIMELINES["gate-fails"]).split())
+    for option in ("workflow-duration", "startup", "gate", "drainage-interval", "render-interval"):
+        assert f"(--{option})" in words
+
+
+@given(specs, worlds(), st.sampled_from((None, NOW)))
+def test_any_timeline_is_valid_and_drawable(spec: WorkerSpec, found: World, begins: datetime | None) -> None:
+    timeline = replace(tell([spec], found, NOW), begins=begins)
+    Draft202012Validator(SCHEMA).validate(timeline_document(timeline))
+    assert drawn(timeline).tag == f"{SVG}svg"
+    assert max(map(len, text(timeline).splitlines())) <= 100
+
+
+def drawn(timeline: Timeline) -> ET.Element:
+    return ET.fromstring(timeline_svg(timeline))  # noqa: S314 - our own
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_picture_needs_nothing_else(name: str) -> None:
+    root = drawn(TIMELINES[name])
+    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
+        "svg", "title", "desc", "rect", "line", "text"
+    }  # fmt: skip
+    values = [value for element in root.iter() for value in element.attrib.values()]
+    assert [value for value in values if "url(" in value or "http" in value or "javascript" in value] == []
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_picture_stays_within_its_frame(name: str) -> None:
+    root = drawn(TIMELINES[name])
+    width, height = (float(root.attrib[side]) for side in ("width", "height"))
+    for element in root.iter(f"{SVG}rect"):
+        x, y = (float(element.get(key, "0")) for key in ("x", "y"))
+        assert 0 <= x <= x + float(element.attrib["width"]) <= width
+        assert 0 <= y <= y + float(element.attrib["height"]) <= height
+    assert all(float(item.attrib["y"]) < height for item in root.iter(f"{SVG}text"))
+
+
+def test_picture_says_every_stage_in_words() -> None:
+    words = {element.text for element in drawn(TIMELINES["progressive"]).iter(f"{SVG}text")}
+    assert {stage.value for stage in Stage} <= words
+
+
+def test_labels_of_the_axis_do_not_touch() -> None:
+    for timeline in TIMELINES.values():
+        for worker in timeline.workers:
+            positions = list(scale_of(worker).positions.values())
+            assert all(after - before >= 60 for before, after in pairwise(positions))
+
+
+def test_names_are_escaped_and_made_legal() -> None:
+    hostile = '<script>alert("1")</script>&\x00\x1b'
+    (worker,) = TIMELINES["progressive"].workers
+    named = replace(TIMELINES["progressive"], workers=(replace(worker, worker=hostile, notes=(hostile,)),))
+    root = drawn(named)
+    assert [element for element in root.iter() if "script" in element.tag] == []
+    assert any(legal(hostile) in (element.text or "") for element in root.iter())
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for file, content in golden().items():
+        (GOLDEN / file).write_text(content)

@@ -1,0 +1,313 @@
+"""Whole rollouts, told in advance."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.planning.situations import ago, live, routing, situation, temporal, version
+from tests.simulating.stories import (
+    ALL_AT_ONCE,
+    GATED,
+    PROGRESSIVE,
+    a_worker_spec,
+    happenings,
+    tell,
+    told,
+    when,
+)
+from tests.simulating.workers import ASSUMED, DAY, HOUR, ME, MINUTE, SECOND, a_worker
+from tests.strategies import NOW, specs, worlds
+from twgen.model.policy import Driver
+from twgen.model.spec import Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
+from twgen.model.timeline import Happening, Outcome, Stage, WorkerTimeline
+from twgen.model.world import (
+    Drainage,
+    TaskQueue,
+    TaskQueueType,
+    VersionStatus,
+    World,
+)
+from twgen.planning.plan import Manager
+from twgen.simulating.looks import look
+from twgen.simulating.narrating import narrated
+from twgen.simulating.simulate import run, simulate
+from twgen.simulating.starting import usual_world
+
+H = Happening
+STARTUP = ASSUMED.startup
+
+
+def test_progressive_rollout_takes_exactly_the_sum_of_its_pauses() -> None:
+    worker = told(PROGRESSIVE)
+    begins, ends = when(worker, H.RAMPED, "v3"), when(worker, H.BECAME_CURRENT, "v3")
+    assert begins == STARTUP
+    assert ends - begins == sum((step.pause for step in PROGRESSIVE.steps), timedelta())
+    shares = [(event.at, event.percentage) for event in worker.events if event.happening is H.RAMPED]
+    assert shares == [(STARTUP, 5), (STARTUP + 10 * MINUTE, 25), (STARTUP + 40 * MINUTE, 75)]
+
+
+def test_old_version_goes_through_its_whole_life() -> None:
+    assert happenings(told(), "previous") == [
+        H.FOUND,
+        H.BEGAN_DRAINING,
+        H.WORKFLOWS_ENDED,
+        H.DRAINED,
+        H.SCALED_DOWN,
+        H.DROPPED,
+    ]
+
+
+@pytest.mark.parametrize("minutes", [0, 2, 3, 4, 61, 60 * 24 * 365 * 8])
+def test_old_version_is_drained_at_the_first_check_after_its_last_workflow(minutes: int) -> None:
+    worker = told(workflow_duration=minutes * MINUTE)
+    left, drained = when(worker, H.BEGAN_DRAINING, "previous"), when(worker, H.DRAINED, "previous")
+    checks, rest = divmod(drained - left, ASSUMED.drainage_interval)
+    assert rest == timedelta()
+    assert checks >= 1
+    assert minutes * MINUTE <= drained - left < max(minutes * MINUTE + ASSUMED.drainage_interval, 4 * MINUTE)
+
+
+def test_drained_version_goes_to_zero_and_away_at_the_renders_after_its_delays() -> None:
+    worker = told()
+    drained = when(worker, H.DRAINED, "previous")
+    for happening, delay in ((H.SCALED_DOWN, HOUR), (H.DROPPED, HOUR + DAY)):
+        at = when(worker, happening, "previous")
+        assert at % ASSUMED.render_interval == timedelta()
+        assert delay < at - drained <= delay + ASSUMED.render_interval
+
+
+def test_old_version_keeps_its_pods_until_it_is_drained() -> None:
+    worker = told(workflow_duration=30 * DAY)
+    (previous,) = (lane for lane in worker.lanes if lane.build_id == "previous")
+    with_pods = [span for span in previous.spans if span.replicas]
+    assert with_pods[-1].stage is Stage.DRAINED
+    assert all(span.replicas == 3 for span in with_pods)
+
+
+def test_both_versions_run_at_once_during_the_rollout() -> None:
+    assert told().most_replicas == 6
+
+
+def test_replicas_that_others_decide_are_not_counted() -> None:
+    (worker,) = tell([a_worker_spec(replicas=None)]).workers
+    assert worker.most_replicas is None
+    assert worker.outcome is Outcome.SETTLED
+
+
+def test_all_at_once_moves_as_soon_as_the_target_polls() -> None:
+    worker = told(ALL_AT_ONCE)
+    assert when(worker, H.BECAME_CURRENT, "v3") == STARTUP
+    assert H.RAMPED not in happenings(worker, "v3")
+
+
+def test_gate_holds_traffic_back_until_it_passes() -> None:
+    worker = told(GATED, gate_duration=5 * MINUTE)
+    assert when(worker, H.GATE_PASSED, "v3") == STARTUP + 5 * MINUTE
+    assert when(worker, H.BECAME_CURRENT, "v3") == STARTUP + 5 * MINUTE
+
+
+def test_gate_that_fails_blocks_and_says_so() -> None:
+    worker = told(GATED, gate_passes=False)
+    assert happenings(worker, "v3") == [H.CREATED, H.READY, H.GATE_STARTED, H.GATE_FAILED]
+    assert (worker.outcome, worker.ends) == (Outcome.BLOCKED, STARTUP + MINUTE)
+    assert "ended as Failed" in worker.because
+    assert happenings(worker, "previous") == [H.FOUND]
+
+
+def test_manual_rollout_waits_for_a_person() -> None:
+    worker = told(Rollout(Strategy.MANUAL))
+    assert worker.outcome is Outcome.WAITING
+    assert "the strategy is Manual" in worker.because
+    assert happenings(worker, "v3") == [H.CREATED, H.READY]
+
+
+def test_worker_without_replicas_waits() -> None:
+    (worker,) = tell([a_worker_spec(replicas=0)]).workers
+    assert worker.outcome is Outcome.WAITING
+    assert worker.because == "Temporal does not know it yet: no worker of it has polled"
+    assert worker.notes == ("previous is current and its spec says zero replicas",)
+
+
+def test_driver_none_is_told_of_as_if_somebody_ran_the_rollout() -> None:
+    spec = a_worker_spec()
+    (worker,) = tell([replace(spec, policy=replace(spec.policy, driver=Driver.NONE))]).workers
+    assert worker.outcome is Outcome.SETTLED
+    assert [note for note in worker.notes if "driver None" in note]
+
+
+def test_target_that_is_called_previous_is_told_from_the_earlier_version() -> None:
+    (worker,) = tell([a_worker_spec(build_id="previous")]).workers
+    assert (worker.current_build_id, worker.target_build_id) == ("earlier", "previous")
+
+
+def test_two_workers_have_a_timeline_each() -> None:
+    fast, slow = tell([a_worker_spec(ALL_AT_ONCE, "fast"), a_worker_spec(PROGRESSIVE, "slow")]).workers
+    assert (fast.worker, slow.worker) == ("shop/fast", "shop/slow")
+    assert when(fast, H.BECAME_CURRENT, "v3") < when(slow, H.BECAME_CURRENT, "v3")
+
+
+def current_since_an_hour(current: str, *others: tuple[str, VersionStatus]) -> World:
+    """A world whose current version replaced the others lately, all of them live."""
+    found = [
+        version(current, VersionStatus.CURRENT, first_activated_at=ago(HOUR), last_current_at=ago(HOUR)),
+        *(
+            version(
+                build_id,
+                status,
+                created_at=ago(2 * HOUR),
+                first_activated_at=ago(2 * HOUR),
+                last_current_at=ago(2 * HOUR),
+                last_deactivated_at=ago(HOUR),
+                drainage=Drainage(status, ago(HOUR), NOW),
+            )
+            for build_id, status in others
+        ),
+    ]
+    deployments = [live(item.build_id) for item in found]
+    return situation(temporal(*found, traffic=routing(current, age=HOUR)), deployments)
+
+
+def test_rollback_is_at_once_and_drains_the_bad_version() -> None:
+    worker = told(PROGRESSIVE, current_since_an_hour("v4", ("v3", VersionStatus.DRAINING)))
+    assert happenings(worker, "v3") == [H.FOUND, H.BECAME_CURRENT]
+    assert when(worker, H.BECAME_CURRENT, "v3") == timedelta()
+    assert happenings(worker, "v4")[-1] is H.DROPPED
+    assert worker.outcome is Outcome.SETTLED
+
+
+def test_snapshot_that_is_settled_tells_only_what_is_there() -> None:
+    worker = told(PROGRESSIVE, current_since_an_hour("v3"))
+    assert [event.happening for event in worker.events] == [H.FOUND]
+    assert (worker.outcome, worker.ends) == (Outcome.SETTLED, timedelta())
+    assert [span.end for lane in worker.lanes for span in lane.spans] == [None]
+
+
+def test_first_deploy_needs_no_earlier_version() -> None:
+    worker = told(PROGRESSIVE, situation(None, []))
+    assert [event.happening for event in worker.events] == [H.CREATED, H.READY, H.BECAME_CURRENT]
+    assert worker.current_build_id is None
+
+
+def test_unversioned_workers_share_with_a_first_version() -> None:
+    shared = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=True)
+    world = situation(temporal(version("v3", task_queues=(shared,))), [live("v3")])
+    worker = told(PROGRESSIVE, world)
+    (unversioned,) = (lane for lane in worker.lanes if not lane.build_id)
+    assert [span.percentage for span in unversioned.spans] == [95, 25 + 50, 25]
+    assert worker.outcome is Outcome.SETTLED
+
+
+def test_cluster_that_was_not_read_is_taken_to_run_what_is_in_use() -> None:
+    found = current_since_an_hour("v4", ("v2", VersionStatus.DRAINING))
+    (known,) = found.workers.values()
+    unread = replace(
+        found, workers={(known.name, known.temporal_namespace): replace(known, deployments=None)}
+    )
+    worker = told(PROGRESSIVE, unread)
+    at_first = {lane.build_id: lane.spans[0].replicas for lane in worker.lanes}
+    assert at_first == {"v2": 3, "v3": 3, "v4": 3}
+    assert [note for note in worker.notes if "nothing of the cluster" in note]
+
+
+def test_version_that_stays_is_told_of_with_the_reason() -> None:
+    stuck = version("v2", VersionStatus.UNSPECIFIED)
+    found = temporal(version("v3", VersionStatus.CURRENT), stuck, traffic=routing("v3"))
+    worker = told(PROGRESSIVE, situation(found, [live("v3"), live("v2")]))
+    assert worker.notes == ("v2 stays: it is unspecified: workflows may still need it",)
+
+
+def managed_by(identity: str) -> World:
+    found = current_since_an_hour("v2")
+    (known,) = found.workers.values()
+    assert known.temporal
+    managed = replace(known, temporal=replace(known.temporal, manager_identity=identity))
+    return replace(found, workers={(known.name, known.temporal_namespace): managed})
+
+
+def test_foreign_owner_blocks_at_once() -> None:
+    worker = told(PROGRESSIVE, managed_by("somebody else"))
+    assert worker.outcome is Outcome.BLOCKED
+    assert "somebody else manages it" in worker.because
+
+
+@pytest.mark.parametrize(
+    ("identity", "outcome"),
+    [("twgen/prod-eu/shop", Outcome.SETTLED), ("temporal-worker-controller/x", Outcome.BLOCKED)],
+)
+def test_person_is_told_what_the_owning_rollout_does(identity: str, outcome: Outcome) -> None:
+    person = Manager("twgen/ada@laptop", is_person=True)
+    (worker,) = simulate([a_worker_spec()], managed_by(identity), NOW, person, ASSUMED).workers
+    assert worker.outcome is outcome
+
+
+def stepped(spec: WorkerSpec, until: timedelta) -> list[tuple[str, str, timedelta]]:
+    """What happens when the clock does not jump, but goes second by second."""
+    worker = a_worker(spec, usual_world([spec], NOW, ME), assumed=QUICK_LIFE)
+    looks = [look(worker)]
+    while worker.now - NOW <= until:
+        if worker.is_render_due():
+            worker.sync(worker.plan())
+            looks.append(look(worker))
+        worker.roll_out()
+        looks.append(look(worker))
+        worker.advance(worker.now + SECOND)
+        looks.append(look(worker))
+    return [(event.happening, event.build_id, event.at) for event in narrated(looks)]
+
+
+QUICK_LIFE = replace(ASSUMED, workflow_duration=4 * MINUTE, render_interval=100 * SECOND)
+SHORT_STEPS = (RolloutStep(5, 31 * SECOND), RolloutStep(50, 150 * SECOND))
+SHORT_SUNSET = Sunset(2 * MINUTE, 3 * MINUTE)
+
+
+@pytest.mark.parametrize("strategy", [Strategy.PROGRESSIVE, Strategy.ALL_AT_ONCE])
+@pytest.mark.parametrize("gate", [None, Gate("SmokeTest")])
+def test_clock_that_jumps_misses_nothing(strategy: Strategy, gate: Gate | None) -> None:
+    spec = a_worker_spec(Rollout(strategy, SHORT_STEPS, gate), sunset=SHORT_SUNSET)
+    (worker,) = tell([spec], assumed=QUICK_LIFE).workers
+    jumped = [(event.happening, event.build_id, event.at) for event in worker.events]
+    by_seconds = stepped(spec, worker.ends + MINUTE)
+    assert [what for *what, _ in jumped] == [what for *what, _ in by_seconds]
+    # a pause is over after its last moment: a clock of whole seconds sees it a second later
+    late = [seen - at for (*_, at), (*_, seen) in zip(jumped, by_seconds, strict=True)]
+    assert timedelta() <= min(late)
+    assert max(late) <= QUICK_LIFE.render_interval
+
+
+@given(specs, worlds(), st.integers(0, 10_000_000))
+def test_it_ends_from_any_world(spec: WorkerSpec, found: World, minutes: int) -> None:
+    timeline = tell([spec], found, NOW, workflow_duration=timedelta(minutes=minutes))
+    (worker,) = timeline.workers
+    assert worker.outcome is not Outcome.UNFINISHED
+    assert worker.because
+    times = [event.at for event in worker.events]
+    assert times == sorted(times)
+    assert lanes_are_whole(worker)
+
+
+def lanes_are_whole(worker: WorkerTimeline) -> bool:
+    """Every span ends where the next begins, or later; all shares of a moment add up to no more than all."""
+    spans = [span for lane in worker.lanes for span in lane.spans]
+    for lane in worker.lanes:
+        ends = [span.end for span in lane.spans]
+        begins = [span.begin for span in lane.spans[1:]]
+        assert all(end is not None and end <= begin for end, begin in zip(ends, begins, strict=False))
+    moments = {span.begin for span in spans}
+    return all(
+        sum(span.percentage for span in spans if span.covers(moment)) <= 100 + 1e-6 for moment in moments
+    )
+
+
+@given(specs, worlds(), st.integers(0, 100_000))
+def test_no_version_that_is_held_ever_loses_its_pods(spec: WorkerSpec, found: World, minutes: int) -> None:
+    assumed = replace(ASSUMED, workflow_duration=timedelta(minutes=minutes))
+    looks = [seen for seen, _ in run(a_worker(spec, found, assumed=assumed))]
+    for before, after in pairwise(looks):
+        serving = {name for name, seen in before.versions.items() if seen.serves and seen.is_held}
+        lost = {name for name in serving if not after.versions[name].serves and after.versions[name].is_held}
+        if spec.replicas != 0:
+            assert lost == set()
