@@ -78,18 +78,19 @@ def test_wrong_assumption_is_one_line(run: Run, option: str, value: str, says: s
 
 
 @pytest.mark.usefixtures("story")
-def test_workflows_of_a_thousand_years_take_no_longer(run: Run) -> None:
-    ended = run("simulate", "specs", "--workflow-duration", "8766000h")
-    assert ended.returncode == 0
-    assert "pinned workflows run 365250d" in ended.stdout
+def test_workflows_of_centuries_hold_their_version_for_as_long(run: Run) -> None:
+    ended = run("simulate", "specs", "--workflow-duration", "2562047h", "-o", "json")
+    (worker,) = json.loads(ended.stdout)["workers"]
+    assert worker["outcome"] == "Settled"
+    (drained,) = [event["at"] for event in worker["events"] if event["event"] == "Drained"]
+    assert drained > 2562047 * 3600
 
 
 @pytest.mark.usefixtures("story")
-def test_workflows_that_outlive_the_calendar_hold_their_version(run: Run) -> None:
-    ended = run("simulate", "specs", "--workflow-duration", "99999999h", "-o", "json")
-    (worker,) = json.loads(ended.stdout)["workers"]
-    assert worker["outcome"] == "Settled"
-    assert [note for note in worker["notes"] if note.startswith("previous stays")]
+def test_length_that_go_does_not_know_is_refused(run: Run) -> None:
+    ended = run("simulate", "specs", "--workflow-duration", "99999999h")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "'99999999h' is not a duration" in ended.stderr
 
 
 @pytest.mark.usefixtures("story")

@@ -81,3 +81,12 @@ def test_version_that_gets_more_replicas_serves_meanwhile() -> None:
     act(worker)
     assert worker.cluster.deployments["v3"].replicas == 9
     assert worker.cluster.serving() == ["v3"]
+
+
+def test_protected_deployment_is_not_pruned() -> None:
+    worker = a_worker()
+    plan = act(worker)
+    nothing = replace(plan.versions, versions=())
+    (live,) = worker.cluster.deployments.values()
+    assert synced(nothing, {"v3": live}, "me", NOW) == {"v3": live}
+    assert synced(nothing, {"v3": replace(live, protected=False)}, "me", NOW) == {}

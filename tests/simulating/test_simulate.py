@@ -220,6 +220,33 @@ def test_version_that_stays_is_told_of_with_the_reason() -> None:
     assert worker.notes == ("v2 stays: it is unspecified: workflows may still need it",)
 
 
+def test_draining_version_of_a_snapshot_keeps_its_workflows_from_when_it_was_left() -> None:
+    found = current_since_an_hour("v3", ("v2", VersionStatus.DRAINING))
+    worker = told(PROGRESSIVE, found, workflow_duration=3 * HOUR)
+    assert when(worker, H.WORKFLOWS_ENDED, "v2") == 2 * HOUR
+    assert when(worker, H.DRAINED, "v2") == 2 * HOUR
+
+
+def test_workflows_on_a_drained_version_hold_it_until_they_end() -> None:
+    drained = Drainage(VersionStatus.DRAINED, ago(9 * DAY), ago(9 * DAY))
+    old = version(
+        "v2", VersionStatus.DRAINED, first_activated_at=ago(9 * DAY), drainage=drained, open_workflows=2
+    )
+    found = temporal(version("v3", VersionStatus.CURRENT), old, traffic=routing("v3"))
+    worker = told(PROGRESSIVE, situation(found, [live("v3"), live("v2")]), workflow_duration=2 * HOUR)
+    assert happenings(worker, "v2") == [H.FOUND, H.WORKFLOWS_ENDED, H.SCALED_DOWN, H.DROPPED]
+    assert when(worker, H.SCALED_DOWN, "v2") == 2 * HOUR
+    assert when(worker, H.DROPPED, "v2") == 2 * HOUR + ASSUMED.render_interval
+
+
+def test_superseded_version_that_never_had_traffic_goes_at_once_and_in_two_renders() -> None:
+    superseded = version("v2", created_at=ago(9 * DAY))
+    found = temporal(version("v3", VersionStatus.CURRENT), superseded, traffic=routing("v3"))
+    worker = told(PROGRESSIVE, situation(found, [live("v3"), live("v2")]))
+    assert when(worker, H.SCALED_DOWN, "v2") == timedelta()
+    assert when(worker, H.DROPPED, "v2") == ASSUMED.render_interval
+
+
 def managed_by(identity: str) -> World:
     found = current_since_an_hour("v2")
     (known,) = found.workers.values()

@@ -65,6 +65,14 @@ def test_version_that_gets_traffic_again_is_no_longer_draining() -> None:
     assert (status(model, "v1"), status(model, "v2")) == (VersionStatus.CURRENT, VersionStatus.DRAINED)
 
 
+def test_version_that_gets_traffic_again_was_not_deactivated() -> None:
+    model = a_model()
+    model.set_current("v2")
+    assert model.versions["v1"].last_deactivated_at == NOW
+    model.set_ramp("v1", 5)
+    assert model.versions["v1"].last_deactivated_at is None
+
+
 def test_same_change_again_changes_nothing() -> None:
     model = a_model()
     before = model.described()

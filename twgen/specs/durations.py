@@ -5,6 +5,8 @@ from datetime import timedelta
 from functools import cache
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_LONGEST_SECONDS = (2**63 - 1) / 1e9
+"""Go counts a duration in 64-bit nanoseconds: 292 years."""
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 
@@ -17,8 +19,7 @@ def parse_duration(text: str) -> timedelta:
     unsigned = text.removeprefix("+")
     if not _WHOLE.fullmatch(unsigned):
         raise ValueError(text)
-    try:
-        seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(unsigned))
-        return timedelta(seconds=seconds)
-    except OverflowError as error:
-        raise ValueError(text) from error
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(unsigned))
+    if seconds > _LONGEST_SECONDS:
+        raise ValueError(text)
+    return timedelta(seconds=seconds)
