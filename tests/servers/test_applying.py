@@ -21,19 +21,6 @@ STORIES = (ROOT / "tests" / "fixtures" / "cases").glob("*/manifests.yaml")
 RENDERED = [path for path in sorted(STORIES) if path.read_text().startswith("---")]
 """The stories that do not end with an error."""
 CLIENT, SERVER = (), ("--server-side", "--force-conflicts", "--field-manager", "argocd-controller")
-AUTOSCALER = {
-    "apiVersion": "temporal.io/v1alpha1",
-    "kind": "WorkerResourceTemplate",
-    "metadata": {"name": "hpa"},
-    "spec": {
-        "workerDeploymentRef": {"name": "pay"},
-        "template": {
-            "apiVersion": "autoscaling/v2",
-            "kind": "HorizontalPodAutoscaler",
-            "spec": {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 9},
-        },
-    },
-}
 
 
 def moved(namespace: str, documents: list[Document]) -> str:
@@ -60,6 +47,36 @@ def test_example_passes_a_dry_run_of_the_server(cluster: Cluster, namespace: str
     rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     text = moved(namespace, read_documents(rendered))
     assert "(server dry run)" in cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=text)
+
+
+def attached(name: str, api_version: str, kind: str, **spec: Any) -> Document:
+    """A resource that every version of the worker gets a copy of."""
+    template = {"apiVersion": api_version, "kind": kind, "spec": spec}
+    return {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerResourceTemplate",
+        "metadata": {"name": name},
+        "spec": {"workerDeploymentRef": {"name": "pay"}, "template": template},
+    }
+
+
+AUTOSCALER = attached(
+    "hpa", "autoscaling/v2", "HorizontalPodAutoscaler", scaleTargetRef={}, minReplicas=1, maxReplicas=9
+)
+OTHERS = (
+    attached("pdb", "policy/v1", "PodDisruptionBudget", maxUnavailable=1, selector={"matchLabels": {}}),
+    attached(
+        "keda",
+        "keda.sh/v1alpha1",
+        "ScaledObject",
+        scaleTargetRef={},
+        triggers=[{"type": "temporal", "metadata": {"endpoint": "temporal:7233", "taskQueue": "pay"}}],
+    ),
+    attached("vpa", "autoscaling.k8s.io/v1", "VerticalPodAutoscaler", targetRef={}),
+)
+
+KINDS = "deployments,horizontalpodautoscalers,poddisruptionbudgets"
+OTHER_KINDS = "scaledobjects.keda.sh,verticalpodautoscalers.autoscaling.k8s.io"
 
 
 class Shop:
@@ -93,7 +110,7 @@ class Shop:
         [found] = self.objects("deployments")
         return found
 
-    def objects(self, kinds: str = "deployments,horizontalpodautoscalers") -> list[Document]:
+    def objects(self, kinds: str = KINDS) -> list[Document]:
         answer = self.cluster.kubectl(
             "get", kinds, "-n", self.namespace, "-o", "json", "--show-managed-fields"
         )
@@ -155,6 +172,20 @@ def test_attached_resource_gets_its_owner_by_the_second_apply_and_then_nothing_c
     again = shop.render()
     assert shop.differences(again, how) == ""
     shop.apply_changes_nothing(again, how)
+
+
+def test_every_kind_that_may_be_attached_is_taken_by_the_server(shop: Shop) -> None:
+    shop.cluster.define("keda", "vpa")
+    shop.wants(*OTHERS, replicas=None)
+    rendered = shop.render()
+    for how in (CLIENT, SERVER):
+        shop.apply(rendered, (*how, "--dry-run=server"))
+    shop.apply(rendered)
+    shop.apply(shop.render())
+    stored = {item["kind"]: item["metadata"]["resourceVersion"] for item in shop.objects(OTHER_KINDS)}
+    assert set(stored) == {"ScaledObject", "VerticalPodAutoscaler"}
+    shop.apply_changes_nothing(shop.render(), CLIENT)
+    assert stored == {item["kind"]: item["metadata"]["resourceVersion"] for item in shop.objects(OTHER_KINDS)}
 
 
 @pytest.mark.parametrize("how", [CLIENT, SERVER], ids=["on the client", "on the server"])
