@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from twgen.errors import InvalidInput
@@ -22,6 +23,7 @@ def application() -> Application:
     return Application(os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", ""))
 
 
+@cache
 def application_settings() -> Mapping[str, str]:
     """The options that the application sets, by name (`no-hooks`), as text: parameters go before variables.
 

@@ -1,6 +1,6 @@
 """The option table: one row for each option drives click, the environment and the documentation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ class Option:
     @property
     def name(self) -> str:
         """What a plugin parameter calls it."""
-        return max(self.flags, key=len).strip("-")
+        return _long_name(self.flags)
 
     @property
     def variable(self) -> str:
@@ -37,8 +37,11 @@ class _Scoped(click.Option):
     """In Argo CD, the application's own setting goes before the operator's variable."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        name = max(self.opts, key=len).strip("-")
-        return application_settings().get(name) or super().resolve_envvar_value(ctx)
+        return application_settings().get(_long_name(self.opts)) or super().resolve_envvar_value(ctx)
+
+
+def _long_name(flags: Sequence[str]) -> str:
+    return max(flags, key=len).strip("-")
 
 
 def _flag(*flags: str, text: str, of_application: bool = False) -> Option:

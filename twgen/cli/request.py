@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from twgen.cli.argocd import in_plugin
@@ -70,10 +70,15 @@ def _operator(sources: Sources) -> Operator:
 
 def seconds(option: str, duration: str) -> float:
     """The seconds of an option's duration; raises InvalidInput for none, or no time at all."""
-    try:
-        length = parse_duration(duration).total_seconds()
-    except ValueError as error:
-        raise InvalidInput(f"{option} {duration!r} is not a duration such as 10s") from error
+    length = option_duration(option, duration, "10s").total_seconds()
     if length <= 0:
         raise InvalidInput(f"{option} {duration!r} leaves no time to read anything")
     return length
+
+
+def option_duration(option: str, text: str, such_as: str) -> timedelta:
+    """The length that an option says; raises InvalidInput with an example when it says none."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise InvalidInput(f"{option} {text!r} is not a duration such as {such_as}") from error

@@ -10,11 +10,10 @@ import click
 from twgen.cli.loading import load_specs, load_world, planning_manager, planning_time
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
-from twgen.cli.request import request
+from twgen.cli.request import option_duration, request
 from twgen.errors import InvalidInput
 from twgen.model.timeline import Assumptions, Timeline
 from twgen.simulating.simulate import simulate
-from twgen.specs.durations import parse_duration
 
 _FAILS = "fails"
 _GATE_FAILS_AFTER = timedelta(minutes=1)
@@ -62,13 +61,8 @@ def _assumptions(params: dict[str, Any]) -> Assumptions:
 
 
 def _duration(option: str, text: str) -> timedelta:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        alternative = f", or {_FAILS!r}" if option == "--gate" else ""
-        raise InvalidInput(
-            f"{option} {text!r} is not a duration such as 90s or 1h30m{alternative}"
-        ) from error
+    alternative = f", or {_FAILS!r}" if option == "--gate" else ""
+    return option_duration(option, text, f"90s or 1h30m{alternative}")
 
 
 def _interval(option: str, text: str) -> timedelta:

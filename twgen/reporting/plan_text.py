@@ -2,22 +2,16 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from io import StringIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.model.plan import Plan, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.reporting.laid_out import PHASES, apart, laid_out, warning
 from twgen.reporting.words import change_words, replicas_words
 
-_PHASES = {
-    Phase.SETTLED: ("✓", "green"),
-    Phase.WAITING: ("…", "yellow"),
-    Phase.MOVING: ("→", "cyan"),
-    Phase.BLOCKED: ("✗", "red"),
-}
 _ACTIONS = {
     VersionAction.CREATE: "green",
     VersionAction.KEEP: "",
@@ -30,29 +24,20 @@ _ACTIONS = {
 
 def plan_text(plan: Plan, *, colour: bool, width: int) -> str:
     """The plan, worker by worker: what happens next and why, then every version; `width` in characters."""
-    console = Console(
-        file=StringIO(), force_terminal=colour, no_color=not colour, width=width, highlight=False, emoji=False
-    )
-    for index, worker in enumerate(plan.workers):
-        if index:
-            console.print()
-        console.print(_worker(worker, plan.now))
-    for warning in plan.warnings:
-        console.print(_warning(warning))
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    return "\n".join(line.rstrip() for line in text.split("\n"))
+    workers = apart(_worker(worker, plan.now) for worker in plan.workers)
+    return laid_out([*workers, *map(warning, plan.warnings)], colour=colour, width=width)
 
 
 def _worker(worker: WorkerPlan, now: datetime) -> RenderableType:
     spec, routing = worker.versions.spec, worker.routing
-    sign, style = _PHASES[routing.phase]
+    sign, style = PHASES[routing.phase]
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
         (f"  {routing.phase}", style),
         f"  target {spec.build_id}, Temporal namespace {spec.temporal_namespace}",
     )
     details: list[RenderableType] = [_next(routing, now, worker.manager), *_gates(worker), _versions(worker)]
-    details += [_warning(text) for text in worker.versions.warnings]
+    details += map(warning, worker.versions.warnings)
     return Group(title, Padding(Group(*details), (0, 0, 0, 2)))
 
 
@@ -93,7 +78,3 @@ def _row(version: VersionPlan, target: str) -> tuple[RenderableType, ...]:
         Text(replicas_words(version), justify="right"),
         version.because,
     )
-
-
-def _warning(text: str) -> Text:
-    return Text.assemble(("warning: ", "bold yellow"), text)

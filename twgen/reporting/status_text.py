@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from io import StringIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +12,7 @@ from rich.tree import Tree
 
 from twgen.model.plan import Phase, VersionAction
 from twgen.model.world import VersionStatus
+from twgen.reporting.laid_out import PHASES, apart, laid_out, warning
 from twgen.reporting.status import Status, VersionView, WorkerView
 from twgen.reporting.status_words import (
     because_words,
@@ -27,12 +27,6 @@ from twgen.reporting.status_words import (
     summary_words,
 )
 
-_PHASES = {
-    Phase.SETTLED: ("✓", "green"),
-    Phase.WAITING: ("…", "yellow"),
-    Phase.MOVING: ("→", "cyan"),
-    Phase.BLOCKED: ("✗", "red"),
-}
 _STATES = {
     VersionStatus.CURRENT: "green",
     VersionStatus.RAMPING: "cyan",
@@ -60,19 +54,10 @@ class _Row:
 
 def status_text(status: Status, *, colour: bool, width: int, ascii_only: bool) -> str:
     """The status, a tree for each worker; `width` in characters."""
-    console = Console(
-        file=StringIO(), force_terminal=colour, no_color=not colour, width=width, highlight=False, emoji=False
-    )
-    if len(status.workers) > 1:
-        console.print(Text(summary_words(status), "bold"))
-    for index, worker in enumerate(status.workers):
-        if index or len(status.workers) > 1:
-            console.print()
-        console.print(_tree(worker, status.now))
-    for warning in status.warnings:
-        console.print(_warning(warning))
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    text = "\n".join(line.rstrip() for line in text.split("\n"))
+    trees = [_tree(worker, status.now) for worker in status.workers]
+    summary = [Text(summary_words(status), "bold")] if len(trees) > 1 else []
+    parts = [*apart([*summary, *trees]), *map(_warning, status.warnings)]
+    text = laid_out(parts, colour=colour, width=width)
     return in_ascii(text) if ascii_only else text
 
 
@@ -83,7 +68,7 @@ def in_ascii(text: str) -> str:
 
 def _tree(worker: WorkerView, now: datetime) -> Tree:
     spec, phase = worker.plan.versions.spec, worker.plan.routing.phase
-    sign, style = _PHASES[phase]
+    sign, style = PHASES[phase]
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
         (f"  {phase}", style),
@@ -96,7 +81,7 @@ def _tree(worker: WorkerView, now: datetime) -> Tree:
 
 
 def _details(worker: WorkerView, now: datetime) -> RenderableType:
-    style = _PHASES[worker.plan.routing.phase][1]
+    style = PHASES[worker.plan.routing.phase][1]
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -162,4 +147,4 @@ def _aligned(rows: Sequence[_Row]) -> Iterator[RenderableType]:
 
 
 def _warning(text: str) -> Text:
-    return Text.assemble(("warning: ", "bold yellow"), printable(text))
+    return warning(printable(text))

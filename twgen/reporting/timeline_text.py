@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from io import StringIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from twgen.model.timeline import Event, Happening, Outcome, Timeline, WorkerTimeline
+from twgen.reporting.laid_out import apart, laid_out
 from twgen.reporting.timeline_words import (
     assumption_words,
     offset_words,
@@ -38,15 +38,8 @@ _STYLES = {
 
 def timeline_text(timeline: Timeline, *, colour: bool, width: int) -> str:
     """The simulation, worker by worker: what happens when, and what it comes to; `width` in characters."""
-    console = Console(
-        file=StringIO(), force_terminal=colour, no_color=not colour, width=width, highlight=False, emoji=False
-    )
-    for index, worker in enumerate(timeline.workers):
-        if index:
-            console.print()
-        console.print(_worker(worker, timeline))
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    return "\n".join(line.rstrip() for line in text.split("\n"))
+    workers = apart(_worker(worker, timeline) for worker in timeline.workers)
+    return laid_out(workers, colour=colour, width=width)
 
 
 def _worker(worker: WorkerTimeline, timeline: Timeline) -> RenderableType:

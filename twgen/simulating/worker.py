@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
@@ -26,8 +26,6 @@ from twgen.simulating.times import later, next_tick
 UNNAMED_QUEUE = "<task queue>"
 """Stands for a task queue of which neither specs nor world tell the name."""
 _MOST_CHANGES_AT_ONCE = 10
-_INSTANT = timedelta(microseconds=1)
-"""A time is over just after it, not at it."""
 
 
 @dataclass
@@ -87,7 +85,8 @@ class SimulatedWorker:
         moments = [
             self.temporal.next_event(),
             self.cluster.next_event(),
-            later(due, _INSTANT) if due else None,
+            # a time is over just after it, not at it
+            later(due, datetime.resolution) if due else None,
             *(self._tick_after(limit) for limit in self._limits() if limit >= self.now),
         ]
         if self._after(plan) != self.cluster.deployments:
