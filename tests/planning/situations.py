@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.strategies import NOW, a_spec, live_manifest
+from twgen.model.caller import Caller
 from twgen.model.plan import RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.world import (
@@ -21,7 +22,7 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
-from twgen.planning.plan import Manager, make_plan
+from twgen.planning.plan import make_plan
 from twgen.records.deployments import live_deployments, recorded_deployment
 
 SPEC = replace(a_spec(), has_custom_build_id=False)
@@ -99,7 +100,7 @@ def situation(
 
 def planned(found: World, spec: WorkerSpec = SPEC) -> WorkerPlan:
     """The plan of the worker, made by `me`."""
-    (worker,) = make_plan([spec], found, NOW, Manager("me", forced=True)).workers
+    (worker,) = make_plan([spec], found, NOW, Caller("me", forced=True)).workers
     return worker
 
 

@@ -7,16 +7,17 @@ import pytest
 
 from tests.planning.situations import NOW, SPEC, live, planned, routing, situation, temporal, version
 from twgen.errors import OwnedBySomebodyElse
+from twgen.model.caller import Caller
 from twgen.model.spec import WorkerSpec
-from twgen.planning.plan import Manager, VersionsPlan, plan_versions
+from twgen.planning.plan import VersionsPlan, plan_versions
 
-OURS = Manager("twgen/prod/shop", application="shop")
+OURS = Caller("twgen/prod/shop", application="shop")
 
 
-def plan(manager: Manager, spec: WorkerSpec = SPEC, **annotations: str) -> VersionsPlan:
+def plan(caller: Caller, spec: WorkerSpec = SPEC, **annotations: str) -> VersionsPlan:
     deployment: dict[str, Any] = live("v3")
     deployment["metadata"]["annotations"] |= annotations
-    return plan_versions([spec], situation(temporal(version("v3")), [deployment]), NOW, manager)
+    return plan_versions([spec], situation(temporal(version("v3")), [deployment]), NOW, caller)
 
 
 def identity(name: str) -> dict[str, str]:
@@ -48,12 +49,12 @@ def test_deployment_of_an_identity_in_adopt_from_is_taken_over() -> None:
 
 
 def test_person_at_a_terminal_sees_the_plan_of_any_owner() -> None:
-    assert plan(Manager("twgen/ann@laptop", is_person=True), **identity("twgen/prod/shop")).workers
+    assert plan(Caller("twgen/ann@laptop", is_person=True), **identity("twgen/prod/shop")).workers
 
 
 def test_person_at_a_terminal_is_held_to_the_identity_of_the_policy() -> None:
     named = replace(SPEC, policy=replace(SPEC.policy, identity="prod/shop"))
-    person = Manager("twgen/ann@laptop", is_person=True)
+    person = Caller("twgen/ann@laptop", is_person=True)
     assert plan(person, named, **identity("twgen/prod/shop")).workers
     with pytest.raises(OwnedBySomebodyElse):
         plan(person, named, **identity("twgen/staging/shop"))

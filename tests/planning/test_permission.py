@@ -6,11 +6,12 @@ import pytest
 
 from tests.planning.situations import SPEC, live, planned, routed, routing, situation, temporal, version
 from tests.strategies import NOW
+from twgen.model.caller import Caller
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.policy import Driver
 from twgen.model.spec import Rollout, Strategy
 from twgen.model.world import World
-from twgen.planning.plan import Manager, make_plan
+from twgen.planning.plan import make_plan
 
 NONE, SET_CURRENT = RoutingAction.NONE, RoutingAction.SET_CURRENT
 MANUAL = replace(SPEC, rollout=Rollout(Strategy.MANUAL))
@@ -18,14 +19,14 @@ BY_HAND = replace(SPEC, policy=replace(SPEC.policy, driver=Driver.NONE))
 ADOPTING = replace(SPEC, policy=replace(SPEC.policy, adopt_from=("temporal-worker-controller/prod",)))
 
 
-def world(manager: str, *, current: str = "v1", ramping: tuple[str, float] | None = None) -> World:
-    says = temporal(version("v1"), version("v3"), traffic=routing(current, ramping), manager_identity=manager)
+def world(caller: str, *, current: str = "v1", ramping: tuple[str, float] | None = None) -> World:
+    says = temporal(version("v1"), version("v3"), traffic=routing(current, ramping), manager_identity=caller)
     return situation(says, [live("v1"), live("v3")])
 
 
-@pytest.mark.parametrize(("manager", "claims"), [("", True), ("me", False)])
-def test_unowned_worker_is_claimed_with_the_first_change(manager: str, claims: bool) -> None:  # noqa: FBT001
-    plan = routed(world(manager))
+@pytest.mark.parametrize(("caller", "claims"), [("", True), ("me", False)])
+def test_unowned_worker_is_claimed_with_the_first_change(caller: str, claims: bool) -> None:  # noqa: FBT001
+    plan = routed(world(caller))
     assert (plan.action, plan.claim_manager) == (SET_CURRENT, claims)
 
 
@@ -88,17 +89,17 @@ def test_change_that_people_make_themselves_is_planned_and_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy_says", "manager", "owner"),
+    ("policy_says", "caller", "owner"),
     [
-        pytest.param("payments/prod", Manager("somebody"), "twgen/payments/prod", id="the policy's"),
-        pytest.param("", Manager("somebody"), "somebody", id="the caller's without one"),
-        pytest.param("payments/prod", Manager("somebody", forced=True), "somebody", id="the forced one's"),
+        pytest.param("payments/prod", Caller("somebody"), "twgen/payments/prod", id="the policy's"),
+        pytest.param("", Caller("somebody"), "somebody", id="the caller's without one"),
+        pytest.param("payments/prod", Caller("somebody", forced=True), "somebody", id="the forced one's"),
     ],
 )
-def test_identity_that_may_change_traffic_is(policy_says: str, manager: Manager, owner: str) -> None:
+def test_identity_that_may_change_traffic_is(policy_says: str, caller: Caller, owner: str) -> None:
     spec = replace(SPEC, policy=replace(SPEC.policy, identity=policy_says))
-    (mine,) = make_plan([spec], world(owner), NOW, manager).workers
-    (theirs,) = make_plan([spec], world(f"{owner}-else"), NOW, manager).workers
+    (mine,) = make_plan([spec], world(owner), NOW, caller).workers
+    (theirs,) = make_plan([spec], world(f"{owner}-else"), NOW, caller).workers
     assert mine.routing.action is SET_CURRENT
     assert not mine.routing.claim_manager
     assert theirs.routing.phase is Phase.BLOCKED

@@ -5,12 +5,13 @@ from hypothesis import given
 
 from tests.strategies import NOW, TARGET, may_have_work, routed_versions, specs, worlds
 from twgen.errors import StateUnavailable
+from twgen.model.caller import Caller
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.plan import Manager, make_plan, plan_versions
+from twgen.planning.plan import make_plan, plan_versions
 
-ME = Manager("me", forced=True)
+ME = Caller("me", forced=True)
 
 
 def worker_world(found: World) -> WorkerWorld:

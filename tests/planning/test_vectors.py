@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests.planning.differences import DIFFERENT
+from twgen.model.caller import Caller
 from twgen.model.document import Document
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
-from twgen.planning.plan import Manager, make_plan
+from twgen.planning.plan import make_plan
 from twgen.records.snapshot_reader import read_snapshot
 from twgen.records.times import parse_time
 from twgen.specs.opened import NamespaceRule
@@ -23,7 +24,7 @@ def plan(case: dict[str, Any]) -> WorkerPlan:
     specs = parse_specs(documents, NamespaceRule())
     assert specs.problems == ()
     world = read_snapshot(case["snapshot"], "snapshot")
-    (worker,) = make_plan(specs.workers, world, parse_time(case["now"]), Manager("twc", forced=True)).workers
+    (worker,) = make_plan(specs.workers, world, parse_time(case["now"]), Caller("twc", forced=True)).workers
     return worker
 
 

@@ -15,14 +15,15 @@ from tests.planning.situations import (
 )
 from tests.strategies import NOW
 from twgen.errors import StateUnavailable
+from twgen.model.caller import Caller
 from twgen.model.world import VersionStatus, World
-from twgen.planning.plan import Manager, plan_versions
+from twgen.planning.plan import plan_versions
 from twgen.records.deployments import live_deployments
 
 S = VersionStatus
 
 
-def strays(identity: str | None, manager: Manager) -> tuple[str, ...]:
+def strays(identity: str | None, caller: Caller) -> tuple[str, ...]:
     """What is said of a Deployment of a worker that no spec names."""
     manifest = live("v1")
     if identity:
@@ -31,11 +32,11 @@ def strays(identity: str | None, manager: Manager) -> tuple[str, ...]:
     left = replace(gone, name="shop/refunds", deployments=tuple(live_deployments([manifest])))
     found = situation(None)
     workers = {**found.workers, ("shop/refunds", "default"): left}
-    return plan_versions([SPEC], World(NOW, workers), NOW, manager).warnings
+    return plan_versions([SPEC], World(NOW, workers), NOW, caller).warnings
 
 
 def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
-    (warning,) = strays("me", Manager("me"))
+    (warning,) = strays("me", Caller("me"))
     assert warning == (
         "no spec names shop/refunds any more, and payments-v1 carries our identity:"
         " it is not rendered, and its prune protection holds it"
@@ -44,11 +45,11 @@ def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
 
 @pytest.mark.parametrize("identity", [None, "somebody else"])
 def test_deployment_of_no_spec_that_is_not_ours_is_none_of_our_business(identity: str | None) -> None:
-    assert strays(identity, Manager("me")) == ()
+    assert strays(identity, Caller("me")) == ()
 
 
 def test_nobody_in_particular_owns_no_stray() -> None:
-    assert strays(None, Manager("")) == ()
+    assert strays(None, Caller("")) == ()
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,15 @@ import pytest
 
 from tests.strategies import AUTOSCALER, BUDGET, NOW, a_spec, live_manifest, world
 from twgen.errors import InvalidInput
+from twgen.model.caller import Caller
 from twgen.model.document import Document
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.plan import Manager, plan_versions
+from twgen.planning.plan import plan_versions
 from twgen.rendering.manifests import render_manifests
 
-ME = Manager("me", forced=True)
+ME = Caller("me", forced=True)
 SPEC = replace(a_spec(), attached=(BUDGET, AUTOSCALER))
 
 

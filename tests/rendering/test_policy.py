@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 
 from tests.strategies import NOW, TARGET, a_spec, live_manifest, world
+from twgen.model.caller import Caller
 from twgen.model.connection import Connection, SecretKey
 from twgen.model.policy import ConnectionChanges, EnvironmentNames, OnDelete, OwnerReferences
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.world import Drainage, Routing, Version, VersionStatus, WorkerDeployment
-from twgen.planning.plan import Manager, plan_versions
+from twgen.planning.plan import plan_versions
 from twgen.rendering.manifests import render_manifests
 
-ME = Manager("me", forced=True)
+ME = Caller("me", forced=True)
 TLS = "temporal-tls"
 BUDGET = AttachedResource(
     "budget",

@@ -20,11 +20,11 @@ from tests.planning.situations import (
     version,
 )
 from tests.reporting.told import of_situation, of_story
+from twgen.model.caller import Caller
 from twgen.model.policy import Driver
 from twgen.model.spec import Gate
 from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType
 from twgen.model.world import VersionStatus as S
-from twgen.planning.plan import Manager
 from twgen.reporting.status import Status
 from twgen.reporting.status_text import status_text
 
@@ -152,23 +152,23 @@ def test_pods_that_are_not_available_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "manager", "owner"),
+    ("facts", "caller", "owner"),
     [
-        ({}, Manager("me", forced=True), "me (ours)"),
-        ({}, Manager("you", forced=True), "me (somebody else)"),
-        ({}, Manager("twgen/joe@laptop", is_person=True), "me"),
-        ({"manager_identity": ""}, Manager("me", forced=True), "nobody"),
+        ({}, Caller("me", forced=True), "me (ours)"),
+        ({}, Caller("you", forced=True), "me (somebody else)"),
+        ({}, Caller("twgen/joe@laptop", is_person=True), "me"),
+        ({"manager_identity": ""}, Caller("me", forced=True), "nobody"),
         (
             {"last_modifier_identity": "joe@laptop"},
-            Manager("me", forced=True),
+            Caller("me", forced=True),
             "me (ours); last changed by joe@laptop",
         ),
-        ({"last_modifier_identity": "me"}, Manager("me", forced=True), "me (ours)"),
+        ({"last_modifier_identity": "me"}, Caller("me", forced=True), "me (ours)"),
     ],
 )
-def test_owner_is_told_by_what_is_known(facts: dict[str, Any], manager: Manager, owner: str) -> None:
+def test_owner_is_told_by_what_is_known(facts: dict[str, Any], caller: Caller, owner: str) -> None:
     says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), **facts)
-    told = tree(of_situation(situation(says, [live("v3")]), manager=manager))
+    told = tree(of_situation(situation(says, [live("v3")]), caller=caller))
     assert f"  owner   {owner}\n" in told
 
 
@@ -182,7 +182,7 @@ def test_owner_that_is_to_be_taken_over_is_told_as_such() -> None:
 def test_names_from_a_server_cannot_move_the_cursor() -> None:
     says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), manager_identity="a\x1b[2J\nb")
     told = tree(of_situation(situation(says, [live("v3")])), colour=True)
-    assert "a?[2J?b (somebody else)" in told
+    assert r"a\x1b[2J\nb (somebody else)" in told
 
 
 def test_gate_is_told_by_task_queue() -> None:

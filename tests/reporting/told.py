@@ -2,9 +2,10 @@
 
 from tests.cases.story import STORIES
 from tests.planning.situations import NOW, SPEC
+from twgen.model.caller import Caller
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
-from twgen.planning.plan import Manager, make_plan
+from twgen.planning.plan import make_plan
 from twgen.reading.documents import Sources, read_paths
 from twgen.reading.snapshot_file import read_snapshot_file
 from twgen.records.times import parse_time
@@ -21,11 +22,11 @@ def of_story(name: str) -> Status:
     documents = read_paths([str(folder / "documents")], Sources()).documents
     specs = parse_specs(documents, NamespaceRule()).workers
     world = read_snapshot_file(str(folder / "snapshot.yaml"), Sources())
-    manager = Manager(settings["identity"], forced=True)
-    return make_status(make_plan(specs, world, parse_time(settings["now"]), manager), world, manager)
+    caller = Caller(settings["identity"], forced=True)
+    return make_status(make_plan(specs, world, parse_time(settings["now"]), caller), world, caller)
 
 
-def of_situation(world: World, spec: WorkerSpec = SPEC, manager: Manager | None = None) -> Status:
+def of_situation(world: World, spec: WorkerSpec = SPEC, caller: Caller | None = None) -> Status:
     """The status of one worker in a situation, as `me` sees it."""
-    who = manager or Manager("me", forced=True)
+    who = caller or Caller("me", forced=True)
     return make_status(make_plan([spec], world, NOW, who), world, who)

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from twgen.model.caller import Caller
 from twgen.model.document import Document
 from twgen.model.problem import Problem
-from twgen.planning.plan import Manager, make_plan
+from twgen.planning.plan import make_plan
 from twgen.reading.schemas import schema_problems
 from twgen.records.snapshot_reader import read_snapshot
 from twgen.records.snapshot_writer import write_snapshot
@@ -97,7 +98,7 @@ def test_all_plans_and_snapshots_that_are_written_are_valid() -> None:
         documents = [Document("", index, value) for index, value in enumerate(case["documents"])]
         workers = parse_specs(documents, NamespaceRule()).workers
         world = read_snapshot(case["snapshot"], "snapshot")
-        plan = make_plan(workers, world, parse_time(case["now"]), Manager("twc", forced=True))
+        plan = make_plan(workers, world, parse_time(case["now"]), Caller("twc", forced=True))
         written += [plan_document(plan), write_snapshot(world)]
     assert {document["kind"] for document in written} == {"Plan", "Snapshot"}
     assert wrong(*written) == []

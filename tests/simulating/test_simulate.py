@@ -21,6 +21,7 @@ from tests.simulating.stories import (
 )
 from tests.simulating.workers import ASSUMED, DAY, HOUR, ME, MINUTE, SECOND, a_worker
 from tests.strategies import NOW, specs, worlds
+from twgen.model.caller import Caller
 from twgen.model.policy import Driver
 from twgen.model.spec import Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
 from twgen.model.timeline import Happening, Outcome, Stage, WorkerTimeline
@@ -31,7 +32,6 @@ from twgen.model.world import (
     VersionStatus,
     World,
 )
-from twgen.planning.plan import Manager
 from twgen.simulating.looks import look
 from twgen.simulating.narrating import narrated
 from twgen.simulating.simulate import run, simulate
@@ -266,7 +266,7 @@ def test_foreign_owner_blocks_at_once() -> None:
     [("twgen/prod-eu/shop", Outcome.SETTLED), ("temporal-worker-controller/x", Outcome.BLOCKED)],
 )
 def test_person_is_told_what_the_owning_rollout_does(identity: str, outcome: Outcome) -> None:
-    person = Manager("twgen/ada@laptop", is_person=True)
+    person = Caller("twgen/ada@laptop", is_person=True)
     (worker,) = simulate([a_worker_spec()], managed_by(identity), NOW, person, ASSUMED).workers
     assert worker.outcome is outcome
 

@@ -5,16 +5,16 @@ from datetime import timedelta
 from typing import Any
 
 from tests.strategies import NOW, a_spec, world
+from twgen.model.caller import Caller
 from twgen.model.plan import WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
 from twgen.model.world import World
-from twgen.planning.plan import Manager
 from twgen.simulating.starting import started
 from twgen.simulating.times import FOREVER
 from twgen.simulating.worker import SimulatedWorker
 
-ME = Manager("me", forced=True)
+ME = Caller("me", forced=True)
 SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
 ASSUMED = Assumptions(
     workflow_duration=HOUR,

@@ -8,7 +8,7 @@ import click
 from twgen.cli.clock import clock
 from twgen.cli.loading import load_specs
 from twgen.cli.options import options, paths_argument
-from twgen.cli.request import request
+from twgen.cli.settings import settings_of
 from twgen.errors import InvalidDocuments, NegativeAnswer
 from twgen.executing.ledger_file import updated_ledger, write_ledger
 from twgen.planning.history import build_id_taken
@@ -28,20 +28,19 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     \b
     twgen lock .
     """
-    asked = request(params)
-    specs = load_specs(asked)
+    settings = settings_of(params)
+    specs = load_specs(settings)
     known = read_ledgers(specs.ledgers)
     recorded = (known.get((spec.worker_deployment, spec.build_id)) for spec in specs.workers)
     taken = [build_id_taken(*pair) for pair in zip(specs.workers, recorded, strict=True)]
     if any(taken):
         raise InvalidDocuments(filter(None, taken))
+    recorded_at = format_time(settings.now or clock())
     entries = [
-        ledger_entry(
-            spec.worker_deployment, spec.build_id, format_time(asked.now or clock()), target_deployment(spec)
-        )
+        ledger_entry(spec.worker_deployment, spec.build_id, recorded_at, target_deployment(spec))
         for spec in specs.workers
     ]
-    first = Path(asked.paths[0])
+    first = Path(settings.paths[0])
     path = (first if first.is_dir() else first.parent) / FILE_NAME
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     after = updated_ledger(path, entries)

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, planning_manager, planning_time
+from twgen.cli.loading import load_specs, load_world, planning_caller, planning_time
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
-from twgen.cli.request import request
+from twgen.cli.settings import settings_of
 from twgen.cli.warnings import plan_warnings, refuse
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Phase, Plan, VersionAction
@@ -29,11 +29,11 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     \b
     twgen plan . --snapshot world.yaml
     """
-    asked = request(params)
-    specs = load_specs(asked)
-    world = load_world(asked, specs, for_routing=True)
-    plan = make_plan(specs.workers, world, planning_time(asked, world), planning_manager(asked))
-    if asked.strict:
+    settings = settings_of(params)
+    specs = load_specs(settings)
+    world = load_world(settings, specs, for_routing=True)
+    plan = make_plan(specs.workers, world, planning_time(settings, world), planning_caller(settings))
+    if settings.strict:
         refuse(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
     write(_REPORTS[output](plan, color))
     if exit_code and _is_pending(plan):

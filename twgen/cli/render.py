@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, planning_time, rendering_manager
+from twgen.cli.loading import load_specs, load_world, planning_time, rendering_caller
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
-from twgen.cli.request import request
+from twgen.cli.settings import settings_of
 from twgen.cli.warnings import plan_warnings, refuse
 from twgen.planning.plan import VersionsPlan, plan_versions
 from twgen.rendering.manifests import render_manifests
@@ -24,17 +24,17 @@ def command(output: str, **params: Any) -> None:
     \b
     twgen render . --snapshot world.yaml | kubectl diff -f -
     """
-    asked = request(params)
-    specs = load_specs(asked)
-    manager = rendering_manager(asked)
+    settings = settings_of(params)
+    specs = load_specs(settings)
+    caller = rendering_caller(settings)
     plan = VersionsPlan((), ())
     if specs.workers:
-        world = load_world(asked, specs, for_routing=False)
-        plan = plan_versions(specs.workers, world, planning_time(asked, world), manager)
-    manifests = render_manifests(plan.workers, specs.passthrough, manager.of)
+        world = load_world(settings, specs, for_routing=False)
+        plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
+    manifests = render_manifests(plan.workers, specs.passthrough, caller.of)
     warnings = plan_warnings(plan.workers, plan.warnings)
-    if asked.strict:
+    if settings.strict:
         refuse(warnings)
-    if not asked.quiet:
+    if not settings.quiet:
         warn(warnings)
     write(FORMATS[output](manifests))

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, planning_manager, planning_time
+from twgen.cli.loading import load_specs, load_world, planning_caller, planning_time
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
-from twgen.cli.request import option_duration, request
+from twgen.cli.settings import option_duration, settings_of
 from twgen.errors import InvalidInput
 from twgen.model.timeline import Assumptions, Timeline
 from twgen.simulating.simulate import simulate
@@ -37,14 +37,14 @@ def command(output: str, color: str, **params: Any) -> None:
     twgen simulate . --snapshot world.yaml
     twgen simulate . -o svg > rollout.svg
     """
-    asked = request(params)
+    settings = settings_of(params)
     assumed = _assumptions(params)
-    specs = load_specs(asked)
+    specs = load_specs(settings)
     if not specs.workers:
         raise InvalidInput("there is no WorkerDeployment to simulate")
-    world = load_world(asked, specs, for_routing=True) if asked.snapshot else None
-    begins = planning_time(asked, world) if world else asked.now
-    timeline = simulate(specs.workers, world, begins, planning_manager(asked), assumed)
+    world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
+    begins = planning_time(settings, world) if world else settings.now
+    timeline = simulate(specs.workers, world, begins, planning_caller(settings), assumed)
     write(_REPORTS[output](timeline, color))
 
 

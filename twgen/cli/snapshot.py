@@ -8,7 +8,7 @@ from twgen.cli.live import read_live
 from twgen.cli.loading import load_specs
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import write
-from twgen.cli.request import request
+from twgen.cli.settings import settings_of
 from twgen.records.snapshot_writer import write_snapshot
 from twgen.rendering.text import one_document
 
@@ -23,7 +23,7 @@ def command(output: str, **params: Any) -> None:
     \b
     twgen snapshot . > world.yaml
     """
-    asked = request(params)
-    specs = load_specs(asked)
-    world = read_live(asked, specs.workers, for_routing=True)
+    settings = settings_of(params)
+    specs = load_specs(settings)
+    world = read_live(settings, specs.workers, for_routing=True)
     write(one_document(write_snapshot(world), output))

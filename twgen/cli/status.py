@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
+from twgen.cli.observing import observe
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
-from twgen.cli.request import request, seconds
-from twgen.cli.standing import read_standing
+from twgen.cli.settings import seconds, settings_of
 from twgen.errors import InvalidInput
 from twgen.reporting.status import Status
 from twgen.reporting.status_json import status_document
@@ -32,16 +32,16 @@ def command(output: str, color: str, watch: bool, interval: str, **params: Any) 
     changes, a line each, and ends when no rollout can go on by itself: with 0 when every worker is Settled,
     with 1 when one is Blocked. A read that fails is tried again; only the first one ends it.
     """
-    asked = request(params)
+    settings = settings_of(params)
     if not watch:
-        status = read_standing(asked).status()
+        status = observe(settings).status()
         write(_json(status) if output == "json" else _text(status, color))
         return
-    if asked.snapshot or asked.now:
+    if settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers again and again: it goes with neither --snapshot nor --now")
     from twgen.cli.watch import watch_status
 
-    watch_status(asked, output, color, seconds("--interval", interval))
+    watch_status(settings, output, color, seconds("--interval", interval))
 
 
 def _json(status: Status) -> str:

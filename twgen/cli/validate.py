@@ -8,7 +8,7 @@ import click
 from twgen.cli.loading import namespace_rule
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
-from twgen.cli.request import request
+from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.reading.documents import read_paths
 from twgen.reading.locations import located
@@ -27,14 +27,14 @@ def command(output: str, **params: Any) -> None:
     \b
     twgen validate .
     """
-    asked = request(params)
-    read = read_paths(asked.paths, asked.sources)
-    specs = parse_specs(read.documents, namespace_rule(asked))
-    problems = [*specs.problems, *specs.unknown_fields, *(specs.warnings if asked.strict else ())]
+    settings = settings_of(params)
+    read = read_paths(settings.paths, settings.sources)
+    specs = parse_specs(read.documents, namespace_rule(settings))
+    problems = [*specs.problems, *specs.unknown_fields, *(specs.warnings if settings.strict else ())]
     problems += schema_problems(read.documents, problems)
-    found = located(problems, asked.sources)
-    warnings = [] if asked.strict else located(specs.warnings, asked.sources)
-    if not asked.quiet:
+    found = located(problems, settings.sources)
+    warnings = [] if settings.strict else located(specs.warnings, settings.sources)
+    if not settings.quiet:
         warn([*specs.deprecations, *problem_lines(warnings)])
     if output == "json":
         write(

@@ -9,17 +9,17 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from twgen.cli.clock import clock
+from twgen.cli.observing import Observation, observe
 from twgen.cli.output import is_terminal, wants_colour, warn, width, write, writes_unicode
-from twgen.cli.request import Request
-from twgen.cli.standing import Standing, read_standing
+from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
 from twgen.model.plan import Phase
 from twgen.planning.ages import spoken
 from twgen.records.times import format_time
+from twgen.reporting.printable import printable
 from twgen.reporting.status import Status
 from twgen.reporting.status_json import status_document
 from twgen.reporting.status_lines import StatusLine, news, status_lines
-from twgen.reporting.status_words import printable
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -32,29 +32,29 @@ _TICK = 1.0
 class _Seen:
     """What was read last, and why nothing newer was; no failure: it is the newest."""
 
-    standing: Standing
+    observation: Observation
     failure: str = ""
 
 
-def watch_status(asked: Request, output: str, color: str, interval: float) -> None:
+def watch_status(settings: Settings, output: str, color: str, interval: float) -> None:
     """Show what changes: on a terminal until it is interrupted, else until no rollout goes on by itself.
 
     Raises NegativeAnswer when one is blocked then, and as reading does when the first read fails.
     """
     gc.enable()  # what a render leaves to the end of the process would add up here
-    seen = _seen(asked, interval)
+    seen = _seen(settings, interval)
     if output == "text" and is_terminal():
         _paint(seen, color)
     else:
         _follow(seen, as_json=output == "json")
 
 
-def _seen(asked: Request, interval: float) -> Iterator[_Seen]:
+def _seen(settings: Settings, interval: float) -> Iterator[_Seen]:
     """What is known, at every new read and every tick."""
-    seen = _Seen(_read(asked))
-    again = replace(asked, quiet=True)  # its warnings have been printed
+    seen = _Seen(_read(settings))
+    again = replace(settings, quiet=True)  # its warnings have been printed
     pool = ThreadPoolExecutor(1)
-    reading: Future[Standing] | None = None
+    reading: Future[Observation] | None = None
     due = monotonic() + interval
     try:
         while True:
@@ -69,13 +69,13 @@ def _seen(asked: Request, interval: float) -> Iterator[_Seen]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _read(asked: Request) -> Standing:
-    standing = read_standing(asked)
-    standing.status()  # what cannot be planned was not read well
-    return standing
+def _read(settings: Settings) -> Observation:
+    observation = observe(settings)
+    observation.status()  # what cannot be planned was not read well
+    return observation
 
 
-def _newer(reading: Future[Standing], seen: _Seen) -> _Seen:
+def _newer(reading: Future[Observation], seen: _Seen) -> _Seen:
     try:
         return _Seen(reading.result())
     except InvalidDocuments as error:
@@ -105,13 +105,13 @@ def _frame(moment: _Seen, color: str) -> "Group":
     from twgen.reporting.status_text import in_ascii, status_text
 
     now, ascii_only = clock(), not writes_unicode()
-    age = spoken(now - moment.standing.read_at)
+    age = spoken(now - moment.observation.read_at)
     heading = [Text(f"{now:%H:%M:%S} UTC, read {age} ago; Ctrl-C ends", "dim")]
     if moment.failure:
         failure = printable(f"this is from {age} ago: {moment.failure}")
         heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
     tree = status_text(
-        moment.standing.status(now), colour=wants_colour(color), width=width(), ascii_only=ascii_only
+        moment.observation.status(now), colour=wants_colour(color), width=width(), ascii_only=ascii_only
     )
     return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
 
@@ -123,7 +123,7 @@ def _follow(seen: Iterator[_Seen], *, as_json: bool) -> None:
         if moment.failure not in {"", failure}:
             warn([f"{printable(moment.failure)}; trying again"])
         failure = moment.failure
-        status = moment.standing.status()
+        status = moment.observation.status()
         lines = status_lines(status)
         if changes := news(told, lines):
             write(_document(status) if as_json else _stamped(changes, status))

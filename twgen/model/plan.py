@@ -38,6 +38,14 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class AttachedObject:
+    """A version's copy of an attached resource."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class VersionPlan:
     """What becomes of one version, in a sentence and in full."""
 
@@ -46,6 +54,8 @@ class VersionPlan:
     deployment: str
     action: VersionAction
     because: str
+    reason: str = ""
+    """The stable CamelCase word of the table's row that decided."""
     replicas: int | None = None
     """None: left out of the manifest, or there is no manifest."""
     protected: bool = False
@@ -54,6 +64,7 @@ class VersionPlan:
     """The manifest to render again; None: render the spec's."""
     new_connection: bool = False
     """The recorded manifest gets the spec's injected variables and volumes."""
+    attached: tuple[AttachedObject, ...] = ()
 
     @property
     def is_rendered(self) -> bool:
@@ -68,6 +79,8 @@ class RoutingPlan:
     action: RoutingAction
     because: str
     phase: Phase
+    reason: str = ""
+    """The stable CamelCase word of the table's row that decided."""
     build_id: str | None = None
     percentage: float | None = None
     claim_manager: bool = False

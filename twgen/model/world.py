@@ -91,6 +91,8 @@ class Version:
     drainage: Drainage | None = None
     open_workflows: int | None = None
     """Running and paused workflows pinned to it; None: not counted."""
+    auto_upgrade_workflows: int | None = None
+    """Running and paused auto-upgrade workflows on it; None: not counted."""
     metadata: Mapping[str, Any] | None = None
     task_queues: tuple[TaskQueue, ...] | None = None
     """None: not read."""
@@ -168,6 +170,14 @@ class LiveDeployment:
     identity: str
     """The manager identity that rendered it; empty: not said."""
     created_at: datetime | None = None
+    terminating: bool = False
+    """It has been deleted and is not gone yet."""
+    paused: bool = False
+    """Somebody paused its roll-out by hand: `spec.paused`."""
+    stalled: str = ""
+    """Why it cannot progress, in the words of its own conditions; empty: nothing is said against it."""
+    lost_labels: bool = False
+    """It no longer carries its build-ID label; its selector still tells the version."""
     tracked_by: str = ""
     """The Argo CD application that tracks it; empty: none."""
     available_replicas: int = 0
@@ -184,6 +194,8 @@ class WorkerWorld:
     """None: Temporal has never heard of it, or was not asked."""
     deployments: tuple[LiveDeployment, ...] | None = None
     """None: the cluster was not read."""
+    pod_problems: Mapping[str, str] = field(default_factory=dict)
+    """Why the newest Pod of a version waits or crashes, by build ID; of versions that are not available."""
     temporal_was_read: bool = True
     """No: nothing can be planned for it; it is here for its Deployments."""
 

@@ -4,36 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from twgen.model.caller import Caller
 from twgen.model.plan import Plan, WorkerPlan, WorkerVersions
-from twgen.model.policy import Policy
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.ownership import refuse_foreign
 from twgen.planning.routing import plan_gates, plan_worker_routing
 from twgen.planning.target import Target
 from twgen.planning.versions import plan_worker_versions, worker_world
-
-
-@dataclass(frozen=True, slots=True)
-class Manager:
-    """Who plans: the manager identity of workers whose policy names none, or of all when it is forced."""
-
-    identity: str = ""
-    forced: bool = False
-    is_person: bool = False
-    """The identity is that of whoever looks, and no Deployment carries it."""
-    application: str = ""
-    """The Argo CD application that is rendered; empty: none."""
-
-    def of(self, policy: Policy) -> str:
-        """The manager identity under a policy; empty: nobody said."""
-        if policy.identity and not self.forced:
-            return f"twgen/{policy.identity}"
-        return self.identity
-
-    def on_deployments_of(self, policy: Policy) -> str:
-        """The manager identity that Deployments carry under a policy; empty: nobody said."""
-        return "" if self.is_person and not policy.identity else self.of(policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +22,28 @@ class VersionsPlan:
     warnings: tuple[str, ...]
 
 
-def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, manager: Manager) -> VersionsPlan:
+def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> VersionsPlan:
     """What becomes of every worker's versions.
 
     Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
     """
     for spec in specs:
-        identity = manager.on_deployments_of(spec.policy)
-        refuse_foreign(spec, worker_world(spec, world), identity, manager.application)
+        identity = caller.on_deployments_of(spec.policy)
+        refuse_foreign(spec, worker_world(spec, world), identity, caller.application)
     workers = tuple(plan_worker_versions(spec, world, now) for spec in specs)
-    return VersionsPlan(workers, tuple(_strays(specs, world, manager)))
+    return VersionsPlan(workers, tuple(_strays(specs, world, caller)))
 
 
-def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, manager: Manager) -> Plan:
+def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> Plan:
     """What becomes of every worker's versions and traffic; raises as `plan_versions` does."""
-    versions = plan_versions(specs, world, now, manager)
-    workers = (_worker_plan(worker, world, now, manager) for worker in versions.workers)
+    versions = plan_versions(specs, world, now, caller)
+    workers = (_worker_plan(worker, world, now, caller) for worker in versions.workers)
     return Plan(now, tuple(workers), versions.warnings)
 
 
-def _worker_plan(worker: WorkerVersions, world: World, now: datetime, manager: Manager) -> WorkerPlan:
+def _worker_plan(worker: WorkerVersions, world: World, now: datetime, caller: Caller) -> WorkerPlan:
     target = Target(worker.spec, worker_world(worker.spec, world), now)
-    identity = manager.of(worker.spec.policy)
+    identity = caller.of(worker.spec.policy)
     return WorkerPlan(
         versions=worker,
         manager=target.temporal.manager_identity,
@@ -74,9 +52,9 @@ def _worker_plan(worker: WorkerVersions, world: World, now: datetime, manager: M
     )
 
 
-def _strays(specs: Iterable[WorkerSpec], world: World, manager: Manager) -> Iterator[str]:
+def _strays(specs: Iterable[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
     known = {(spec.worker_deployment, spec.temporal_namespace) for spec in specs}
-    identities = {manager.of(spec.policy) for spec in specs} | {manager.identity}
+    identities = {caller.of(spec.policy) for spec in specs} | {caller.identity}
     for key, worker in sorted(world.workers.items()):
         if key in known:
             continue

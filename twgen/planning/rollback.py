@@ -20,6 +20,11 @@ def is_rollback(target: Target) -> bool:
     return left is not None and target.now - left <= target.spec.policy.rollback_window
 
 
+def auto_upgrade_to_count(target: Target) -> tuple[str, ...]:
+    """The build IDs whose open auto-upgrade workflows a rollback would move back to the target's code."""
+    return (target.current,) if target.current and is_rollback(target) else ()
+
+
 def _was_current(target: Target, version: Version) -> bool:
     if version.last_current_at:
         return True

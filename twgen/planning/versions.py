@@ -46,8 +46,8 @@ def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
     return found
 
 
-def due_for_scale_down(spec: WorkerSpec, known: WorkerWorld, now: datetime) -> Collection[str]:
-    """The build IDs whose open workflows must be counted before their pods, or their Deployment, may go."""
+def versions_to_count(spec: WorkerSpec, known: WorkerWorld, now: datetime) -> Collection[str]:
+    """The build IDs whose open pinned workflows must be counted before pods or a Deployment go."""
     world = World(now, {(known.name, known.temporal_namespace): known})
     facts = _all_facts(spec, world, now)
     return [version.build_id for version in facts if _is_due(version, row_for(version).action)]

@@ -7,7 +7,7 @@ from datetime import datetime
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerDeployment, WorkerWorld
-from twgen.planning.versions import due_for_scale_down
+from twgen.planning.versions import versions_to_count
 from twgen.reading.kubernetes import LiveByWorker
 from twgen.reading.temporal_describe import worker_deployment
 from twgen.reading.temporal_gates import with_gate_runs
@@ -38,7 +38,7 @@ def read_temporal(
     known = with_live_versions(known, live, clients)
     if for_routing:
         known = _with_routing_facts(known, clients, now)
-    due = [due_for_scale_down(spec, _world(spec, deployment, live), now) for spec, deployment in known]
+    due = [versions_to_count(spec, _world(spec, deployment, live), now) for spec, deployment in known]
     read = iter(with_open_workflows(known, due, clients))
     found = [next(read) if answer else None for answer in answers]
     return [_world(spec, deployment, live) for spec, deployment in zip(specs, found, strict=True)]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from twgen.model.caller import Caller
 from twgen.model.plan import Plan, RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.world import GateStatus, VersionStatus, WorkerDeployment, World
 from twgen.planning.gates import gate_attempt, gate_run, gate_workflow_id
 from twgen.planning.outlook import LaterAction, change_when_due, next_action
-from twgen.planning.plan import Manager
 from twgen.planning.rollback import is_rollback
 from twgen.planning.routing_table import plain_percentage
 from twgen.planning.target import Target
@@ -82,35 +82,35 @@ class Status:
     warnings: tuple[str, ...]
 
 
-def make_status(plan: Plan, world: World, manager: Manager) -> Status:
+def make_status(plan: Plan, world: World, caller: Caller) -> Status:
     """Where the workers of a plan stand in the world that it was made for, as that manager sees it."""
-    workers = tuple(_worker(worker, world, plan.now, manager) for worker in plan.workers)
+    workers = tuple(_worker(worker, world, plan.now, caller) for worker in plan.workers)
     return Status(plan.now, workers, plan.warnings)
 
 
-def _worker(worker: WorkerPlan, world: World, now: datetime, manager: Manager) -> WorkerView:
+def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> WorkerView:
     spec = worker.versions.spec
     target = Target(spec, worker_world(spec, world), now)
     return WorkerView(
         plan=worker,
-        ownership=_ownership(worker, manager),
+        ownership=_ownership(worker, caller),
         last_modifier=target.temporal.last_modifier_identity,
-        later=change_when_due(target, manager.of(spec.policy), worker.routing),
+        later=change_when_due(target, caller.of(spec.policy), worker.routing),
         gates=tuple(_gates(target)),
         unversioned_percentage=_percentage("", target.world.temporal),
         versions=tuple(_versions(worker, target, world)),
     )
 
 
-def _ownership(worker: WorkerPlan, manager: Manager) -> Ownership:
+def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
     policy, owner = worker.versions.spec.policy, worker.manager
     if not owner:
         return Ownership.NOBODY
-    if owner == manager.of(policy):
+    if owner == caller.of(policy):
         return Ownership.OURS
     if owner in policy.adopt_from:
         return Ownership.ADOPTED
-    return Ownership.OTHER if manager.on_deployments_of(policy) else Ownership.UNKNOWN
+    return Ownership.OTHER if caller.on_deployments_of(policy) else Ownership.UNKNOWN
 
 
 def _gates(target: Target) -> Iterator[GateProgress]:

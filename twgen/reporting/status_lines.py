@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from twgen.reporting.printable import printable
 from twgen.reporting.status import Status, VersionView, WorkerView
 from twgen.reporting.status_words import (
     because_words,
@@ -13,7 +14,6 @@ from twgen.reporting.status_words import (
     owner_words,
     percentage_words,
     pods_words,
-    printable,
     state_words,
 )
 

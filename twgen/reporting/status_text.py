@@ -13,6 +13,7 @@ from rich.tree import Tree
 from twgen.model.plan import Phase, VersionAction
 from twgen.model.world import VersionStatus
 from twgen.reporting.laid_out import PHASES, apart, laid_out, warning
+from twgen.reporting.printable import printable
 from twgen.reporting.status import Status, VersionView, WorkerView
 from twgen.reporting.status_words import (
     because_words,
@@ -22,7 +23,6 @@ from twgen.reporting.status_words import (
     owner_words,
     percentage_words,
     pods_words,
-    printable,
     state_words,
     summary_words,
 )

@@ -6,6 +6,7 @@ from datetime import datetime
 from twgen.model.plan import Phase, RoutingAction, VersionAction
 from twgen.model.world import GateStatus, VersionStatus
 from twgen.planning.ages import spoken
+from twgen.reporting.printable import printable
 from twgen.reporting.status import Ownership, Status, VersionView, WorkerView
 from twgen.reporting.words import change_words
 
@@ -104,11 +105,6 @@ def outlook_words(version: VersionView, now: datetime) -> str:
     if words or not later or later.action not in _LATER:
         return words
     return f"{_LATER[later.action]} in {spoken(later.at - now)}"
-
-
-def printable(text: str) -> str:
-    """The text without characters that would move the cursor, or start another line."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _clock_words(moment: datetime, now: datetime) -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
+from twgen.model.caller import Caller
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.policy import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
 from twgen.model.world import VersionStatus, World
-from twgen.planning.plan import Manager
 from twgen.planning.versions import worker_world
 from twgen.simulating.looks import Look, lanes, look
 from twgen.simulating.narrating import narrated
@@ -31,7 +31,7 @@ def simulate(
     specs: Iterable[WorkerSpec],
     world: World | None,
     begins: datetime | None,
-    manager: Manager,
+    caller: Caller,
     assumed: Assumptions,
 ) -> Timeline:
     """The rollout of every worker from a world on; without one, from the usual world of a deploy.
@@ -40,12 +40,12 @@ def simulate(
     """
     workers = list(specs)
     begin = begins or NO_TIME
-    found = world or usual_world(workers, begin, manager)
+    found = world or usual_world(workers, begin, caller)
     return Timeline(
         begins=begins,
         is_usual=world is None,
         assumptions=assumed,
-        workers=tuple(_told(spec, found, begin, manager, assumed) for spec in workers),
+        workers=tuple(_told(spec, found, begin, caller, assumed) for spec in workers),
     )
 
 
@@ -70,9 +70,9 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Look, WorkerPlan]]:
 
 
 def _told(
-    spec: WorkerSpec, world: World, begin: datetime, manager: Manager, assumed: Assumptions
+    spec: WorkerSpec, world: World, begin: datetime, caller: Caller, assumed: Assumptions
 ) -> WorkerTimeline:
-    worker = started(spec, world, begin, manager, assumed)
+    worker = started(spec, world, begin, caller, assumed)
     first = worker.plan()
     seen = list(run(worker))
     looks, plan = [each for each, _ in seen], seen[-1][1]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from twgen.model.caller import Caller
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
 from twgen.model.world import (
@@ -20,7 +21,6 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
-from twgen.planning.plan import Manager
 from twgen.planning.status import ever_active, routed_build_ids, status_of
 from twgen.planning.versions import worker_world
 from twgen.simulating.cluster import ClusterModel, as_described
@@ -37,14 +37,14 @@ _USUAL_REPLICAS = 1
 _IN_USE = {VersionStatus.CURRENT, VersionStatus.RAMPING, VersionStatus.DRAINING}
 
 
-def usual_world(specs: Iterable[WorkerSpec], begin: datetime, manager: Manager) -> World:
+def usual_world(specs: Iterable[WorkerSpec], begin: datetime, caller: Caller) -> World:
     """The world of a deploy: one version, `previous`, is current, and the target has just been committed."""
-    workers = [_usual(spec, begin, manager) for spec in specs]
+    workers = [_usual(spec, begin, caller) for spec in specs]
     return World(begin, {(worker.name, worker.temporal_namespace): worker for worker in workers})
 
 
 def started(
-    spec: WorkerSpec, world: World, begin: datetime, manager: Manager, assumed: Assumptions
+    spec: WorkerSpec, world: World, begin: datetime, caller: Caller, assumed: Assumptions
 ) -> SimulatedWorker:
     """The worker as the world describes it; raises StateUnavailable when it does not.
 
@@ -66,7 +66,7 @@ def started(
         temporal.versions = {item.build_id: item for item in coherent}
         temporal.held_until = _holds(known.temporal, begin, assumed.workflow_duration)
         temporal.gate_ends = _gate_ends(known.temporal, begin, assumed)
-    acting = _acting(manager, temporal.manager)
+    acting = _acting(caller, temporal.manager)
     worker = SimulatedWorker(
         spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, world.ledger
     )
@@ -106,13 +106,13 @@ def running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") 
     )
 
 
-def _acting(manager: Manager, identity: str) -> Manager:
+def _acting(caller: Caller, identity: str) -> Caller:
     # a person who only looks asks what the rollout does that owns the worker
-    is_ours = manager.is_person and identity.startswith("twgen/")
-    return replace(manager, identity=identity) if is_ours else manager
+    is_ours = caller.is_person and identity.startswith("twgen/")
+    return replace(caller, identity=identity) if is_ours else caller
 
 
-def _usual(spec: WorkerSpec, begin: datetime, manager: Manager) -> WorkerWorld:
+def _usual(spec: WorkerSpec, begin: datetime, caller: Caller) -> WorkerWorld:
     build_id = "earlier" if spec.build_id == "previous" else "previous"
     since = begin - _BEFORE
     version = Version(
@@ -127,9 +127,9 @@ def _usual(spec: WorkerSpec, begin: datetime, manager: Manager) -> WorkerWorld:
         routing=Routing(CurrentVersion(build_id, since)),
         versions=(version,),
         server_version=NEWEST,
-        manager_identity=manager.of(spec.policy),
+        manager_identity=caller.of(spec.policy),
     )
-    live = running(spec, build_id, begin, manager.on_deployments_of(spec.policy))
+    live = running(spec, build_id, begin, caller.on_deployments_of(spec.policy))
     return WorkerWorld(spec.worker_deployment, spec.temporal_namespace, temporal, (live,))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from twgen.model.caller import Caller
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
@@ -18,7 +19,7 @@ from twgen.model.world import (
     World,
 )
 from twgen.planning.facts import UNREGISTERED_DELAY
-from twgen.planning.plan import Manager, make_plan
+from twgen.planning.plan import make_plan
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
 from twgen.simulating.times import later, next_tick
@@ -35,7 +36,7 @@ class SimulatedWorker:
     spec: WorkerSpec
     temporal: TemporalModel
     cluster: ClusterModel
-    manager: Manager
+    caller: Caller
     assumed: Assumptions
     begin: datetime
     ledger: Mapping[tuple[str, str], RecordedDeployment] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class SimulatedWorker:
 
     def plan(self) -> WorkerPlan:
         """What twgen would do now."""
-        return make_plan([self.spec], self.world(), self.now, self.manager).workers[0]
+        return make_plan([self.spec], self.world(), self.now, self.caller).workers[0]
 
     def sync(self, plan: WorkerPlan) -> None:
         """Apply what a render of this plan would print."""
@@ -98,7 +99,7 @@ class SimulatedWorker:
         return not (self.now - self.begin) % self.assumed.render_interval
 
     def _after(self, plan: WorkerPlan) -> dict[str, LiveDeployment]:
-        identity = self.manager.on_deployments_of(self.spec.policy)
+        identity = self.caller.on_deployments_of(self.spec.policy)
         return synced(plan.versions, self.cluster.deployments, identity, self.now)
 
     def _tick_after(self, moment: datetime) -> datetime:
@@ -141,7 +142,7 @@ class SimulatedWorker:
     def _route(self, plan: WorkerPlan) -> None:
         change = plan.routing
         if change.claim_manager:
-            self.temporal.manager = self.manager.of(self.spec.policy)
+            self.temporal.manager = self.caller.of(self.spec.policy)
         match change.action:
             case RoutingAction.SET_CURRENT:
                 self.temporal.set_current(change.build_id or "")

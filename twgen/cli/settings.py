@@ -17,7 +17,7 @@ _OPERATOR_CONFIG = "TWGEN_OPERATOR_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Settings:
     """What the command line asked for."""
 
     paths: tuple[str, ...]
@@ -38,10 +38,10 @@ class Request:
     sources: Sources
 
 
-def request(params: Mapping[str, Any]) -> Request:
+def settings_of(params: Mapping[str, Any]) -> Settings:
     """The request of a command's parameters."""
     sources = Sources()
-    return Request(
+    return Settings(
         paths=params.get("paths") or (".",),
         now=moment(params["now"]) if params.get("now") else None,
         snapshot=params.get("snapshot"),

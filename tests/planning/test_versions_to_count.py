@@ -8,12 +8,12 @@ import pytest
 from tests.planning.situations import DAY, HOUR, MINUTE, NOW, SPEC, ago, live, situation, temporal, version
 from twgen.model.world import Drainage, Version
 from twgen.model.world import VersionStatus as S
-from twgen.planning.versions import due_for_scale_down, worker_world
+from twgen.planning.versions import versions_to_count, worker_world
 
 
 def due(known: Version | None, deployments: list[dict[str, Any]] | None) -> list[str]:
     says = temporal(*(item for item in (version("v3"), known) if item))
-    return list(due_for_scale_down(SPEC, worker_world(SPEC, situation(says, deployments)), NOW))
+    return list(versions_to_count(SPEC, worker_world(SPEC, situation(says, deployments)), NOW))
 
 
 def drained(age: Any) -> Version:
@@ -60,4 +60,4 @@ def test_deployment_at_zero_that_would_be_dropped(known: Version, expected: list
 def test_deployment_that_lives_on_another_server_is_not_counted_on_this_one() -> None:
     elsewhere = replace(SPEC, connection=replace(SPEC.connection, host_port="elsewhere:7233"))
     world = situation(temporal(version("v3"), drained(2 * HOUR)), [live("v1", 2)])
-    assert due_for_scale_down(elsewhere, worker_world(elsewhere, world), NOW + MINUTE) == []
+    assert versions_to_count(elsewhere, worker_world(elsewhere, world), NOW + MINUTE) == []
