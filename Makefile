@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo test check lint servers bench cases example schemas lock clean
+.PHONY: help demo test check lint servers bench cases documentation example schemas lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,9 @@ bench: $(INSTALLED) ## Measure the speed beside the tools that people use instea
 
 cases: $(INSTALLED) ## Write the golden files of the stories anew
 	@$(BIN)/python -m tests.cases.regenerate
+
+documentation: $(INSTALLED) ## Write anew what the documentation shows of the example
+	@$(BIN)/python -m tools.documentation
 
 example: $(INSTALLED) servers ## Record the example anew from a real Temporal
 	@$(BIN)/python -m tools.record_example

@@ -183,6 +183,44 @@ temporals = st.builds(
 )
 
 
+def _as_applied(_: dict[str, Any]) -> None:
+    """Nobody changed it."""
+
+
+def _with_image(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["template"]["spec"]["containers"][0]["image"] = "payments:by-hand"
+
+
+def _without_variables(manifest: dict[str, Any]) -> None:
+    del manifest["spec"]["template"]["spec"]["containers"][0]["env"]
+
+
+def _with_variable(manifest: dict[str, Any]) -> None:
+    variables = manifest["spec"]["template"]["spec"]["containers"][0]["env"]
+    variables.insert(0, {"name": "TEMPORAL_API_KEY", "value": "of the team"})
+
+
+def _restarted(manifest: dict[str, Any]) -> None:
+    annotations = manifest["spec"]["template"]["metadata"]["annotations"]
+    annotations["kubectl.kubernetes.io/restartedAt"] = "2026-11-20T09:00:00Z"
+
+
+def _without_marks(manifest: dict[str, Any]) -> None:
+    manifest["metadata"]["annotations"] = {}
+
+
+EDITS = (
+    _as_applied,
+    _as_applied,
+    _with_image,
+    _without_variables,
+    _with_variable,
+    _restarted,
+    _without_marks,
+)
+"""What people do to a Deployment by hand."""
+
+
 @st.composite
 def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Live Deployments of some versions, in any state of protection, age and ownership."""
@@ -204,6 +242,7 @@ def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
         template["temporal.io/connection-spec-hash"] = draw(
             st.sampled_from(("", "another", template["temporal.io/connection-spec-hash"]))
         )
+        draw(st.sampled_from(EDITS))(manifest)
         manifests.append(manifest)
     return manifests
 
@@ -216,7 +255,7 @@ def worlds(draw: st.DrawFn) -> World:
     ledger = {
         ("shop/payments", item): recorded_deployment(live_manifest(a_spec(), item, 2)) for item in locked
     }
-    return replace(world(draw(st.none() | temporals), manifests), ledger=ledger)
+    return world(draw(st.none() | temporals), manifests).remembering(ledger)
 
 
 def world(temporal: WorkerDeployment | None, manifests: list[dict[str, Any]] | None) -> World:

@@ -57,7 +57,7 @@ def test_options_are_the_assumptions(run: Run) -> None:
 @pytest.mark.usefixtures("story")
 def test_options_come_from_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWGEN_WORKFLOW_DURATION", "90m")
-    assert "pinned workflows run 1h 30min" in run("simulate", "specs").stdout
+    assert "pinned workflows run 1h30m" in run("simulate", "specs").stdout
 
 
 @pytest.mark.usefixtures("story")

@@ -100,6 +100,9 @@ def test_version_on_its_way_out_is_not_protected() -> None:
     assert old["spec"]["replicas"] == 0
     assert old["metadata"]["annotations"] == {
         "twgen.io/identity": "me",
+        "twgen.io/injected": (
+            "TEMPORAL_ADDRESS,TEMPORAL_DEPLOYMENT_NAME,TEMPORAL_NAMESPACE,TEMPORAL_WORKER_BUILD_ID"
+        ),
         "argocd.argoproj.io/sync-options": "ServerSideApply=true",
     }
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.strategies import NOW, SIZED_BY_HPA, a_spec, specs, world, worlds
 from twgen.errors import InvalidInput
 from twgen.model.caller import Caller
+from twgen.model.plan import VersionAction
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import plan_versions
@@ -52,12 +53,35 @@ def test_every_rendered_version_has_its_deployment_and_its_attached_objects(
 ) -> None:
     (worker,) = plan_versions([spec], found, NOW, ME).workers
     versions = sorted(version.build_id for version in worker.versions if version.is_rendered)
+    with_attached = sorted(version.build_id for version in worker.versions if version.attached)
     by_kind: dict[str, list[str]] = {}
     for manifest in rendered(spec, found):
         labels = manifest["metadata"]["labels"]
         by_kind.setdefault(manifest["kind"], []).append(labels["temporal.io/build-id"])
-    kinds = {"Deployment", *(resource.template["kind"] for resource in spec.attached)}
-    assert {kind: sorted(found) for kind, found in by_kind.items()} == dict.fromkeys(kinds, versions)
+    expected = {resource.kind: with_attached for resource in spec.attached} | {"Deployment": versions}
+    found_kinds = {kind: sorted(build_ids) for kind, build_ids in by_kind.items()}
+    assert found_kinds == {kind: build_ids for kind, build_ids in expected.items() if build_ids}
+
+
+@given(specs, worlds())
+def test_version_that_is_kept_keeps_its_live_pod_template(spec: WorkerSpec, found: World) -> None:
+    (worker,) = plan_versions([spec], found, NOW, ME).workers
+    manifests = {manifest["metadata"]["name"]: manifest for manifest in rendered(spec, found)}
+    for version in worker.versions:
+        if version.action is VersionAction.KEEP and version.live and version.is_rendered:
+            live = version.live.recorded.manifest["spec"]["template"]
+            assert manifests[version.deployment]["spec"]["template"] == live
+
+
+@given(specs, worlds())
+def test_attached_object_is_protected_as_long_as_its_deployment(spec: WorkerSpec, found: World) -> None:
+    (worker,) = plan_versions([spec], found, NOW, ME).workers
+    leaves = {version.build_id for version in worker.versions if version.action is VersionAction.SCALE_DOWN}
+    for manifest in rendered(spec, found):
+        options = manifest["metadata"]["annotations"]["argocd.argoproj.io/sync-options"]
+        build_id = manifest["metadata"]["labels"]["temporal.io/build-id"]
+        assert options.startswith("ServerSideApply=true")
+        assert ("Prune=false" in options) is (build_id not in leaves)
 
 
 @given(specs, worlds())
@@ -102,7 +126,8 @@ def synced(manifests: list[Manifest], found: World) -> World:
         for manifest in manifests
         if manifest["kind"] == "Deployment"
     ]
-    return replace(world(worker.temporal, live), ledger=found.ledger)
+    ledger = {(worker.name, build_id): item for build_id, item in worker.ledger.items()}
+    return world(worker.temporal, live).remembering(ledger)
 
 
 def as_live(manifest: Manifest, before: Any) -> Manifest:

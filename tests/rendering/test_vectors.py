@@ -8,6 +8,7 @@ import pytest
 
 from twgen.model.document import Document
 from twgen.model.plan import VersionAction, VersionPlan
+from twgen.model.reasons import VersionReason
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.world import VersionStatus
 from twgen.rendering.attached import attached_manifest
@@ -68,10 +69,14 @@ def test_attached_object_equals_the_controllers(case: dict[str, Any]) -> None:
         deployment=versioned_deployment_name(owner.name, case["buildID"]),
         action=VersionAction.KEEP,
         because="it is tested",
+        reason=VersionReason.IN_USE,
     )
     attached = AttachedResource(resource["metadata"]["name"], spec["template"], autoscales=False)
     rendered = attached_manifest(owner, version, attached)
     del rendered["metadata"]["labels"]["app.kubernetes.io/managed-by"]
+    del rendered["metadata"]["annotations"]["argocd.argoproj.io/sync-options"]
+    if not rendered["metadata"]["annotations"]:
+        del rendered["metadata"]["annotations"]
     expected = case["expect"]
     del expected["metadata"]["ownerReferences"]
     assert rendered == expected

@@ -128,7 +128,10 @@ def test_manual_rollout_waits_for_a_person() -> None:
 def test_worker_without_replicas_waits() -> None:
     (worker,) = tell([a_worker_spec(replicas=0)]).workers
     assert worker.outcome is Outcome.WAITING
-    assert worker.because == "Temporal does not know it yet: no worker of it has polled"
+    assert (
+        worker.because
+        == "Temporal does not know it yet: its spec says zero replicas: no worker can take traffic"
+    )
     assert worker.notes == ("previous is current and its spec says zero replicas",)
 
 

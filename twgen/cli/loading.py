@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from twgen.cli.argocd import application, in_plugin
@@ -42,7 +41,7 @@ def planning_time(settings: Settings, world: World) -> datetime:
 def load_world(settings: Settings, specs: Specs, *, for_routing: bool) -> World:
     """What is known of the specs' workers: the snapshot's word, or the servers' own."""
     world = _snapshot(settings) if settings.snapshot else _live(settings, specs, for_routing=for_routing)
-    return replace(world, ledger=read_ledgers(specs.ledgers)) if specs.ledgers else world
+    return world.remembering(read_ledgers(specs.ledgers)) if specs.ledgers else world
 
 
 def namespace_rule(settings: Settings) -> NamespaceRule:

@@ -11,7 +11,7 @@ from twgen.cli.options import options, paths_argument
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidDocuments, NegativeAnswer
 from twgen.executing.ledger_file import updated_ledger, write_ledger
-from twgen.planning.history import build_id_taken
+from twgen.planning.versions.plan import build_id_taken
 from twgen.records.ledger import FILE_NAME, ledger_entry, read_ledgers
 from twgen.records.times import format_time
 from twgen.rendering.deployments import target_deployment

@@ -14,7 +14,7 @@ from twgen.cli.output import is_terminal, wants_colour, warn, width, write, writ
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
 from twgen.model.plan import Phase
-from twgen.planning.ages import spoken
+from twgen.planning.sentences import spoken
 from twgen.records.times import format_time
 from twgen.reporting.printable import printable
 from twgen.reporting.status import Status

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus
 
@@ -54,21 +55,21 @@ class VersionPlan:
     deployment: str
     action: VersionAction
     because: str
-    reason: str = ""
-    """The stable CamelCase word of the table's row that decided."""
+    reason: VersionReason
     replicas: int | None = None
     """None: left out of the manifest, or there is no manifest."""
     protected: bool = False
     live: LiveDeployment | None = None
     recorded: RecordedDeployment | None = None
-    """The manifest to render again; None: render the spec's."""
-    new_connection: bool = False
-    """The recorded manifest gets the spec's injected variables and volumes."""
+    """The manifest to render again; None: as the spec describes it."""
+    replaced_injection: frozenset[str] | None = None
+    """The injected names of that manifest that make room for the spec's connection; None: it stays."""
     attached: tuple[AttachedObject, ...] = ()
+    """The attached objects that are rendered with it, or for its pods when its own manifest is lost."""
 
     @property
     def is_rendered(self) -> bool:
-        """There is a manifest of it in the output."""
+        """There is a manifest of its Deployment in the output."""
         return self.action not in {VersionAction.DROP, VersionAction.NONE}
 
 
@@ -79,8 +80,7 @@ class RoutingPlan:
     action: RoutingAction
     because: str
     phase: Phase
-    reason: str = ""
-    """The stable CamelCase word of the table's row that decided."""
+    reason: RoutingReason
     build_id: str | None = None
     percentage: float | None = None
     claim_manager: bool = False
@@ -112,9 +112,14 @@ class WorkerPlan:
     """What becomes of one worker's versions and traffic."""
 
     versions: WorkerVersions
+    identity: str
+    """As whom it was planned."""
     manager: str
+    """Who manages the Worker Deployment; empty: nobody."""
     routing: RoutingPlan
     gates: tuple[GateStart, ...] = ()
+    unserved: str = ""
+    """Why nobody serves workflows that go to the worker; empty: they are served."""
 
 
 @dataclass(frozen=True, slots=True)

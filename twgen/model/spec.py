@@ -69,6 +69,11 @@ class AttachedResource:
     autoscales: bool
     """It sets the replicas of the Deployment that it is attached to."""
 
+    @property
+    def kind(self) -> str:
+        """The kind of the objects."""
+        return str(self.template.get("kind", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:

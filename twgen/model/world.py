@@ -1,7 +1,7 @@
-"""What Temporal, Kubernetes and the history say, at one moment."""
+"""What Temporal, Kubernetes and the ledger say, at one moment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -150,6 +150,13 @@ class RecordedDeployment:
     address: str = ""
     temporal_namespace: str = ""
     worker_deployment: str = ""
+    replicas: int | None = None
+    """None: it leaves them out."""
+
+    @property
+    def place(self) -> str:
+        """The server and the Temporal namespace that its pods talk to."""
+        return " ".join(filter(None, (self.address, self.temporal_namespace)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +187,8 @@ class LiveDeployment:
     """It no longer carries its build-ID label; its selector still tells the version."""
     tracked_by: str = ""
     """The Argo CD application that tracks it; empty: none."""
+    attached: tuple[str, ...] = ()
+    """The attached objects that were rendered with it, as `Kind/name`."""
     available_replicas: int = 0
     """Pods that have been ready for long enough."""
 
@@ -194,6 +203,8 @@ class WorkerWorld:
     """None: Temporal has never heard of it, or was not asked."""
     deployments: tuple[LiveDeployment, ...] | None = None
     """None: the cluster was not read."""
+    ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
+    """The versions that the ledger remembers, by build ID."""
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """Why the newest Pod of a version waits or crashes, by build ID; of versions that are not available."""
     temporal_was_read: bool = True
@@ -202,10 +213,19 @@ class WorkerWorld:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What is known of all workers, and the versions that history remembers by worker and build ID."""
+    """What is known of all workers, at one moment."""
 
     taken_at: datetime
     workers: Mapping[tuple[str, str], WorkerWorld]
     """By name and Temporal namespace."""
-    ledger: Mapping[tuple[str, str], RecordedDeployment] = field(default_factory=dict)
-    """By worker (`<Kubernetes namespace>/<worker>`) and build ID."""
+
+    def remembering(self, ledger: Mapping[tuple[str, str], RecordedDeployment]) -> "World":
+        """The same world with what a ledger remembers, by worker and build ID."""
+        by_worker: dict[str, dict[str, RecordedDeployment]] = {}
+        for (worker, build_id), recorded in ledger.items():
+            by_worker.setdefault(worker, {})[build_id] = recorded
+        workers = {
+            key: replace(worker, ledger=by_worker.get(worker.name, {}))
+            for key, worker in self.workers.items()
+        }
+        return replace(self, workers=workers)

@@ -1,38 +1,77 @@
 """Noticing that the cluster, or the worker, is somebody else's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from twgen.errors import OwnedBySomebodyElse
+from twgen.model.caller import Caller
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import WorkerWorld
-from twgen.planning.status import routed_build_ids
+from twgen.model.world import WorkerWorld, World
+from twgen.planning.sentences import listed
+from twgen.planning.version_status import routed_build_ids
 
 
-def refuse_foreign(spec: WorkerSpec, known: WorkerWorld, identity: str, application: str) -> None:
+def acting_identity(spec: WorkerSpec, worker: WorkerWorld, caller: Caller) -> str:
+    """As whom a worker is planned; a person takes the identity that its live Deployments carry.
+
+    So our own Argo CD is not somebody else to whoever looks from a terminal.
+    """
+    if caller.is_person and not spec.policy.identity:
+        carried = {live.identity for live in worker.deployments or () if live.identity}
+        if len(carried) == 1:
+            return carried.pop()
+    return caller.of(spec.policy)
+
+
+def refuse_foreign(spec: WorkerSpec, worker: WorkerWorld, caller: Caller) -> None:
     """Raise OwnedBySomebodyElse when a live Deployment of the worker was rendered by, or for, somebody else.
 
-    Two generators of one Deployment would rewrite it for ever. An empty identity or application: not known,
-    and not compared.
+    Two generators of one Deployment would rewrite it for ever. An identity or application that nobody told is
+    not compared.
     """
-    for live in known.deployments or ():
+    identity = caller.on_deployments_of(spec.policy)
+    for live in worker.deployments or ():
         if identity and live.identity not in {"", identity, *spec.policy.adopt_from}:
             raise OwnedBySomebodyElse(
                 f"{spec.worker_deployment}: Deployment {live.name} is of {live.identity}, and this is"
                 f" {identity}: is it the right cluster? To take the worker over, name the other in"
                 " spec.adoptFrom of a RolloutPolicy"
             )
-        if application and live.tracked_by not in {"", application}:
+        if caller.application and live.tracked_by not in {"", caller.application}:
             raise OwnedBySomebodyElse(
                 f"{spec.worker_deployment}: Deployment {live.name} is tracked by Argo CD application"
-                f" {live.tracked_by}, and this is {application}: is it the right cluster?"
+                f" {live.tracked_by}, and this is {caller.application}: is it the right cluster?"
             )
 
 
-def doubts_about_cluster(spec: WorkerSpec, known: WorkerWorld) -> Iterator[str]:
+def doubts_about_cluster(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]:
     """The warning about a cluster that was read and has nothing of a worker that has traffic elsewhere."""
-    routed = sorted(routed_build_ids(known.temporal) - {""})
-    if known.deployments == () and routed:
+    routed = sorted(routed_build_ids(worker.temporal))
+    if worker.deployments == () and routed:
         yield (
-            f"Temporal sends workflows to {' and '.join(routed)}, yet the cluster that was read has no"
-            f" Deployment of {spec.worker_deployment}: is it the right one?"
+            f"Temporal sends workflows to {listed(routed)}, yet the cluster that was read has no Deployment"
+            f" of {spec.worker_deployment}: is it the right one?"
+        )
+
+
+def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
+    """What becomes of Deployments of ours whose worker no spec names any more."""
+    wanted = {(spec.worker_deployment, spec.temporal_namespace) for spec in specs}
+    identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
+    for spec in specs:
+        if worker := world.workers.get((spec.worker_deployment, spec.temporal_namespace)):
+            identities.add(acting_identity(spec, worker, caller))
+    for key, worker in sorted(world.workers.items()):
+        ours = [live for live in worker.deployments or () if live.identity and live.identity in identities]
+        if key in wanted or not ours:
+            continue
+        protected = [live.name for live in ours if live.protected]
+        loose = [live.name for live in ours if not live.protected]
+        fates = [
+            f"{listed(names)} {verb}"
+            for names, verb in ((protected, "stays, held by its prune protection"), (loose, "may be pruned"))
+            if names
+        ]
+        yield (
+            f"no spec names {worker.name} any more, and its Deployments carry our identity: they are not"
+            f" rendered, nor is what is attached to them; {'; '.join(fates)}"
         )

@@ -1,17 +1,18 @@
 """The plan: what becomes of every worker's versions and traffic."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from twgen.errors import StateUnavailable
 from twgen.model.caller import Caller
 from twgen.model.plan import Plan, WorkerPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import World
-from twgen.planning.ownership import refuse_foreign
-from twgen.planning.routing import plan_gates, plan_worker_routing
-from twgen.planning.target import Target
-from twgen.planning.versions import plan_worker_versions, worker_world
+from twgen.model.world import WorkerWorld, World
+from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
+from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
+from twgen.planning.routing.target import Target
+from twgen.planning.versions.plan import plan_worker_versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,42 +28,47 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, call
 
     Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
     """
-    for spec in specs:
-        identity = caller.on_deployments_of(spec.policy)
-        refuse_foreign(spec, worker_world(spec, world), identity, caller.application)
-    workers = tuple(plan_worker_versions(spec, world, now) for spec in specs)
-    return VersionsPlan(workers, tuple(_strays(specs, world, caller)))
+    workers = tuple(plan_worker_versions(spec, worker, now) for spec, worker in _ours(specs, world, caller))
+    return VersionsPlan(workers, tuple(left_behind(specs, world, caller)))
 
 
 def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> Plan:
     """What becomes of every worker's versions and traffic; raises as `plan_versions` does."""
-    versions = plan_versions(specs, world, now, caller)
-    workers = (_worker_plan(worker, world, now, caller) for worker in versions.workers)
-    return Plan(now, tuple(workers), versions.warnings)
+    workers = tuple(plan_worker(spec, worker, now, caller) for spec, worker in _ours(specs, world, caller))
+    return Plan(now, workers, tuple(left_behind(specs, world, caller)))
 
 
-def _worker_plan(worker: WorkerVersions, world: World, now: datetime, caller: Caller) -> WorkerPlan:
-    target = Target(worker.spec, worker_world(worker.spec, world), now)
-    identity = caller.of(worker.spec.policy)
+def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
+    """What becomes of one worker's versions and traffic."""
+    target = Target(spec, worker, now)
+    versions = plan_worker_versions(spec, worker, now)
+    identity = acting_identity(spec, worker, caller)
     return WorkerPlan(
-        versions=worker,
+        versions=replace(versions, warnings=(*rollback_warnings(target), *versions.warnings)),
+        identity=identity,
         manager=target.temporal.manager_identity,
-        routing=plan_worker_routing(target, identity, worker.blocked),
-        gates=plan_gates(target),
+        routing=plan_worker_routing(target, identity, versions.blocked),
+        gates=plan_gates(target, identity, versions.blocked),
+        unserved=unserved_traffic(target),
     )
 
 
-def _strays(specs: Iterable[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
-    known = {(spec.worker_deployment, spec.temporal_namespace) for spec in specs}
-    identities = {caller.of(spec.policy) for spec in specs} | {caller.identity}
-    for key, worker in sorted(world.workers.items()):
-        if key in known:
-            continue
-        ours = [
-            live.name for live in worker.deployments or () if live.identity and live.identity in identities
-        ]
-        if ours:
-            yield (
-                f"no spec names {worker.name} any more, and {', '.join(ours)} carries our identity: it is not"
-                " rendered, and its prune protection holds it"
-            )
+def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
+    """What the world says of a worker; raises StateUnavailable when it says nothing."""
+    found = world.workers.get((spec.worker_deployment, spec.temporal_namespace))
+    if not found or not found.temporal_was_read:
+        raise StateUnavailable(
+            f"the snapshot does not say what Temporal knows of {spec.worker_deployment} in Temporal"
+            f" namespace {spec.temporal_namespace}: take a new one"
+        )
+    return found
+
+
+def _ours(
+    specs: Sequence[WorkerSpec], world: World, caller: Caller
+) -> Iterator[tuple[WorkerSpec, WorkerWorld]]:
+    """Each worker with its world, once none of them is known to be somebody else's."""
+    found = [(spec, worker_world(spec, world)) for spec in specs]
+    for spec, worker in found:
+        refuse_foreign(spec, worker, caller)
+    yield from found

@@ -7,7 +7,7 @@ from datetime import datetime
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerDeployment, WorkerWorld
-from twgen.planning.versions import versions_to_count
+from twgen.planning.versions.plan import versions_to_count
 from twgen.reading.kubernetes import LiveByWorker
 from twgen.reading.temporal_describe import worker_deployment
 from twgen.reading.temporal_gates import with_gate_runs

@@ -8,8 +8,8 @@ from typing import Any
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import GateRun, GateStatus, WorkerDeployment, WorkerWorld
-from twgen.planning.gates import gate_attempt, gate_workflow_id
-from twgen.planning.target import Target
+from twgen.planning.routing.gates import gate_attempt, gate_workflow_id
+from twgen.planning.routing.target import Target
 from twgen.reading.temporal_describe import moment, with_versions
 
 _STATUSES = {

@@ -7,13 +7,16 @@ from typing import Any
 from twgen.model.paths import value_at
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.records.times import parse_time
-from twgen.versioning.environment import ADDRESS_NAMES, DEPLOYMENT_NAME, NAMESPACE_NAME, recorded_variables
-from twgen.versioning.names import BUILD_ID_LABEL
+from twgen.versioning.injection import place_of
+from twgen.versioning.names import (
+    ATTACHED,
+    BUILD_ID_LABEL,
+    CONNECTION_HASH,
+    IDENTITY,
+    SYNC_OPTIONS,
+    TEMPLATE_HASH,
+)
 
-TEMPLATE_HASH = "temporal.io/pod-template-spec-hash"
-CONNECTION_HASH = "temporal.io/connection-spec-hash"
-IDENTITY = "twgen.io/identity"
-SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 _TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 
@@ -28,15 +31,15 @@ def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
     """A versioned Deployment's manifest, with what its pod template records."""
     template = manifest.get("spec", {}).get("template") or {}
     annotations = (template.get("metadata") or {}).get("annotations") or {}
-    variables = recorded_variables(template)
-    addresses = (variables[name] for name in ADDRESS_NAMES if name in variables)
+    place = place_of(template.get("spec") or {})
     return RecordedDeployment(
         manifest=manifest,
         template_hash=annotations.get(TEMPLATE_HASH, ""),
         connection_hash=annotations.get(CONNECTION_HASH, ""),
-        address=next(addresses, ""),
-        temporal_namespace=variables.get(NAMESPACE_NAME, ""),
-        worker_deployment=variables.get(DEPLOYMENT_NAME, ""),
+        address=place.address,
+        temporal_namespace=place.temporal_namespace,
+        worker_deployment=place.worker_deployment,
+        replicas=manifest.get("spec", {}).get("replicas"),
     )
 
 
@@ -64,6 +67,10 @@ def _live_deployment(manifest: Mapping[str, Any], build_id: str) -> LiveDeployme
         protected="Prune=false" in annotations.get(SYNC_OPTIONS, ""),
         identity=annotations.get(IDENTITY, ""),
         created_at=parse_time(created) if created else None,
+        terminating=bool(metadata.get("deletionTimestamp")),
+        paused=bool(manifest.get("spec", {}).get("paused")),
+        stalled=_stalled(manifest.get("status") or {}),
+        attached=tuple(filter(None, annotations.get(ATTACHED, "").split(","))),
         tracked_by=annotations.get(_TRACKING_ID, "").partition(":")[0],
         available_replicas=(manifest.get("status") or {}).get("availableReplicas", 0),
     )
@@ -96,6 +103,15 @@ def _says_replicas(last_applied: str) -> bool:
 
 def _is_applied(entry: Mapping[str, Any]) -> bool:
     return entry.get("operation") == "Apply"
+
+
+def _stalled(status: Mapping[str, Any]) -> str:
+    for condition in status.get("conditions") or ():
+        kind, holds = condition.get("type"), condition.get("status")
+        if (kind, holds) in {("Progressing", "False"), ("ReplicaFailure", "True")}:
+            said = (condition.get("reason"), condition.get("message"))
+            return ": ".join(" ".join(text.split()) for text in said if text)
+    return ""
 
 
 def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:

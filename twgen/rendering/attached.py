@@ -8,7 +8,7 @@ from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.policy import OwnerReferences
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.rendering.deployments import MANAGED_BY
-from twgen.versioning.names import attached_resource_name, selector_labels
+from twgen.versioning.names import SYNC_OPTIONS, attached_resource_name, selector_labels
 from twgen.versioning.placeholders import filled
 
 _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
@@ -34,8 +34,12 @@ def _metadata(
         "namespace": spec.namespace,
         "labels": (template.get("labels") or {}) | labels | MANAGED_BY,
     }
-    if version.action is VersionAction.SCALE_DOWN and resource.template.get("kind") == "ScaledObject":
-        metadata["annotations"] = (template.get("annotations") or {}) | _PAUSED
+    # an autoscaler or a budget must not go before the pods that it is for
+    protection = ",Prune=false" if version.protected or version.action is VersionAction.NONE else ""
+    annotations = {SYNC_OPTIONS: f"ServerSideApply=true{protection}"}
+    if version.action is VersionAction.SCALE_DOWN and resource.kind == "ScaledObject":
+        annotations |= _PAUSED
+    metadata["annotations"] = (template.get("annotations") or {}) | annotations
     if version.live and version.live.uid and spec.policy.owner_references is OwnerReferences.RENDER:
         owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}
         metadata["ownerReferences"] = [{"apiVersion": "apps/v1", **owner}]

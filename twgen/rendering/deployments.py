@@ -3,28 +3,45 @@
 from collections.abc import Mapping
 from typing import Any
 
+from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.policy import OnDelete
+from twgen.model.reasons import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import VersionStatus
-from twgen.records.deployments import CONNECTION_HASH, IDENTITY, SYNC_OPTIONS, TEMPLATE_HASH
-from twgen.rendering.injection import inject, replace_injection
-from twgen.rendering.server_defaults import without_server_fields
-from twgen.versioning.environment import Identity
 from twgen.versioning.hashes import connection_hash
-from twgen.versioning.names import selector_labels, versioned_deployment_name
-
-_Content = tuple[dict[str, str], dict[str, Any]]
-"""Annotations, and what a Deployment's `spec` is."""
+from twgen.versioning.injection import Identity, injection, with_injection
+from twgen.versioning.names import (
+    ATTACHED,
+    CONNECTION_HASH,
+    IDENTITY,
+    INJECTED,
+    SYNC_OPTIONS,
+    selector_labels,
+    versioned_deployment_name,
+)
+from twgen.versioning.pod_templates import described_template
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 _COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
+_OURS = {IDENTITY, SYNC_OPTIONS, ATTACHED, INJECTED, _COMPARE_OPTIONS}
+_PACE = {"minReadySeconds", "progressDeadlineSeconds"}
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 
 
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
     """The manifest of a rendered version's Deployment; an empty identity is left out."""
-    annotations, body = _content(spec, version)
+    kept, injected, body = _content(spec, version)
+    own = {INJECTED: ",".join(sorted(injected))} if injected is not None else {}
+    if version.attached:
+        own[ATTACHED] = ",".join(f"{item.kind}/{item.name}" for item in version.attached)
+    if identity:
+        own[IDENTITY] = identity
+    options = "ServerSideApply=true"
+    if version.protected:
+        options += f",Prune=false{_ON_DELETE[spec.policy.on_delete]}"
+        own[_COMPARE_OPTIONS] = "IgnoreExtraneous"
+    sized = {} if version.replicas is None else {"replicas": version.replicas}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -32,30 +49,53 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
             "name": version.deployment,
             "namespace": spec.namespace,
             "labels": selector_labels(spec.name, version.build_id) | MANAGED_BY,
-            "annotations": annotations | _own_annotations(spec, version, identity),
+            "annotations": kept | own | {SYNC_OPTIONS: options},
         },
-        "spec": _sized(body, version.replicas),
+        "spec": sized | {name: value for name, value in body.items() if name != "replicas"},
     }
 
 
-def _content(spec: WorkerSpec, version: VersionPlan) -> _Content:
-    recorded = version.recorded
-    if not recorded:
-        return _from_spec(spec, version)
-    if version.live is None or recorded is not version.live.recorded:
-        return _from_manifest(spec, version, recorded.manifest)
-    live = _from_manifest(spec, version, without_server_fields(recorded.manifest))
-    if version.build_id != spec.build_id:
-        return live
-    # where both mean the same, the spec's words are those that were applied: again they change nothing
-    written = _from_spec(spec, version)
-    return written if _is_same(written, live) else live
+def _content(
+    spec: WorkerSpec, version: VersionPlan
+) -> tuple[dict[str, str], frozenset[str] | None, Mapping[str, Any]]:
+    """The annotations, the injected names (None: nobody knows) and the `spec` of a version's Deployment."""
+    if not version.recorded:
+        return _described(spec)
+    manifest = version.recorded.manifest
+    if version.live and version.recorded is version.live.recorded:
+        manifest = without_server_fields(manifest)
+    annotations = manifest["metadata"].get("annotations") or {}
+    kept = {name: value for name, value in annotations.items() if name not in _OURS}
+    said, body = annotations.get(INJECTED), manifest["spec"]
+    injected = None if said is None else frozenset(said.split(","))
+    if version.replaced_injection is not None:
+        who = Identity(spec.temporal_namespace, spec.worker_deployment, version.build_id)
+        wanted = injection(spec.connection, who, spec.policy.environment)
+        template, injected = body["template"], wanted.names
+        metadata = template["metadata"]
+        hashes = metadata["annotations"] | {CONNECTION_HASH: connection_hash(spec.connection)}
+        pod = with_injection(template["spec"], wanted, version.replaced_injection)
+        body = {**body, "template": {"metadata": {**metadata, "annotations": hashes}, "spec": pod}}
+    if version.build_id == spec.build_id:  # what restarts nothing follows the spec at once
+        body = {name: value for name, value in body.items() if name not in _PACE} | _pace(spec)
+    return kept, injected, body
 
 
-def _is_same(written: _Content, live: _Content) -> bool:
-    annotations, body = written
-    meant = without_server_fields({"metadata": {"annotations": annotations}, "spec": body})
-    return (meant["metadata"]["annotations"], meant["spec"]) == (live[0], _sized(live[1], None))
+def _described(spec: WorkerSpec) -> tuple[dict[str, str], frozenset[str], dict[str, Any]]:
+    """The target's Deployment as the spec describes it."""
+    metadata = spec.template.content.get("metadata") or {}
+    who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
+    body = _pace(spec) | {
+        "selector": {"matchLabels": selector_labels(spec.name, spec.build_id)},
+        "template": described_template(spec),
+    }
+    injected = injection(spec.connection, who, spec.policy.environment).names
+    return dict(metadata.get("annotations") or {}), injected, body
+
+
+def _pace(spec: WorkerSpec) -> dict[str, int]:
+    seconds = {"minReadySeconds": spec.min_ready_seconds} if spec.min_ready_seconds else {}
+    return seconds | {"progressDeadlineSeconds": spec.progress_deadline_seconds}
 
 
 def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
@@ -67,68 +107,8 @@ def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
         deployment=name,
         action=VersionAction.CREATE,
         because="it is recorded",
+        reason=VersionReason.TARGET,
         replicas=None if spec.replicas_are_external else spec.replicas,
         protected=True,
     )
     return version_deployment(spec, new, "")
-
-
-def _from_spec(spec: WorkerSpec, version: VersionPlan) -> _Content:
-    labels = selector_labels(spec.name, version.build_id)
-    metadata = spec.template.content.get("metadata") or {}
-    annotations: dict[str, str] = metadata.get("annotations") or {}
-    pod = inject(spec.template.content["spec"], spec, _identity(spec, version))
-    body: dict[str, Any] = {
-        "minReadySeconds": spec.min_ready_seconds,
-        "progressDeadlineSeconds": spec.progress_deadline_seconds,
-        "selector": {"matchLabels": labels},
-        "template": {
-            "metadata": {
-                "labels": (metadata.get("labels") or {}) | labels,
-                "annotations": annotations
-                | {CONNECTION_HASH: connection_hash(spec.connection), TEMPLATE_HASH: spec.template.hash},
-            },
-            "spec": pod,
-        },
-    }
-    if not spec.min_ready_seconds:
-        del body["minReadySeconds"]
-    return annotations, body
-
-
-def _from_manifest(spec: WorkerSpec, version: VersionPlan, manifest: Mapping[str, Any]) -> _Content:
-    annotations = manifest["metadata"].get("annotations") or {}
-    ours = {IDENTITY, SYNC_OPTIONS, _COMPARE_OPTIONS}
-    kept = {name: value for name, value in annotations.items() if name not in ours}
-    body = manifest["spec"]
-    if version.new_connection:
-        body = {**body, "template": _reconnected(spec, version, body["template"])}
-    return kept, body
-
-
-def _reconnected(spec: WorkerSpec, version: VersionPlan, template: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = template["metadata"]
-    annotations = metadata["annotations"] | {CONNECTION_HASH: connection_hash(spec.connection)}
-    return {
-        **template,
-        "metadata": {**metadata, "annotations": annotations},
-        "spec": replace_injection(template["spec"], spec, _identity(spec, version)),
-    }
-
-
-def _identity(spec: WorkerSpec, version: VersionPlan) -> Identity:
-    return Identity(spec.temporal_namespace, spec.worker_deployment, version.build_id)
-
-
-def _own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:
-    options = "ServerSideApply=true"
-    annotations = {IDENTITY: identity} if identity else {}
-    if version.protected:
-        options += f",Prune=false{_ON_DELETE[spec.policy.on_delete]}"
-        annotations[_COMPARE_OPTIONS] = "IgnoreExtraneous"
-    return annotations | {SYNC_OPTIONS: options}
-
-
-def _sized(body: Mapping[str, Any], replicas: int | None) -> dict[str, Any]:
-    sized = {} if replicas is None else {"replicas": replicas}
-    return sized | {name: value for name, value in body.items() if name != "replicas"}

@@ -36,8 +36,8 @@ def _manifests(worker: WorkerVersions, identity_of: Callable[[Policy], str]) -> 
     for version in worker.versions:
         if version.is_rendered:
             yield version_deployment(spec, version, identity_of(spec.policy))
-            for resource in spec.attached:
-                yield attached_manifest(spec, version, resource)
+        if version.attached:
+            yield from (attached_manifest(spec, version, resource) for resource in spec.attached)
 
 
 def _place(manifest: Manifest) -> tuple[str, int, str, str]:

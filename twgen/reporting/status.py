@@ -8,12 +8,13 @@ from enum import StrEnum
 from twgen.model.caller import Caller
 from twgen.model.plan import Plan, RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.world import GateStatus, VersionStatus, WorkerDeployment, World
-from twgen.planning.gates import gate_attempt, gate_run, gate_workflow_id
-from twgen.planning.outlook import LaterAction, change_when_due, next_action
-from twgen.planning.rollback import is_rollback
-from twgen.planning.routing_table import plain_percentage
-from twgen.planning.target import Target
-from twgen.planning.versions import worker_world
+from twgen.planning.plan import worker_world
+from twgen.planning.routing.gates import gate_attempt, gate_runs, gate_workflow_id
+from twgen.planning.routing.plan import change_when_due
+from twgen.planning.routing.rollback import is_rollback
+from twgen.planning.routing.target import Target
+from twgen.planning.sentences import plain_percentage
+from twgen.planning.versions.plan import LaterAction, later_actions
 
 
 class Ownership(StrEnum):
@@ -95,10 +96,10 @@ def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> 
         plan=worker,
         ownership=_ownership(worker, caller),
         last_modifier=target.temporal.last_modifier_identity,
-        later=change_when_due(target, caller.of(spec.policy), worker.routing),
+        later=change_when_due(target, worker.identity, worker.routing),
         gates=tuple(_gates(target)),
         unversioned_percentage=_percentage("", target.world.temporal),
-        versions=tuple(_versions(worker, target, world)),
+        versions=tuple(_versions(worker, target)),
     )
 
 
@@ -106,7 +107,7 @@ def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
     policy, owner = worker.versions.spec.policy, worker.manager
     if not owner:
         return Ownership.NOBODY
-    if owner == caller.of(policy):
+    if owner == worker.identity:
         return Ownership.OURS
     if owner in policy.adopt_from:
         return Ownership.ADOPTED
@@ -116,18 +117,18 @@ def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
 def _gates(target: Target) -> Iterator[GateProgress]:
     if not target.spec.rollout.gate or target.is_current or is_rollback(target):
         return
-    for queue in target.workflow_task_queues:
-        run = gate_run(target, queue)
+    for queue, run in gate_runs(target).items():
         name = gate_workflow_id(target.spec.worker_deployment, target.build_id, queue, gate_attempt(target))
         yield GateProgress(queue, name, run.status if run else None)
 
 
-def _versions(worker: WorkerPlan, target: Target, world: World) -> list[VersionView]:
-    views = [_version(version, target, world) for version in worker.versions.versions]
+def _versions(worker: WorkerPlan, target: Target) -> list[VersionView]:
+    later = later_actions(target.spec, target.world, target.now)
+    views = [_version(version, target, later) for version in worker.versions.versions]
     first = datetime.min.replace(tzinfo=target.now.tzinfo)
 
     def place(view: VersionView) -> tuple[bool, bool, datetime]:
-        known = target.temporal_version(view.plan.build_id)
+        known = target.versions.get(view.plan.build_id)
         created = (known.created_at if known else None) or (
             view.plan.live.created_at if view.plan.live else None
         )
@@ -136,8 +137,8 @@ def _versions(worker: WorkerPlan, target: Target, world: World) -> list[VersionV
     return sorted(views, key=place, reverse=True)
 
 
-def _version(version: VersionPlan, target: Target, world: World) -> VersionView:
-    known = target.temporal_version(version.build_id)
+def _version(version: VersionPlan, target: Target, later: dict[str, LaterAction]) -> VersionView:
+    known = target.versions.get(version.build_id)
     return VersionView(
         plan=version,
         is_target=version.build_id == target.build_id,
@@ -145,7 +146,7 @@ def _version(version: VersionPlan, target: Target, world: World) -> VersionView:
         since=_since(version, target),
         open_workflows=known.open_workflows if known else None,
         cluster_was_read=target.world.deployments is not None,
-        later=next_action(target.spec, world, version, target.now),
+        later=later.get(version.build_id),
     )
 
 
@@ -162,7 +163,7 @@ def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | Non
 
 
 def _since(version: VersionPlan, target: Target) -> datetime | None:
-    known, routing = target.temporal_version(version.build_id), target.temporal.routing
+    known, routing = target.versions.get(version.build_id), target.temporal.routing
     drainage = known.drainage if known else None
     match version.status:
         case VersionStatus.CURRENT:

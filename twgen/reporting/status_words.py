@@ -5,7 +5,7 @@ from datetime import datetime
 
 from twgen.model.plan import Phase, RoutingAction, VersionAction
 from twgen.model.world import GateStatus, VersionStatus
-from twgen.planning.ages import spoken
+from twgen.planning.sentences import spoken
 from twgen.reporting.printable import printable
 from twgen.reporting.status import Ownership, Status, VersionView, WorkerView
 from twgen.reporting.words import change_words

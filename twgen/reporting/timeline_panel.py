@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from twgen.model.timeline import Timeline, WorkerTimeline
-from twgen.planning.ages import spoken
+from twgen.planning.sentences import spoken
 from twgen.reporting.svg import lines_within
 from twgen.reporting.timeline_scale import Scale
 from twgen.reporting.timeline_words import assumption_words, rollout_words, summary_words, sunset_words

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from twgen.model.spec import Rollout, Strategy
 from twgen.model.timeline import Happening, Outcome, Timeline, WorkerTimeline
-from twgen.planning.ages import spoken
+from twgen.planning.sentences import spoken
 
 _ALL_UNITS = 4
 

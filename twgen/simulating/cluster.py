@@ -9,6 +9,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.simulating.times import later
 from twgen.versioning.hashes import connection_hash
+from twgen.versioning.pod_templates import described_template
 
 Deployments = Mapping[str, LiveDeployment]
 """Live Deployments by build ID."""
@@ -57,15 +58,17 @@ def synced(
     return kept | rendered
 
 
-def as_described(spec: WorkerSpec, replicas: int) -> RecordedDeployment:
-    """What the manifest that the spec describes records of itself, with so many replicas."""
+def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDeployment:
+    """What the manifest that the spec describes for a version records of itself, with so many replicas."""
+    template = described_template(replace(spec, build_id=build_id))
     return RecordedDeployment(
-        manifest={"spec": {"replicas": replicas}},
+        manifest={"metadata": {}, "spec": {"replicas": replicas, "template": template}},
         template_hash=spec.template.hash,
         connection_hash=connection_hash(spec.connection),
         address=spec.connection.host_port,
         temporal_namespace=spec.temporal_namespace,
         worker_deployment=spec.worker_deployment,
+        replicas=replicas,
     )
 
 
@@ -88,6 +91,7 @@ def _applied(
         identity=identity or (live.identity if live else ""),
         created_at=live.created_at if live else now,
         tracked_by=live.tracked_by if live else "",
+        attached=tuple(f"{item.kind}/{item.name}" for item in version.attached),
         available_replicas=size if serves else 0,
     )
 
@@ -95,9 +99,10 @@ def _applied(
 def _recorded(spec: WorkerSpec, version: VersionPlan, replicas: int) -> RecordedDeployment:
     before = version.recorded
     if not before:
-        return as_described(spec, replicas)
-    sized = replace(before, manifest={**before.manifest, "spec": {"replicas": replicas}})
-    if not version.new_connection:
+        return as_described(spec, version.build_id, replicas)
+    manifest = {**before.manifest, "spec": {**before.manifest["spec"], "replicas": replicas}}
+    sized = replace(before, manifest=manifest, replicas=replicas)
+    if version.replaced_injection is None:
         return sized
-    described = as_described(spec, replicas)
+    described = as_described(spec, version.build_id, replicas)
     return replace(described, manifest=sized.manifest, template_hash=before.template_hash)

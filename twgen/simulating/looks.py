@@ -7,7 +7,7 @@ from itertools import groupby
 
 from twgen.model.timeline import Lane, Span, Stage
 from twgen.model.world import GateStatus, LiveDeployment, Version, VersionStatus
-from twgen.planning.status import ever_active, status_of
+from twgen.planning.version_status import ever_active, status_of
 from twgen.simulating.temporal import shares
 from twgen.simulating.worker import SimulatedWorker
 
@@ -91,7 +91,7 @@ def _version(
 ) -> VersionLook:
     return VersionLook(
         percentage=share.get(build_id, 0),
-        status=status_of(build_id, worker.temporal.described()),
+        status=status_of(build_id, version, worker.temporal.described()),
         is_there=live is not None or build_id in share,
         serves=live is not None and live.serving,
         replicas=live.replicas if live else 0,

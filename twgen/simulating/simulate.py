@@ -9,7 +9,7 @@ from twgen.model.policy import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
 from twgen.model.world import VersionStatus, World
-from twgen.planning.versions import worker_world
+from twgen.planning.plan import worker_world
 from twgen.simulating.looks import Look, lanes, look
 from twgen.simulating.narrating import narrated
 from twgen.simulating.starting import NO_TIME, started, usual_world

@@ -21,8 +21,8 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
-from twgen.planning.status import ever_active, routed_build_ids, status_of
-from twgen.planning.versions import worker_world
+from twgen.planning.plan import worker_world
+from twgen.planning.version_status import ever_active, routed_build_ids, status_of
 from twgen.simulating.cluster import ClusterModel, as_described
 from twgen.simulating.servers import NEWEST, server_of
 from twgen.simulating.temporal import TemporalModel, shares
@@ -68,7 +68,7 @@ def started(
         temporal.gate_ends = _gate_ends(known.temporal, begin, assumed)
     acting = _acting(caller, temporal.manager)
     worker = SimulatedWorker(
-        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, world.ledger
+        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, known.ledger
     )
     live = known.deployments if known.deployments is not None else assumed_live(spec, worker)
     worker.cluster.sync({item.build_id: item for item in live}, begin)
@@ -84,7 +84,11 @@ def assumed_live(spec: WorkerSpec, worker: SimulatedWorker) -> list[LiveDeployme
         for version in worker.temporal.versions.values()
         if any(queue.pollers for queue in version.task_queues or ())
     }
-    in_use = {item for item in worker.temporal.versions if status_of(item, described) in _IN_USE}
+    in_use = {
+        version.build_id
+        for version in worker.temporal.versions.values()
+        if status_of(version.build_id, version, described) in _IN_USE
+    }
     return [running(spec, build_id, worker.begin) for build_id in sorted(polling | in_use)]
 
 
@@ -94,7 +98,7 @@ def running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") 
     name = versioned_deployment_name(spec.name, build_id)
     return LiveDeployment(
         build_id=build_id,
-        recorded=as_described(spec, replicas),
+        recorded=as_described(spec, build_id, replicas),
         name=name,
         uid=f"uid of {name}",
         replicas=replicas,
@@ -139,7 +143,7 @@ def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) 
     for build_id in sorted(routed_build_ids(temporal) - set(listed)):
         listed[build_id] = Version(build_id, VersionStatus.UNSPECIFIED, begin)
     for version in listed.values():
-        status = status_of(version.build_id, temporal)
+        status = status_of(version.build_id, version, temporal)
         drainage = version.drainage
         if status is VersionStatus.DRAINING:
             drainage = _draining(version, begin, interval)
@@ -159,7 +163,7 @@ def _holds(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> 
     share = shares(temporal.routing)
     holds = {}
     for version in temporal.versions:
-        status = status_of(version.build_id, temporal)
+        status = status_of(version.build_id, version, temporal)
         left = version.last_deactivated_at
         if share.get(version.build_id) or version.open_workflows:
             holds[version.build_id] = later(begin, duration)

@@ -18,8 +18,8 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
-from twgen.planning.facts import UNREGISTERED_DELAY
 from twgen.planning.plan import make_plan
+from twgen.planning.versions.facts import UNREGISTERED_DELAY
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
 from twgen.simulating.times import later, next_tick
@@ -39,7 +39,7 @@ class SimulatedWorker:
     caller: Caller
     assumed: Assumptions
     begin: datetime
-    ledger: Mapping[tuple[str, str], RecordedDeployment] = field(default_factory=dict)
+    ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
 
     @property
     def now(self) -> datetime:
@@ -53,8 +53,9 @@ class SimulatedWorker:
             temporal_namespace=self.spec.temporal_namespace,
             temporal=self.temporal.described(),
             deployments=tuple(self.cluster.deployments.values()),
+            ledger=self.ledger,
         )
-        return World(self.now, {(known.name, known.temporal_namespace): known}, self.ledger)
+        return World(self.now, {(known.name, known.temporal_namespace): known})
 
     def plan(self) -> WorkerPlan:
         """What twgen would do now."""

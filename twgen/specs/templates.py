@@ -2,8 +2,8 @@
 
 from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
-from twgen.versioning.environment import Identity, environment
 from twgen.versioning.images import image_tag
+from twgen.versioning.injection import Identity, injection
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 
@@ -27,8 +27,7 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
 
 def _check_environment(pod: Fields, worker: WorkerSpec) -> None:
     who = Identity(worker.temporal_namespace, worker.worker_deployment, worker.build_id)
-    variables = environment(worker.connection, who, worker.policy.environment)
-    injected = {variable["name"] for variable in variables}
+    injected = injection(worker.connection, who, worker.policy.environment).names
     for index, container in enumerate(worker.template.content["spec"]["containers"]):
         for place, variable in enumerate(container.get("env") or ()):
             if variable["name"] in injected:

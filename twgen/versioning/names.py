@@ -1,10 +1,18 @@
-"""Names and labels of a version's Kubernetes objects, as the Temporal Worker Controller makes them."""
+"""Names, labels and annotations of a version's objects, as the Temporal Worker Controller makes them."""
 
 import re
 from hashlib import sha256
 
 DEPLOYMENT_NAME_LABEL = "temporal.io/deployment-name"
 BUILD_ID_LABEL = "temporal.io/build-id"
+TEMPLATE_HASH = "temporal.io/pod-template-spec-hash"
+CONNECTION_HASH = "temporal.io/connection-spec-hash"
+IDENTITY = "twgen.io/identity"
+INJECTED = "twgen.io/injected"
+"""Names the variables and volumes that were injected into the pods of a Deployment, joined by commas."""
+ATTACHED = "twgen.io/attached"
+"""Names the attached objects of a version, as `Kind/name`, joined by commas."""
+SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 47

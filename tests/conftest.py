@@ -1,0 +1,7 @@
+"""What all tests have in common."""
+
+from hypothesis import HealthCheck, settings
+
+# how long an example takes says how busy the machine is, and nothing of the code
+settings.register_profile("twgen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("twgen")

@@ -1,0 +1,200 @@
+"""The gate: what starts, what counts, what fails."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    MAIN,
+    MINUTE,
+    SECOND,
+    SPEC,
+    ago,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from twgen.model.plan import Phase, RoutingAction, WorkerPlan
+from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
+from twgen.model.world import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
+
+GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
+BILLING = TaskQueue("billing", TaskQueueType.WORKFLOW, pollers=True)
+CHORES = TaskQueue("chores", TaskQueueType.ACTIVITY, pollers=True)
+OLD = version("v1", VersionStatus.CURRENT, task_queues=None)
+COMPLETED = GateStatus.COMPLETED
+
+
+def run(
+    queue: str = "main", status: GateStatus = COMPLETED, *, attempt: str = "", age: timedelta | None = MINUTE
+) -> GateRun:
+    started = ago(age) if age is not None else None
+    return GateRun(queue, f"test-shop/payments:v3-{queue}{attempt}", status, started)
+
+
+def gated(
+    *runs: GateRun, spec: WorkerSpec = GATED, traffic: Routing | None = None, **target: Any
+) -> WorkerPlan:
+    facts = {"gate_runs": runs, "task_queues": (MAIN, BILLING, CHORES)} | target
+    says = temporal(OLD, version(**facts), traffic=traffic or routing("v1"))
+    return planned(situation(says, [live("v3"), live("v1")]), spec)
+
+
+def started(plan: WorkerPlan) -> list[tuple[str, str, str]]:
+    return [(gate.task_queue, gate.workflow_id, gate.workflow_type) for gate in plan.gates]
+
+
+def moves(plan: WorkerPlan) -> bool:
+    return plan.routing.action is RoutingAction.SET_CURRENT
+
+
+def test_gate_starts_once_on_every_workflow_task_queue() -> None:
+    plan = gated()
+    assert started(plan) == [
+        ("billing", "test-shop/payments:v3-billing", "Smoke"),
+        ("main", "test-shop/payments:v3-main", "Smoke"),
+    ]
+    assert plan.routing.phase is Phase.WAITING
+    assert plan.routing.because == "the gate has not completed on every task queue (billing and main)"
+
+
+def test_gate_that_runs_is_not_started_again() -> None:
+    plan = gated(run(status=GateStatus.RUNNING))
+    assert [gate.task_queue for gate in plan.gates] == ["billing"]
+    assert plan.routing.phase is Phase.WAITING
+
+
+def test_gate_completed_on_every_task_queue_lets_traffic_through() -> None:
+    plan = gated(run("main"), run("billing"))
+    assert moves(plan)
+    assert plan.gates == ()
+
+
+@pytest.mark.parametrize("missing", ["main", "billing"])
+def test_gate_completed_on_one_task_queue_does_not(missing: str) -> None:
+    done = "billing" if missing == "main" else "main"
+    assert not moves(gated(run(done)))
+    assert not moves(gated(run(done), run(missing, GateStatus.RUNNING)))
+
+
+@pytest.mark.parametrize(
+    "status", [GateStatus.FAILED, GateStatus.CANCELED, GateStatus.TERMINATED, GateStatus.TIMED_OUT]
+)
+def test_gate_that_ended_without_completing_blocks_and_is_named(status: GateStatus) -> None:
+    plan = gated(run("main", status), run("billing"))
+    assert (plan.routing.action, plan.routing.phase) == (RoutingAction.NONE, Phase.BLOCKED)
+    assert plan.routing.because == (
+        f"the gate on task queue main ended as {status.value}: test-shop/payments:v3-main;"
+        " only a retry or a new build ID goes on"
+    )
+    assert plan.gates == ()
+
+
+def test_retry_starts_the_next_attempt_and_forgets_the_failed_one() -> None:
+    plan = gated(run("main", GateStatus.FAILED), run("billing"), metadata={"twgen.io/gate-attempt": 2})
+    assert [workflow for _, workflow, _ in started(plan)] == [
+        "test-shop/payments:v3-billing-2",
+        "test-shop/payments:v3-main-2",
+    ]
+    assert plan.routing.phase is Phase.WAITING
+
+
+def test_later_attempt_that_completed_lets_traffic_through() -> None:
+    runs = run("main", GateStatus.FAILED), run("main", attempt="-2"), run("billing", attempt="-2")
+    assert moves(gated(*runs, metadata={"twgen.io/gate-attempt": 2}))
+
+
+@pytest.mark.parametrize("attempt", ["2", 0, -1, None, {"attempt": 2}])
+def test_attempt_that_is_no_number_from_1_counts_as_the_first(attempt: Any) -> None:
+    assert moves(gated(run("main"), run("billing"), metadata={"twgen.io/gate-attempt": attempt}))
+
+
+@pytest.mark.parametrize(
+    ("age", "counts"),
+    [
+        pytest.param(HOUR + SECOND, False, id="before the version was registered"),
+        pytest.param(HOUR, True, id="as it was registered"),
+        pytest.param(None, True, id="at an unknown time"),
+    ],
+)
+def test_run_started(age: timedelta | None, counts: bool) -> None:  # noqa: FBT001
+    assert moves(gated(run("main", age=age), run("billing"))) is counts
+
+
+def test_run_of_another_version_does_not_count() -> None:
+    foreign = GateRun("main", "test-shop/payments:v1-main", COMPLETED, ago(MINUTE))
+    assert not moves(gated(foreign, run("billing")))
+
+
+@pytest.mark.parametrize("queues", [None, (), (CHORES,)])
+def test_gate_without_a_known_workflow_task_queue_is_not_passed(
+    queues: tuple[TaskQueue, ...] | None,
+) -> None:
+    plan = gated(task_queues=queues)
+    assert plan.routing.phase is Phase.WAITING
+    assert plan.routing.because == "the gate cannot start: no workflow task queue of it is known yet"
+    assert plan.gates == ()
+
+
+def test_gate_starts_while_the_target_does_not_serve_yet() -> None:
+    says = temporal(OLD, version(), traffic=routing("v1"))
+    plan = planned(situation(says, [live("v3", 0)]), GATED)
+    assert [gate.task_queue for gate in plan.gates] == ["main"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "traffic", "target"),
+    [
+        pytest.param(GATED, routing("v3"), {}, id="that is current"),
+        pytest.param(GATED, None, {"status": VersionStatus.CREATED}, id="that has not polled"),
+        pytest.param(
+            GATED, None, {"metadata": {"twgen.io/aborted": {"by": "a person"}}}, id="that is aborted"
+        ),
+        pytest.param(
+            GATED,
+            routing("v1", age=MINUTE),
+            {"created_at": ago(9 * DAY), "last_current_at": ago(DAY), "last_deactivated_at": ago(MINUTE)},
+            id="that is a rollback",
+        ),
+        pytest.param(SPEC, None, {}, id="without a gate"),
+    ],
+)
+def test_no_gate_starts_on_a_target(
+    spec: WorkerSpec, traffic: Routing | None, target: dict[str, Any]
+) -> None:
+    old = replace(OLD, created_at=ago(9 * DAY))
+    says = temporal(old, version(**target), traffic=traffic or routing("v1"))
+    assert planned(situation(says, [live("v3"), live("v1")]), spec).gates == ()
+
+
+def test_gate_starts_for_people_who_move_the_traffic_by_hand() -> None:
+    manual = replace(GATED, rollout=replace(GATED.rollout, strategy=Strategy.MANUAL))
+    plan = planned(
+        situation(temporal(OLD, version(), traffic=routing("v1")), [live("v3"), live("v1")]), manual
+    )
+    assert [gate.task_queue for gate in plan.gates] == ["main"]
+    assert plan.routing.because.startswith("the gate has not completed")
+
+
+def test_no_gate_starts_while_somebody_else_manages_the_worker() -> None:
+    says = temporal(OLD, version(), traffic=routing("v1"), manager_identity="somebody else")
+    plan = planned(situation(says, [live("v3"), live("v1")]), GATED)
+    assert plan.gates == ()
+    assert (plan.routing.phase, plan.routing.reason) == (Phase.BLOCKED, "ForeignManager")
+
+
+def test_gate_of_a_worker_that_somebody_else_manages_does_not_move_its_traffic() -> None:
+    says = temporal(
+        OLD,
+        version(gate_runs=(run("main"),)),
+        traffic=routing("v1"),
+        manager_identity="somebody else",
+    )
+    assert not moves(planned(situation(says, [live("v3"), live("v1")]), GATED))

@@ -1,0 +1,167 @@
+"""Going back to a version that was current until lately, at once, and when not to."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    SPEC,
+    ago,
+    live,
+    planned,
+    routed,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import STEPS
+from twgen.model.plan import RoutingAction
+from twgen.model.spec import Gate, Rollout, Strategy
+from twgen.model.world import TaskQueue, TaskQueueType, UpdateState, Version, VersionStatus, World
+
+STEPWISE = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS, Gate("Smoke")))
+S = VersionStatus
+ONLY_BILLING = TaskQueue("billing", TaskQueueType.WORKFLOW, pollers=True)
+NEWER = version("v4", S.CURRENT, created_at=ago(HOUR))
+REPLACED = {"created_at": ago(9 * DAY), "first_activated_at": ago(8 * DAY), "last_current_at": ago(8 * DAY)}
+
+
+def world(target: Version, *, replaced: timedelta, server: str = "1.32.0", **traffic: Any) -> World:
+    """Another version is current since the time at which the target was replaced."""
+    says = temporal(
+        target, NEWER, traffic=replace(routing("v4", age=replaced), **traffic), server_version=server
+    )
+    return situation(says, [live("v3"), live("v4")])
+
+
+def is_rollback(found: World) -> bool:
+    return routed(found, STEPWISE).action is RoutingAction.SET_CURRENT
+
+
+def was_current(left: timedelta, **facts: Any) -> Version:
+    return version("v3", S.DRAINING, **(REPLACED | {"last_deactivated_at": ago(left)} | facts))
+
+
+def test_version_of_a_week_replaced_minutes_ago_comes_back_at_once() -> None:
+    found = world(was_current(5 * MINUTE), replaced=5 * MINUTE)
+    plan = planned(found, STEPWISE)
+    assert plan.routing.action is RoutingAction.SET_CURRENT
+    assert plan.routing.because == "it was current until lately: a rollback needs no gate and no steps"
+    assert plan.gates == ()
+
+
+@pytest.mark.parametrize(("left", "expected"), [(HOUR, True), (HOUR + SECOND, False)])
+def test_rollback_ends_with_its_window(left: timedelta, expected: bool) -> None:  # noqa: FBT001
+    assert is_rollback(world(was_current(left), replaced=left)) is expected
+
+
+def test_version_that_became_current_lately_comes_back_at_once() -> None:
+    lately = was_current(9 * MINUTE, last_current_at=ago(10 * MINUTE))
+    assert is_rollback(world(lately, replaced=30 * MINUTE))
+
+
+@pytest.mark.parametrize(("apart", "expected"), [(5 * SECOND, True), (6 * SECOND, False)])
+def test_only_a_replacement_counts_and_not_the_end_of_a_ramp(apart: timedelta, expected: bool) -> None:  # noqa: FBT001
+    left = 20 * MINUTE
+    assert is_rollback(world(was_current(left), replaced=left + apart)) is expected
+
+
+def test_version_replaced_by_one_that_was_replaced_itself_comes_back_at_once() -> None:
+    between = version("v2", S.DRAINING, last_current_at=ago(30 * MINUTE))
+    says = temporal(was_current(30 * MINUTE), between, NEWER, traffic=routing("v4", age=10 * MINUTE))
+    assert is_rollback(situation(says, [live("v3")]))
+
+
+def test_version_that_was_never_current_takes_the_steps() -> None:
+    assert not is_rollback(world(was_current(MINUTE, last_current_at=None), replaced=MINUTE))
+
+
+def test_version_newer_than_the_current_one_takes_the_steps() -> None:
+    a_person_went_back = was_current(MINUTE, created_at=ago(MINUTE))
+    assert not is_rollback(world(a_person_went_back, replaced=MINUTE))
+
+
+@pytest.mark.parametrize(
+    ("server", "apart", "expected"),
+    [
+        pytest.param("1.29.1", SECOND, True, id="older server, replaced"),
+        pytest.param("1.29.1", MINUTE, False, id="older server, not replaced"),
+        pytest.param("1.30.0", SECOND, False, id="newer server would tell"),
+        pytest.param("", SECOND, False, id="unknown server"),
+        pytest.param("a build", SECOND, False, id="unnumbered server"),
+    ],
+)
+def test_server_that_does_not_tell_when_a_version_was_current(
+    server: str,
+    apart: timedelta,
+    expected: bool,  # noqa: FBT001
+) -> None:
+    target = was_current(5 * MINUTE, last_current_at=None)
+    assert is_rollback(world(target, replaced=5 * MINUTE + apart, server=server)) is expected
+
+
+def test_rollback_does_not_wait_for_a_routing_update() -> None:
+    found = world(
+        was_current(MINUTE), replaced=MINUTE, update_state=UpdateState.IN_PROGRESS, changed_at=ago(MINUTE)
+    )
+    assert is_rollback(found)
+
+
+def test_rollback_waits_until_it_serves() -> None:
+    found = world(was_current(MINUTE), replaced=MINUTE)
+    at_zero = situation(next(iter(found.workers.values())).temporal, [live("v3", 0), live("v4")])
+    assert not is_rollback(at_zero)
+
+
+@pytest.mark.parametrize(
+    "current",
+    [
+        pytest.param(None, id="no current version, as after a fall-back to unversioned workers"),
+        pytest.param("unlisted", id="a current version that Temporal does not list"),
+        pytest.param("ageless", id="a current version without an age"),
+    ],
+)
+def test_unknown_current_version_makes_no_rollback(current: str | None) -> None:
+    ageless = version("ageless", S.CURRENT, created_at=None)
+    says = temporal(was_current(5 * MINUTE), ageless, traffic=routing(current, age=5 * MINUTE))
+    found = situation(says, [live("v3"), live("ageless")])
+    assert routed(found, STEPWISE).reason != "Rollback"
+
+
+def test_target_without_an_age_is_no_rollback() -> None:
+    assert not is_rollback(world(was_current(MINUTE, created_at=None), replaced=MINUTE))
+
+
+@pytest.mark.parametrize(
+    ("counted", "said"),
+    [
+        pytest.param(1, "1 auto-upgrade workflow on v4", id="one"),
+        pytest.param(12, "12 auto-upgrade workflows on v4", id="several"),
+        pytest.param(None, "any auto-upgrade workflow (not counted) on v4", id="not counted"),
+        pytest.param(0, "", id="none"),
+    ],
+)
+def test_rollback_warns_of_auto_upgrade_workflows_on_the_newer_version(
+    counted: int | None, said: str
+) -> None:
+    newer = replace(NEWER, auto_upgrade_workflows=counted)
+    says = temporal(was_current(5 * MINUTE), newer, traffic=routing("v4", age=5 * MINUTE))
+    warnings = planned(situation(says, [live("v3"), live("v4")]), STEPWISE).versions.warnings
+    assert bool(warnings) is bool(said)
+    assert all(text.startswith(f"a rollback takes {said} back to the older code of v3") for text in warnings)
+
+
+def test_aborted_version_does_not_come_back() -> None:
+    aborted = was_current(MINUTE, metadata={"twgen.io/aborted": {"by": "a person"}})
+    assert not is_rollback(world(aborted, replaced=MINUTE))
+
+
+def test_missing_task_queue_does_not_hold_up_a_rollback() -> None:
+    assert is_rollback(world(was_current(MINUTE, task_queues=(ONLY_BILLING,)), replaced=MINUTE))

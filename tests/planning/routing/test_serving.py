@@ -1,0 +1,108 @@
+"""Whether the target can take traffic, and what is said when it cannot."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import MAIN, SPEC, live, routed, routing, situation, temporal, version
+from tests.strategies import AUTOSCALER
+from twgen.model.plan import Phase, RoutingAction
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import TaskQueue, TaskQueueType, VersionStatus, World
+
+OLD = version("v1", VersionStatus.CURRENT)
+ACTIVITIES = TaskQueue("main", TaskQueueType.ACTIVITY, pollers=True)
+
+
+def found() -> World:
+    return situation(temporal(OLD, version(), traffic=routing("v1")), [live("v3")])
+
+
+def moves(world: World, spec: WorkerSpec = SPEC) -> bool:
+    return routed(world, spec).action is RoutingAction.SET_CURRENT
+
+
+def silent(**facts: Any) -> TaskQueue:
+    return replace(MAIN, **({"pollers": False} | facts))
+
+
+def condition(**status: Any) -> dict[str, Any]:
+    manifest = live("v3")
+    manifest["status"] |= status
+    return manifest
+
+
+@pytest.mark.parametrize(
+    ("deployments", "queues", "because"),
+    [
+        pytest.param([], (MAIN,), "it has no Deployment yet", id="gone"),
+        pytest.param([live("v3", 0)], (MAIN,), "its Deployment is at zero replicas", id="at zero"),
+        pytest.param(
+            [condition(conditions=[{"type": "Available", "status": "False"}])],
+            (MAIN,),
+            "its Deployment is not available yet",
+            id="unavailable",
+        ),
+        pytest.param(
+            [condition(observedGeneration=0)],
+            (MAIN,),
+            "its Deployment is not available yet",
+            id="just changed",
+        ),
+        pytest.param(
+            [condition(availableReplicas=0)], (MAIN,), "its Deployment is not available yet", id="no Pod"
+        ),
+        pytest.param([live("v3")], (silent(),), "no worker of it polls task queue main", id="silent"),
+        pytest.param(
+            None,
+            (silent(),),
+            "the cluster was not read and no worker of it is seen polling main",
+            id="silent, cluster not read",
+        ),
+        pytest.param(
+            None,
+            (silent(pollers=None),),
+            "the cluster was not read and no worker of it is seen polling main",
+            id="nothing read",
+        ),
+        pytest.param(
+            None,
+            None,
+            "the cluster was not read and no task queue of it is known: nothing tells whether it serves",
+            id="nothing known",
+        ),
+    ],
+)
+def test_target_that_does_not_serve_waits(
+    deployments: list[dict[str, Any]] | None, queues: tuple[TaskQueue, ...] | None, because: str
+) -> None:
+    says = temporal(OLD, version(task_queues=queues), traffic=routing("v1"))
+    plan = routed(situation(says, deployments))
+    assert plan.phase is Phase.WAITING
+    assert plan.because == because
+
+
+def test_target_that_its_spec_holds_at_zero_waits_and_says_so() -> None:
+    plan = routed(found(), replace(SPEC, replicas=0))
+    assert plan.phase is Phase.WAITING
+    assert plan.because == "its spec says zero replicas: no worker can take traffic"
+
+
+def test_replicas_of_a_spec_that_an_autoscaler_overrides_hold_nothing_up() -> None:
+    spec = replace(SPEC, replicas=0, attached=(AUTOSCALER,))
+    assert moves(found(), spec)
+
+
+@pytest.mark.parametrize(
+    ("deployments", "queue"),
+    [
+        pytest.param([live("v3")], silent(pollers=None), id="an available Deployment, pollers not read"),
+        pytest.param([live("v3")], silent(type=TaskQueueType.ACTIVITY), id="a silent activity queue"),
+        pytest.param(None, MAIN, id="a poller alone, cluster not read"),
+        pytest.param(None, ACTIVITIES, id="a poller of activities alone, cluster not read"),
+    ],
+)
+def test_target_serves_by(deployments: list[dict[str, Any]] | None, queue: TaskQueue) -> None:
+    says = temporal(replace(OLD, task_queues=None), version(task_queues=(queue,)), traffic=routing("v1"))
+    assert moves(situation(says, deployments))

@@ -1,0 +1,281 @@
+"""Every row of the routing table, in its order, and both sides of every limit."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    MAIN,
+    MINUTE,
+    SECOND,
+    SPEC,
+    ago,
+    live,
+    routed,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import NOW, STEPS
+from twgen.model.plan import Phase, RoutingAction, RoutingPlan
+from twgen.model.spec import Rollout, Strategy
+from twgen.model.world import (
+    Routing,
+    TaskQueue,
+    TaskQueueType,
+    UpdateState,
+    Version,
+    VersionStatus,
+    WorkerDeployment,
+    World,
+)
+
+NONE, SET_CURRENT = RoutingAction.NONE, RoutingAction.SET_CURRENT
+SET_RAMP, CLEAR_RAMP = RoutingAction.SET_RAMP, RoutingAction.CLEAR_RAMP
+STEPWISE = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
+S = VersionStatus
+OLD = version("v1", S.CURRENT, created_at=ago(9 * DAY))
+SAME_NAME = TaskQueue("main", TaskQueueType.ACTIVITY, pollers=True)
+ABORTED = {"twgen.io/aborted": {"by": "a person"}}
+
+
+def serving(says: WorkerDeployment | None) -> World:
+    return situation(says, [live("v3"), live("v1")])
+
+
+def after(target: Version, traffic: Routing) -> World:
+    return serving(temporal(OLD, target, traffic=traffic))
+
+
+def told(plan: RoutingPlan) -> tuple[Any, ...]:
+    return plan.action, plan.build_id, plan.percentage, plan.phase
+
+
+CLEARED = (CLEAR_RAMP, "", 0, Phase.MOVING)
+CURRENT = (SET_CURRENT, "v3", None, Phase.MOVING)
+WAITS, BLOCKED = (NONE, None, None, Phase.WAITING), (NONE, None, None, Phase.BLOCKED)
+SETTLED = (NONE, None, None, Phase.SETTLED)
+
+
+def ramp(percentage: float) -> tuple[Any, ...]:
+    return SET_RAMP, "v3", percentage, Phase.MOVING
+
+
+@pytest.mark.parametrize(
+    ("traffic", "expected"),
+    [
+        pytest.param(routing("v1", ("v3", 5)), CLEARED, id="and ramping loses its ramp"),
+        pytest.param(routing("v1"), BLOCKED, id="is blocked"),
+        pytest.param(routing("v1", ("v0", 5)), BLOCKED, id="leaves another version's ramp alone"),
+        pytest.param(routing("v3"), BLOCKED, id="is blocked even when it is current"),
+    ],
+)
+def test_aborted_target(traffic: Routing, expected: tuple[Any, ...]) -> None:
+    assert told(routed(after(version(metadata=ABORTED), traffic))) == expected
+
+
+def test_mark_that_a_retry_took_away_is_no_mark() -> None:
+    found = after(version(metadata={"twgen.io/aborted": None}), routing("v1"))
+    assert told(routed(found)) == CURRENT
+
+
+@pytest.mark.parametrize("other", ["v1", ""])
+def test_ramp_beside_a_current_target_ends(other: str) -> None:
+    assert told(routed(after(version(), routing("v3", (other, 5))))) == CLEARED
+
+
+@pytest.mark.parametrize("rollout", [SPEC.rollout, STEPWISE.rollout, Rollout(Strategy.MANUAL)])
+def test_current_target_is_settled(rollout: Rollout) -> None:
+    found = after(version("v3", S.CURRENT), routing("v3"))
+    assert told(routed(found, replace(SPEC, rollout=rollout))) == SETTLED
+
+
+def test_aborted_target_is_blocked_also_when_it_is_current() -> None:
+    aborted = version("v3", S.CURRENT, metadata={"twgen.io/aborted": {"by": "a person"}})
+    plan = routed(after(aborted, routing("v3")))
+    assert (plan.phase, plan.reason) == (Phase.BLOCKED, "Aborted")
+
+
+CURRENT_TARGET = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
+STALLED = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+
+
+@pytest.mark.parametrize(
+    ("deployments", "because"),
+    [
+        pytest.param([], "it has no Deployment yet", id="without Deployment"),
+        pytest.param([live("v3", 0)], "its Deployment is at zero replicas", id="at zero"),
+        pytest.param(
+            [live("v3", deletionTimestamp=ago(MINUTE).isoformat())],
+            "its Deployment is being deleted: it is created again when it is gone",
+            id="Terminating",
+        ),
+    ],
+)
+def test_current_target_without_pods_waits(deployments: list[dict[str, Any]], because: str) -> None:
+    plan = routed(situation(CURRENT_TARGET, deployments))
+    assert (told(plan), plan.reason) == (WAITS, "CurrentNotServing")
+    assert plan.because == because
+
+
+def test_current_target_that_is_paused_by_hand_is_blocked() -> None:
+    paused = live("v3")
+    paused["spec"]["paused"] = True
+    plan = routed(situation(CURRENT_TARGET, [paused]))
+    assert plan.phase is Phase.BLOCKED
+    assert "`kubectl rollout resume deployment/payments-v3`" in plan.because
+
+
+def test_current_target_whose_deployment_cannot_progress_is_blocked() -> None:
+    stalled = live("v3")
+    stalled["status"]["conditions"] = [{"type": "Available", "status": "False"}, STALLED]
+    plan = routed(situation(CURRENT_TARGET, [stalled]))
+    assert plan.phase is Phase.BLOCKED
+    assert "ProgressDeadlineExceeded" in plan.because
+
+
+def test_current_target_at_zero_is_settled_where_its_spec_says_so() -> None:
+    found = situation(CURRENT_TARGET, [live("v3", 0)])
+    assert told(routed(found, replace(SPEC, replicas=0))) == SETTLED
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        pytest.param(None, id="worker"),
+        pytest.param(temporal(OLD, traffic=routing("v1")), id="version"),
+        pytest.param(
+            temporal(OLD, version("v3", S.CREATED), traffic=routing("v1")), id="poll of a created version"
+        ),
+    ],
+)
+def test_target_waits_while_temporal_knows_no(says: WorkerDeployment | None) -> None:
+    plan = routed(serving(says))
+    assert told(plan) == WAITS
+    assert plan.because.startswith("Temporal does not know it yet: no worker of it has polled, though its")
+    assert "TEMPORAL_DEPLOYMENT_NAME" in plan.because
+
+
+@pytest.mark.parametrize(("known", "is_full"), [(99, False), (100, True)])
+def test_target_that_a_full_worker_deployment_refuses_is_told_so(known: int, *, is_full: bool) -> None:
+    others = [version(f"old-{number}") for number in range(known - 1)]
+    plan = routed(serving(temporal(OLD, *others, traffic=routing("v1"))))
+    assert told(plan) == WAITS
+    assert ("refuses the polls of a new one" in plan.because) is is_full
+
+
+@pytest.mark.parametrize(
+    ("state", "age", "expected"),
+    [
+        pytest.param(UpdateState.IN_PROGRESS, MINUTE, WAITS, id="is waited for"),
+        pytest.param(UpdateState.IN_PROGRESS, 2 * MINUTE - SECOND, WAITS, id="is waited for to its limit"),
+        pytest.param(UpdateState.IN_PROGRESS, 2 * MINUTE, CURRENT, id="is not waited for at its limit"),
+        pytest.param(UpdateState.COMPLETED, MINUTE, CURRENT, id="that is complete is not waited for"),
+        pytest.param(None, MINUTE, CURRENT, id="of an older server is not waited for"),
+    ],
+)
+def test_routing_update(state: UpdateState | None, age: timedelta, expected: tuple[Any, ...]) -> None:
+    traffic = replace(routing("v1"), update_state=state, changed_at=ago(age))
+    assert told(routed(after(version(), traffic))) == expected
+
+
+BILLING = TaskQueue("billing", TaskQueueType.WORKFLOW, pollers=True)
+
+
+@pytest.mark.parametrize("missing", [BILLING, SAME_NAME])
+@pytest.mark.parametrize(
+    ("age", "expected"), [(5 * MINUTE - SECOND, WAITS), (5 * MINUTE, BLOCKED), (DAY, BLOCKED)]
+)
+def test_task_queue_that_the_target_lacks_holds_it_up(
+    missing: TaskQueue, age: timedelta, expected: tuple[Any, ...]
+) -> None:
+    current = replace(OLD, task_queues=(MAIN, missing))
+    says = temporal(current, version(created_at=ago(age)), traffic=routing("v1"))
+    plan = routed(serving(says))
+    assert told(plan) == expected
+    assert f"{missing.type.lower()} task queue {missing.name}, which v1 does" in plan.because
+    assert plan.due_at == (ago(age) + 5 * MINUTE if expected is WAITS else None)
+
+
+def test_task_queues_that_were_not_read_hold_nothing_up() -> None:
+    unread = replace(OLD, task_queues=None)
+    assert told(routed(serving(temporal(unread, version(), traffic=routing("v1"))))) == CURRENT
+
+
+UNVERSIONED = replace(MAIN, unversioned_pollers=True)
+
+
+@pytest.mark.parametrize(
+    ("queues", "expected"),
+    [
+        pytest.param(None, WAITS, id="waits until its task queues are known"),
+        pytest.param((), WAITS, id="waits until it has task queues"),
+        pytest.param((MAIN,), CURRENT, id="becomes current where nobody else polls"),
+        pytest.param(
+            (UNVERSIONED, SAME_NAME), CURRENT, id="becomes current where nobody else polls one queue"
+        ),
+        pytest.param((UNVERSIONED,), ramp(5), id="shares with unversioned workers"),
+    ],
+)
+def test_first_version(queues: tuple[TaskQueue, ...] | None, expected: tuple[Any, ...]) -> None:
+    found = situation(temporal(version(task_queues=queues)), [live("v3")])
+    assert told(routed(found, STEPWISE)) == expected
+
+
+def test_first_version_that_ramps_already_goes_on() -> None:
+    says = temporal(version("v3", S.RAMPING), traffic=routing(None, ("v3", 5)))
+    assert told(routed(situation(says, [live("v3")]), STEPWISE)) == ramp(33.3)
+
+
+def test_all_at_once_makes_it_current() -> None:
+    assert told(routed(after(version(), routing("v1")))) == CURRENT
+
+
+def test_all_at_once_makes_it_current_in_the_middle_of_a_ramp() -> None:
+    assert told(routed(after(version("v3", S.RAMPING), routing("v1", ("v3", 5))))) == CURRENT
+
+
+@pytest.mark.parametrize("other", [None, ("v2", 75.0), ("", 75.0)])
+def test_progressive_begins_with_the_first_step(other: tuple[str, float] | None) -> None:
+    assert told(routed(after(version(), routing("v1", other)), STEPWISE)) == ramp(5)
+
+
+@pytest.mark.parametrize(
+    ("percentage", "age", "expected"),
+    [
+        pytest.param(0, DAY, ramp(5), id="zero goes to the first step"),
+        pytest.param(1, DAY, ramp(5), id="below all steps goes to the first"),
+        pytest.param(40, DAY, ramp(33.3), id="between two steps goes to the lower"),
+        pytest.param(100, DAY, ramp(75), id="above all steps goes to the last"),
+        pytest.param(5, 10 * MINUTE, WAITS, id="exactly at its pause waits"),
+        pytest.param(5, 10 * MINUTE + SECOND, ramp(33.3), id="past its pause goes on"),
+        pytest.param(33.29999923706055, MINUTE, WAITS, id="a fraction as the wire says it is the step"),
+        pytest.param(33.29999923706055, HOUR, ramp(75), id="a fraction as the wire says it goes on"),
+        pytest.param(75, HOUR, WAITS, id="the last step waits"),
+        pytest.param(75, HOUR + SECOND, CURRENT, id="past the last step becomes current"),
+    ],
+)
+def test_ramp_at(percentage: float, age: timedelta, expected: tuple[Any, ...]) -> None:
+    traffic = routing("v1", ("v3", percentage), age=age)
+    assert told(routed(after(version("v3", S.RAMPING), traffic), STEPWISE)) == expected
+
+
+def test_pause_counts_from_the_last_change_of_the_percentage() -> None:
+    traffic = routing("v1", ("v3", 5), age=DAY)
+    assert traffic.ramping
+    changed = replace(traffic, ramping=replace(traffic.ramping, percentage_changed_at=ago(MINUTE)))
+    plan = routed(after(version("v3", S.RAMPING), changed), STEPWISE)
+    assert told(plan) == WAITS
+    assert plan.due_at == NOW + 9 * MINUTE
+
+
+def test_ramp_of_unknown_age_waits() -> None:
+    traffic = routing("v1", ("v3", 5))
+    assert traffic.ramping
+    undated = replace(traffic, ramping=replace(traffic.ramping, since=None, percentage_changed_at=None))
+    assert told(routed(after(version("v3", S.RAMPING), undated), STEPWISE)) == WAITS

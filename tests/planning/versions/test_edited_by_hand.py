@@ -1,0 +1,219 @@
+"""A live pod template that somebody changed by hand, and what becomes of it."""
+
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
+from twgen.model.plan import VersionAction, VersionPlan, WorkerPlan
+from twgen.model.policy import ConnectionChanges, EnvironmentNames, HistorySource
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import VersionStatus
+from twgen.rendering.deployments import version_deployment
+
+KEEP, UPDATE = VersionAction.KEEP, VersionAction.UPDATE
+RESTARTED = {"kubectl.kubernetes.io/restartedAt": "2026-11-20T09:00:00Z"}
+OWN_KEY = {"name": "TEMPORAL_API_KEY", "value": "of the team"}
+Manifest = dict[str, Any]
+
+
+def container(manifest: Manifest) -> Manifest:
+    found: Manifest = manifest["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def with_image(manifest: Manifest) -> None:
+    container(manifest)["image"] = "payments:by-hand"
+
+
+def with_other_build_id(manifest: Manifest) -> None:
+    container(manifest)["env"][-1]["value"] = "another"
+
+
+def without_address(manifest: Manifest) -> None:
+    del container(manifest)["env"][0]
+
+
+def with_other_address(manifest: Manifest) -> None:
+    container(manifest)["env"][0]["value"] = "elsewhere.example.com:7233"
+
+
+def without_build_id(manifest: Manifest) -> None:
+    container(manifest)["env"].pop()
+
+
+EDITS = [with_image, with_other_build_id, without_address, with_other_address, without_build_id]
+
+
+def plan(
+    deployments: list[Manifest], spec: WorkerSpec = SPEC, ledger: dict[str, Manifest] | None = None
+) -> WorkerPlan:
+    says = temporal(
+        version("v1", VersionStatus.DRAINING), version("v3", VersionStatus.CURRENT), traffic=routing("v3")
+    )
+    return planned(situation(says, deployments, ledger), spec)
+
+
+def versions(worker: WorkerPlan) -> dict[str, VersionPlan]:
+    return {item.build_id: item for item in worker.versions.versions}
+
+
+def template(item: VersionPlan, spec: WorkerSpec = SPEC) -> Manifest:
+    found: Manifest = version_deployment(spec, item, "me")["spec"]["template"]
+    return found
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_target_edited_by_hand_is_put_right_and_the_plan_says_that_its_pods_restart(edit: Any) -> None:
+    before, edited = live("v3"), live("v3")
+    edit(edited)
+    target = versions(plan([live("v1"), edited]))["v3"]
+    assert (target.action, target.reason) == (UPDATE, "EditedByHand")
+    assert target.because.endswith("it is put right, and its pods restart")
+    assert template(target) == before["spec"]["template"]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_older_version_edited_by_hand_is_put_right_from_the_ledger(edit: Any) -> None:
+    locked, edited = live("v1"), live("v1")
+    edit(edited)
+    old = versions(plan([edited, live("v3")], ledger={"v1": locked}))["v1"]
+    assert (old.action, old.reason) == (UPDATE, "EditedByHand")
+    assert template(old) == locked["spec"]["template"]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_older_version_that_nothing_recorded_tells_of_stays_as_it_is(edit: Any) -> None:
+    edited = live("v1", 5)
+    edit(edited)
+    old = versions(plan([edited, live("v3")]))["v1"]
+    assert old.action is KEEP
+    assert template(old) == edited["spec"]["template"]
+
+
+def test_restart_by_hand_is_no_edit() -> None:
+    restarted = live("v3")
+    restarted["spec"]["template"]["metadata"]["annotations"] |= RESTARTED
+    worker = plan([live("v1"), restarted])
+    target = versions(worker)["v3"]
+    assert target.action is KEEP
+    assert template(target) == restarted["spec"]["template"]
+    assert worker.versions.warnings == ()
+
+
+def test_variable_added_by_hand_stays_with_a_warning() -> None:
+    edited = live("v3")
+    container(edited)["env"].append({"name": "DEBUG", "value": "1"})
+    worker = plan([live("v1"), edited])
+    target = versions(worker)["v3"]
+    assert target.action is KEEP
+    assert template(target) == edited["spec"]["template"]
+    (warning,) = worker.versions.warnings
+    assert warning.startswith("v3: spec.containers[worker].env[DEBUG] was added to its Deployment by hand")
+
+
+def test_ledger_locked_under_another_environment_restarts_nothing() -> None:
+    legacy = replace(SPEC, policy=replace(SPEC.policy, environment=EnvironmentNames.HOST_PORT))
+    locked = version_deployment(legacy, versions(plan([]))["v3"], "")
+    running = live("v3")
+    worker = plan([live("v1"), running], legacy, {"v3": locked})
+    target = versions(worker)["v3"]
+    assert target.action is KEEP
+    assert template(target, legacy) == running["spec"]["template"]
+    (warning,) = worker.versions.warnings
+    assert warning == (
+        "v3 keeps its injected variables of generation Current: the policy's environment HostPort waits for a"
+        " new version"
+    )
+
+
+def secured(spec: WorkerSpec, changes: ConnectionChanges = ConnectionChanges.ALL_VERSIONS) -> WorkerSpec:
+    connection = replace(spec.connection, mutual_tls_secret="renewed")  # noqa: S106 - the name of a Secret
+    return replace(spec, connection=connection, policy=replace(spec.policy, connection_changes=changes))
+
+
+def with_own_names(manifest: Manifest) -> Manifest:
+    changed = deepcopy(manifest)
+    container(changed)["env"].insert(0, OWN_KEY)
+    changed["spec"]["template"]["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
+    return changed
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+def test_changed_connection_leaves_the_team_s_own_variables_and_volumes(*, annotated: bool) -> None:
+    running = with_own_names(live("v1"))
+    if not annotated:
+        del running["metadata"]["annotations"]["twgen.io/injected"]
+    spec = secured(SPEC)
+    old = versions(plan([running, live("v3")], spec, {"v1": with_own_names(live("v1"))}))["v1"]
+    assert (old.action, old.reason) == (UPDATE, "ConnectionChanged")
+    pod = template(old, spec)["spec"]
+    assert OWN_KEY in pod["containers"][0]["env"]
+    assert [item["name"] for item in pod["volumes"]] == ["scratch", "temporal-tls"]
+
+
+def test_changed_connection_that_would_take_a_name_of_the_team_s_own_is_not_applied() -> None:
+    running = live("v1")
+    running["spec"]["template"]["spec"]["volumes"] = [{"name": "temporal-tls", "emptyDir": {}}]
+    worker = plan([running, live("v3")], secured(SPEC))
+    old = versions(worker)["v1"]
+    assert old.action is KEEP
+    assert template(old) == running["spec"]["template"]
+    assert any(text.startswith("v1 keeps the connection that it has: ") for text in worker.versions.warnings)
+
+
+def test_names_injected_by_the_controller_are_told_by_its_hash() -> None:
+    running = live("v1")
+    del running["metadata"]["annotations"]["twgen.io/injected"]
+    spec = secured(SPEC)
+    old = versions(plan([running, live("v3")], spec))["v1"]
+    assert old.reason == "ConnectionChanged"
+    names = [item["name"] for item in template(old, spec)["spec"]["containers"][0]["env"]]
+    assert names.count("TEMPORAL_ADDRESS") == 1
+    assert "TEMPORAL_TLS_CLIENT_KEY_PATH" in names
+
+
+def test_pace_of_a_rollout_reaches_a_live_target_at_once() -> None:
+    spec = replace(SPEC, min_ready_seconds=30, progress_deadline_seconds=900)
+    target = versions(plan([live("v3")], spec))["v3"]
+    assert target.action is KEEP
+    body = version_deployment(spec, target, "me")["spec"]
+    assert (body["minReadySeconds"], body["progressDeadlineSeconds"]) == (30, 900)
+
+
+def test_history_without_the_ledger_does_not_ask_it() -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, history=(HistorySource.CLUSTER,)))
+    edited = live("v1")
+    with_image(edited)
+    assert versions(plan([edited, live("v3")], spec, {"v1": live("v1")}))["v1"].action is KEEP
+
+
+def test_history_without_the_cluster_leaves_what_only_the_cluster_knows_to_its_protection() -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, history=(HistorySource.LEDGER,)))
+    worker = plan([live("v1"), live("v3")], spec)
+    assert (versions(worker)["v1"].action, versions(worker)["v1"].reason) == (
+        VersionAction.NONE,
+        "ManifestLost",
+    )
+    assert versions(worker)["v3"].action is KEEP
+
+
+def test_second_deployment_of_a_build_id_is_noticed_and_left_alone() -> None:
+    twin = live("v1", 4)
+    twin["metadata"]["name"] = "payments-v1-by-hand"
+    worker = plan([twin, live("v1", 2), live("v3")])
+    old = versions(worker)["v1"]
+    assert (old.deployment, old.replicas) == ("payments-v1", 2)
+    (warning,) = worker.versions.warnings
+    assert warning.startswith(
+        "v1 has two Deployments: payments-v1 is the version's own, and payments-v1-by-hand"
+    )
+
+
+def test_deployment_that_is_being_deleted_is_created_again() -> None:
+    going = live("v1", 2, deletionTimestamp="2026-11-21T11:59:00Z")
+    old = versions(plan([going, live("v3")]))["v1"]
+    assert (old.action, old.replicas, old.protected) == (VersionAction.CREATE, 2, True)
+    assert "created again when it is gone" in old.because

@@ -1,0 +1,102 @@
+"""What a person is told besides the plan."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    SPEC,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import NOW
+from twgen.errors import StateUnavailable
+from twgen.model.caller import Caller
+from twgen.model.world import VersionStatus, World
+from twgen.planning.plan import plan_versions
+from twgen.records.deployments import live_deployments
+
+S = VersionStatus
+
+
+def strays(identity: str | None, caller: Caller) -> tuple[str, ...]:
+    """What is said of a Deployment of a worker that no spec names."""
+    manifest = live("v1")
+    if identity:
+        manifest["metadata"]["annotations"]["twgen.io/identity"] = identity
+    (gone,) = situation(None).workers.values()
+    left = replace(gone, name="shop/refunds", deployments=tuple(live_deployments([manifest])))
+    found = situation(None)
+    workers = {**found.workers, ("shop/refunds", "default"): left}
+    return plan_versions([SPEC], World(NOW, workers), NOW, caller).warnings
+
+
+def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
+    (warning,) = strays("me", Caller("me"))
+    assert warning == (
+        "no spec names shop/refunds any more, and its Deployments carry our identity: they are not rendered,"
+        " nor is what is attached to them; payments-v1 stays, held by its prune protection"
+    )
+
+
+def test_attached_object_that_is_no_longer_rendered_is_told_of() -> None:
+    running = live("v3")
+    running["metadata"]["annotations"]["twgen.io/attached"] = "PodDisruptionBudget/budget-v3-0a1b2c3d"
+    worker = planned(situation(temporal(version("v3")), [running]))
+    (warning,) = worker.versions.warnings
+    assert warning == (
+        "v3: PodDisruptionBudget/budget-v3-0a1b2c3d is no longer rendered, and stays until its"
+        " Deployment goes: delete it when it is not wanted"
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"status": S.CURRENT, "open_workflows": 2}, "2 workflows are open and pinned to it"),
+        ({"status": S.DRAINED, "open_workflows": 1}, "1 workflow is open and pinned to it"),
+        ({"status": S.CURRENT}, "workflows may be open on it"),
+        ({"status": S.CURRENT, "open_workflows": 0}, ""),
+        ({"status": S.INACTIVE}, ""),
+    ],
+)
+def test_update_by_custom_build_id_under_open_workflows_warns_of_nondeterminism(
+    facts: dict[str, Any], said: str
+) -> None:
+    spec = replace(SPEC, has_custom_build_id=True, template=replace(SPEC.template, hash="another"))
+    current = "v3" if facts["status"] is S.CURRENT else None
+    says = temporal(version("v3", **facts), traffic=routing(current))
+    warnings = planned(situation(says, [live("v3")]), spec).versions.warnings
+    assert bool(warnings) is bool(said)
+    assert all(text.startswith(f"v3 gets another pod template while {said}") for text in warnings)
+
+
+@pytest.mark.parametrize("identity", [None, "somebody else"])
+def test_deployment_of_no_spec_that_is_not_ours_is_none_of_our_business(identity: str | None) -> None:
+    assert strays(identity, Caller("me")) == ()
+
+
+def test_nobody_in_particular_owns_no_stray() -> None:
+    assert strays(None, Caller("")) == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "current"), [(S.CURRENT, "v1"), (S.RAMPING, "v3")], ids=["current", "ramping"]
+)
+def test_version_with_traffic_that_its_spec_holds_at_zero_is_warned_of(
+    status: VersionStatus, current: str
+) -> None:
+    ramping = ("v1", 5.0) if status is S.RAMPING else None
+    says = temporal(version("v3"), version("v1", status), traffic=routing(current, ramping))
+    worker = planned(situation(says, [live("v1"), live("v3")]), replace(SPEC, replicas=0))
+    assert f"v1 is {status.lower()} and its spec says zero replicas" in worker.versions.warnings
+
+
+def test_world_that_knows_the_worker_in_another_temporal_namespace_knows_it_not() -> None:
+    with pytest.raises(StateUnavailable, match="shop/payments in Temporal namespace another: take a new"):
+        planned(situation(temporal()), replace(SPEC, temporal_namespace="another"))

@@ -1,0 +1,42 @@
+"""Write anew what the documentation shows of the example: `make documentation`. Read the difference."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.terminal import terminal
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "three-versions"
+TWGEN = Path(sys.executable).with_name("twgen")
+
+
+def main() -> None:
+    """Run the commands and put their output in its place."""
+    plan = output("plan", ".", "--snapshot", "snapshot.yaml")
+    replace(ROOT / "README.md", "… shop/payments  Waiting  target", plan)
+    page = ROOT / "docs" / "terminal.md"
+    command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", "--color", "never"]
+    with terminal(command, EXAMPLE, 80) as shown:
+        shown.end()
+    replace(page, "… shop/payments  Waiting  Temporal", shown.text.replace("\r\n", "\n"))
+    replace(page, "✓ shop/payments  Settled", output("simulate", "."))
+    picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
+    (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
+
+
+def output(*command: str) -> str:
+    """What twgen prints in the folder of the example."""
+    ended = subprocess.run([TWGEN, *command], cwd=EXAMPLE, capture_output=True, text=True, check=True)
+    return ended.stdout
+
+
+def replace(page: Path, beginning: str, text: str) -> None:
+    """Put a text in place of the block that begins so."""
+    block = re.compile(rf"^```text\n{re.escape(beginning)}.*?^```$", re.MULTILINE | re.DOTALL)
+    page.write_text(block.sub(lambda _: f"```text\n{text}```", page.read_text()))
+
+
+if __name__ == "__main__":
+    main()

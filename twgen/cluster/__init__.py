@@ -1,0 +1,1 @@
+"""What the objects of an API server say of a version."""

@@ -1,0 +1,102 @@
+"""A live Deployment less what the API server and its controllers added to it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from twgen.versioning.images import image_tag
+
+_SERVER_ANNOTATIONS = {
+    "deployment.kubernetes.io/revision",
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "argocd.argoproj.io/tracking-id",
+}
+
+# What apps/v1 and v1 fill in: defaults.go, and the generated one beside it, of k8s.io/kubernetes
+# pkg/apis/{apps,core}/v1.
+# Leaving a default out and writing it are the same to a server; only the written form is stable for people.
+_HTTP = {"path": "/", "scheme": "HTTP"}
+_PROBE = {
+    "timeoutSeconds": 1,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "failureThreshold": 3,
+    "httpGet": _HTTP,
+    "grpc": {"service": ""},
+}
+_CONTAINER = {
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+    "livenessProbe": _PROBE,
+    "readinessProbe": _PROBE,
+    "startupProbe": _PROBE,
+    "lifecycle": {"postStart": {"httpGet": _HTTP}, "preStop": {"httpGet": _HTTP}},
+    "ports": [{"protocol": "TCP"}],
+    "env": [{"valueFrom": {"fieldRef": {"apiVersion": "v1"}}}],
+}
+_FILES = {"defaultMode": 420}
+_DOWNWARD = {"items": [{"fieldRef": {"apiVersion": "v1"}}]}
+_VOLUME = {
+    "configMap": _FILES,
+    "secret": _FILES,
+    "downwardAPI": _FILES | _DOWNWARD,
+    "projected": _FILES
+    | {"sources": [{"serviceAccountToken": {"expirationSeconds": 3600}, "downwardAPI": _DOWNWARD}]},
+    "hostPath": {"type": ""},
+    "ephemeral": {"volumeClaimTemplate": {"spec": {"volumeMode": "Filesystem"}}},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared", "readOnly": False},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+POD_TEMPLATE_DEFAULTS = {
+    "metadata": {"creationTimestamp": None},
+    "spec": {
+        "restartPolicy": "Always",
+        "dnsPolicy": "ClusterFirst",
+        "schedulerName": "default-scheduler",
+        "securityContext": {},
+        "terminationGracePeriodSeconds": 30,
+        "containers": [_CONTAINER],
+        "initContainers": [_CONTAINER],
+        "volumes": [_VOLUME],
+    },
+}
+"""What a server fills into a pod template; the one item of a list stands for all of its items."""
+_DEPLOYMENT_SPEC = {
+    "revisionHistoryLimit": 10,
+    "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+    "template": POD_TEMPLATE_DEFAULTS,
+}
+
+
+def without_server_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest as somebody would have written it."""
+    annotations = manifest["metadata"].get("annotations") or {}
+    kept = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
+    spec = less_defaults(manifest["spec"], _DEPLOYMENT_SPEC)
+    pod = spec["template"]["spec"]
+    if pod.get("serviceAccount") == pod.get("serviceAccountName"):
+        pod.pop("serviceAccount", None)
+    for container in [*pod.get("containers", ()), *pod.get("initContainers", ())]:
+        if container.get("imagePullPolicy") == pull_policy(container.get("image", "")):
+            del container["imagePullPolicy"]
+    return {"metadata": {"annotations": kept}, "spec": spec}
+
+
+def less_defaults(value: Any, defaults: Any) -> Any:
+    """The value without what equals its default, at any depth."""
+    if isinstance(value, dict) and isinstance(defaults, dict):
+        return {
+            name: less_defaults(item, defaults[name]) if name in defaults else item
+            for name, item in value.items()
+            if name not in defaults or item != defaults[name]
+        }
+    if isinstance(value, list) and isinstance(defaults, list):
+        return [less_defaults(item, defaults[0]) for item in value]
+    return value
+
+
+def pull_policy(image: str) -> str:
+    """The imagePullPolicy that a server fills in for an image."""
+    is_mutable = "@" not in image and image_tag(image) in {"", "latest"}
+    return "Always" if is_mutable else "IfNotPresent"

@@ -1,0 +1,1 @@
+"""Which change of traffic comes next for a worker."""

@@ -1,0 +1,65 @@
+"""The gate: which workflows must have completed on the target, which to start, and what failed."""
+
+from twgen.model.plan import GateStart
+from twgen.model.world import GateRun, GateStatus
+from twgen.planning.routing.target import Target
+
+_ATTEMPT = "twgen.io/gate-attempt"
+
+
+def gate_workflow_id(worker_deployment: str, build_id: str, task_queue: str, attempt: int = 1) -> str:
+    """The ID of the gate's run on one task queue; attempts count from 1."""
+    first = f"test-{worker_deployment}:{build_id}-{task_queue}"
+    return first if attempt == 1 else f"{first}-{attempt}"
+
+
+def gate_attempt(target: Target) -> int:
+    """The attempt that counts: `retry` asks for another one."""
+    attempt = (target.version.metadata or {}).get(_ATTEMPT, 1) if target.version else 1
+    return attempt if isinstance(attempt, int) and attempt > 0 else 1
+
+
+def gate_runs(target: Target) -> dict[str, GateRun | None]:
+    """The run that counts on each workflow task queue of the target; None: it has not started."""
+    if not target.spec.rollout.gate:
+        return {}
+    return {queue: _run(target, queue) for queue in target.workflow_task_queues}
+
+
+def gates_to_start(target: Target) -> tuple[GateStart, ...]:
+    """The gate's workflows that have no run yet, by task queue."""
+    gate = target.spec.rollout.gate
+    return tuple(
+        GateStart(queue, _workflow_id(target, queue), gate.workflow_type)
+        for queue, run in gate_runs(target).items()
+        if gate and not run
+    )
+
+
+def gate_failures(target: Target) -> list[GateRun]:
+    """The gate's runs that ended without completing."""
+    going = {GateStatus.RUNNING, GateStatus.COMPLETED}
+    return [run for run in gate_runs(target).values() if run and run.status not in going]
+
+
+def gate_passed(target: Target) -> bool:
+    """There is no gate, or it completed on every workflow task queue, of which one at least is known."""
+    if not target.spec.rollout.gate:
+        return True
+    runs = gate_runs(target).values()
+    return bool(runs) and all(run is not None and run.status is GateStatus.COMPLETED for run in runs)
+
+
+def _run(target: Target, task_queue: str) -> GateRun | None:
+    expected = _workflow_id(target, task_queue)
+    created = target.version.created_at if target.version else None
+    for run in (target.version.gate_runs if target.version else None) or ():
+        # a run from before the version was registered tested another version of the same name
+        counts = run.started_at is None or created is None or run.started_at >= created
+        if counts and run.task_queue == task_queue and run.workflow_id == expected:
+            return run
+    return None
+
+
+def _workflow_id(target: Target, task_queue: str) -> str:
+    return gate_workflow_id(target.spec.worker_deployment, target.build_id, task_queue, gate_attempt(target))

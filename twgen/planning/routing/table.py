@@ -1,0 +1,251 @@
+"""The routing table: the one change of traffic that is wanted next. The first row that fits decides.
+
+Three rules hold the table together:
+
+1. A row asks for one change, or says why there is none. After a change everything is read again.
+2. Traffic moves only to a target that serves, and a target that has all traffic is watched until it serves.
+3. What is not known makes a rollout slower, never faster.
+
+Whether a wanted change may be made (another manager, strategy Manual, driver None) is decided in `plan`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from twgen.model.plan import Phase, RoutingAction
+from twgen.model.policy import MOST_VERSIONS
+from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.spec import RolloutStep, Strategy
+from twgen.model.world import UpdateState
+from twgen.planning.routing.gates import gate_failures, gate_passed
+from twgen.planning.routing.rollback import is_rollback
+from twgen.planning.routing.serving import obstacle
+from twgen.planning.routing.target import Target
+from twgen.planning.row import Row, first_match
+from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, spoken
+
+_UPDATE_LIMIT = timedelta(minutes=2)
+"""A routing update that takes longer is not waited for."""
+_QUEUE_LIMIT = timedelta(minutes=5)
+"""How long a new version may take to poll every task queue of the current one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The change that is wanted, or why none is."""
+
+    action: RoutingAction
+    because: str
+    phase: Phase = Phase.MOVING
+    build_id: str | None = None
+    percentage: float | None = None
+    due_at: datetime | None = None
+
+
+TABLE: tuple[Row[Reason, Target, Wanted], ...] = (
+    Row(Reason.ABORTED, lambda t: t.is_aborted, lambda t: _aborted(t)),
+    Row(Reason.OTHER_RAMP, lambda t: t.is_current and t.other_ramp is not None, lambda t: _end_other_ramp(t)),
+    Row(
+        Reason.CURRENT_NOT_SERVING,
+        lambda t: t.is_current and t.spec.replicas != 0 and obstacle(t) is not None,
+        lambda t: _wait_for_serving(t),
+    ),
+    Row(
+        Reason.SETTLED,
+        lambda t: t.is_current,
+        lambda _: _none("it is current and nothing ramps", Phase.SETTLED),
+    ),
+    Row(Reason.WAITING_FOR_REGISTRATION, lambda t: not t.is_registered, lambda t: _wait_for_registration(t)),
+    Row(Reason.NOT_SERVING, lambda t: obstacle(t) is not None, lambda t: _wait_for_serving(t)),
+    Row(Reason.ROLLBACK, is_rollback, lambda t: _roll_back(t)),
+    Row(
+        Reason.UPDATE_IN_PROGRESS,
+        lambda t: _update_ends(t) is not None,
+        lambda t: _none("Temporal has not yet told every task queue of the last change", due=_update_ends(t)),
+    ),
+    Row(Reason.GATE_FAILED, lambda t: bool(gate_failures(t)), lambda t: _gate_failed(t)),
+    Row(Reason.GATE_RUNNING, lambda t: not gate_passed(t), lambda t: _wait_for_gate(t)),
+    Row(Reason.MISSING_TASK_QUEUE, lambda t: bool(_missing_queue(t)), lambda t: _lacks_queue(t)),
+    Row(
+        Reason.NO_TASK_QUEUES,
+        lambda t: t.current is None and t.ramp is None and not t.task_queues,
+        lambda _: _none("no task queue of it is known yet"),
+    ),
+    Row(
+        Reason.FIRST_VERSION,
+        lambda t: (
+            t.current is None
+            and t.ramp is None
+            and not all(queue.unversioned_pollers for queue in t.task_queues)
+        ),
+        lambda t: _set_current(t, "there is no current version"),
+    ),
+    Row(
+        Reason.ALL_AT_ONCE,
+        lambda t: t.spec.rollout.strategy is Strategy.ALL_AT_ONCE or not t.spec.rollout.steps,
+        lambda t: _set_current(t, "it is ready, and its strategy has no steps"),
+    ),
+    Row(
+        Reason.FIRST_STEP,
+        lambda t: t.ramp is None,
+        lambda t: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic"),
+    ),
+    Row(
+        Reason.OFF_STEP,
+        lambda t: _live_percentage(t) != rounded_percentage(_step(t).percentage),
+        lambda t: _to_step(t),
+    ),
+    Row(Reason.RAMP_PAUSED, lambda t: _is_paused(t), lambda t: _wait_for_pause(t)),
+    Row(Reason.NEXT_STEP, lambda _: True, lambda t: _next_step(t)),
+)
+
+
+def wanted_change(target: Target) -> tuple[Reason, Wanted]:
+    """The change of traffic that is wanted next, or none, and why."""
+    row = first_match(TABLE, target)
+    return row.reason, row.then(target)
+
+
+def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> Wanted:
+    return Wanted(RoutingAction.NONE, because, phase, due_at=due)
+
+
+def _set_current(t: Target, because: str) -> Wanted:
+    return Wanted(RoutingAction.SET_CURRENT, because, build_id=t.build_id)
+
+
+def _set_ramp(t: Target, step: RolloutStep, because: str) -> Wanted:
+    percentage = plain_percentage(step.percentage)
+    return Wanted(RoutingAction.SET_RAMP, because, build_id=t.build_id, percentage=percentage)
+
+
+def _clear_ramp(because: str) -> Wanted:
+    return Wanted(RoutingAction.CLEAR_RAMP, because, build_id="", percentage=0)
+
+
+def _aborted(t: Target) -> Wanted:
+    if t.ramp:
+        return _clear_ramp("it is marked aborted")
+    return _none("it is marked aborted: only a retry or a new build ID goes on", Phase.BLOCKED)
+
+
+def _end_other_ramp(t: Target) -> Wanted:
+    other = (t.other_ramp.build_id if t.other_ramp else "") or "unversioned workers"
+    return _clear_ramp(f"it is current, and {other} must not keep a share of the traffic")
+
+
+def _wait_for_registration(t: Target) -> Wanted:
+    found = obstacle(t)
+    if (others := len(t.temporal.versions)) >= MOST_VERSIONS:
+        return _none(
+            f"Temporal does not know it yet, and knows {others} other versions: at its cap (by default"
+            f" {MOST_VERSIONS}) it refuses the polls of a new one until one of those is deleted"
+        )
+    if t.deployment and found:
+        because = f"Temporal does not know it yet: {found.because}"
+        return _none(because, Phase.BLOCKED if found.needs_a_person else Phase.WAITING)
+    told = "Temporal does not know it yet: no worker of it has polled"
+    if not t.deployment:
+        return _none(told)
+    return _none(
+        f"{told}, though its Deployment is available: does the worker turn versioning on in its SDK, with the"
+        " deployment name of TEMPORAL_DEPLOYMENT_NAME and the build ID of TEMPORAL_WORKER_BUILD_ID, and does"
+        " it connect to TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE?"
+    )
+
+
+def _wait_for_serving(t: Target) -> Wanted:
+    found = obstacle(t)
+    if not found:
+        raise AssertionError("the row asks for an obstacle")
+    return _none(found.because, Phase.BLOCKED if found.needs_a_person else Phase.WAITING)
+
+
+def _roll_back(t: Target) -> Wanted:
+    return _set_current(t, "it was current until lately: a rollback needs no gate and no steps")
+
+
+def _update_ends(t: Target) -> datetime | None:
+    """When a routing update that is in progress is no longer waited for; None: none is."""
+    routing = t.temporal.routing
+    if routing.update_state is not UpdateState.IN_PROGRESS or not routing.changed_at:
+        return None
+    ends = routing.changed_at + _UPDATE_LIMIT
+    return ends if t.now < ends else None
+
+
+def _gate_failed(t: Target) -> Wanted:
+    run = gate_failures(t)[0]
+    because = f"the gate on task queue {run.task_queue} ended as {run.status}: {run.workflow_id}"
+    return _none(f"{because}; only a retry or a new build ID goes on", Phase.BLOCKED)
+
+
+def _wait_for_gate(t: Target) -> Wanted:
+    if not t.workflow_task_queues:
+        return _none("the gate cannot start: no workflow task queue of it is known yet")
+    return _none(f"the gate has not completed on every task queue ({listed(t.workflow_task_queues)})")
+
+
+def _missing_queue(t: Target) -> str:
+    """A task queue that the current version polls and the target does not; empty: none is known."""
+    current = t.versions.get(t.current or "")
+    if not current or current.task_queues is None or not t.version or t.version.task_queues is None:
+        return ""
+    polled = {(queue.name, queue.type) for queue in t.task_queues}
+    missing = [queue for queue in current.task_queues if (queue.name, queue.type) not in polled]
+    return f"{missing[0].type.lower()} task queue {missing[0].name}" if missing else ""
+
+
+def _lacks_queue(t: Target) -> Wanted:
+    created = t.version.created_at if t.version else None
+    due = created + _QUEUE_LIMIT if created else None
+    because = f"it does not poll {_missing_queue(t)}, which {t.current} does"
+    if due and t.now < due:
+        return _none(because, due=due)
+    advice = "Temporal would refuse: deploy a worker that polls it, or retire the task queue first"
+    return _none(f"{because}; {advice}", Phase.BLOCKED)
+
+
+def _live_percentage(t: Target) -> float:
+    return rounded_percentage(t.ramp.percentage) if t.ramp else 0.0
+
+
+def _step_index(t: Target) -> int:
+    """The last step whose percentage is not above the live one; the first if none."""
+    live = _live_percentage(t)
+    below = [i for i, step in enumerate(t.spec.rollout.steps) if rounded_percentage(step.percentage) <= live]
+    return max(below, default=0)
+
+
+def _step(t: Target) -> RolloutStep:
+    return t.spec.rollout.steps[_step_index(t)]
+
+
+def _to_step(t: Target) -> Wanted:
+    live, step = plain_percentage(_live_percentage(t)), _step(t)
+    because = f"the live {live} % is no step's; {plain_percentage(step.percentage)} % is the nearest"
+    return _set_ramp(t, step, because)
+
+
+def _step_ends(t: Target) -> datetime | None:
+    since = (t.ramp.percentage_changed_at or t.ramp.since) if t.ramp else None
+    return since + _step(t).pause if since else None
+
+
+def _is_paused(t: Target) -> bool:
+    ends = _step_ends(t)
+    return ends is None or t.now <= ends
+
+
+def _wait_for_pause(t: Target) -> Wanted:
+    ends = _step_ends(t)
+    left = f"for {spoken(ends - t.now)} more" if ends else "since a time that Temporal does not tell"
+    return _none(f"it stays at {plain_percentage(_step(t).percentage)} % {left}", due=ends)
+
+
+def _next_step(t: Target) -> Wanted:
+    steps, index = t.spec.rollout.steps, _step_index(t)
+    over = f"its {spoken(steps[index].pause)} at {plain_percentage(steps[index].percentage)} % are over"
+    if index + 1 < len(steps):
+        return _set_ramp(t, steps[index + 1], over)
+    return _set_current(t, f"{over}, the last step")

@@ -1,0 +1,106 @@
+"""What the routing table asks about a worker's target version."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import (
+    LiveDeployment,
+    RampingVersion,
+    TaskQueue,
+    TaskQueueType,
+    Version,
+    VersionStatus,
+    WorkerDeployment,
+    WorkerWorld,
+)
+from twgen.planning.version_status import status_of
+
+_ABORTED = "twgen.io/aborted"
+_UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target of a worker at one moment."""
+
+    spec: WorkerSpec
+    world: WorkerWorld
+    now: datetime
+
+    @property
+    def build_id(self) -> str:
+        """What the target is called."""
+        return self.spec.build_id
+
+    @property
+    def temporal(self) -> WorkerDeployment:
+        """What Temporal says of the worker; empty when it has never heard of it."""
+        return self.world.temporal or WorkerDeployment()
+
+    @cached_property
+    def versions(self) -> dict[str, Version]:
+        """What Temporal says of every version, by build ID."""
+        return {version.build_id: version for version in self.temporal.versions}
+
+    @property
+    def version(self) -> Version | None:
+        """What Temporal says of the target."""
+        return self.versions.get(self.build_id)
+
+    @property
+    def deployment(self) -> LiveDeployment | None:
+        """Its Deployment, also one that is being deleted; None too when the cluster was not read."""
+        found = (live for live in self.world.deployments or () if live.build_id == self.build_id)
+        return min(found, key=lambda live: live.terminating, default=None)
+
+    @property
+    def current(self) -> str | None:
+        """The build ID of the current version; None: unversioned workers are current."""
+        current = self.temporal.routing.current
+        return current.build_id if current else None
+
+    @property
+    def is_current(self) -> bool:
+        """All of its traffic has moved."""
+        return self.current == self.build_id
+
+    @property
+    def ramp(self) -> RampingVersion | None:
+        """The ramp to the target."""
+        ramping = self.temporal.routing.ramping
+        return ramping if ramping and ramping.build_id == self.build_id else None
+
+    @property
+    def other_ramp(self) -> RampingVersion | None:
+        """A ramp to anything else."""
+        ramping = self.temporal.routing.ramping
+        return ramping if ramping and ramping.build_id != self.build_id else None
+
+    @property
+    def has_all_traffic(self) -> bool:
+        """It is current and nothing else ramps."""
+        return self.is_current and self.other_ramp is None
+
+    @property
+    def is_aborted(self) -> bool:
+        """A person has marked it so."""
+        return bool(self.version and (self.version.metadata or {}).get(_ABORTED))
+
+    @property
+    def is_registered(self) -> bool:
+        """Temporal knows it by a worker that polled."""
+        status = status_of(self.build_id, self.version, self.temporal)
+        return self.version is not None and status not in _UNREGISTERED
+
+    @property
+    def task_queues(self) -> tuple[TaskQueue, ...]:
+        """The task queues that it is known to have polled."""
+        return (self.version.task_queues if self.version else None) or ()
+
+    @property
+    def workflow_task_queues(self) -> tuple[str, ...]:
+        """The names of those that carry workflows, sorted."""
+        carry = {queue.name for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW}
+        return tuple(sorted(carry))

@@ -1,0 +1,25 @@
+"""The form of both tables."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Reason = TypeVar("Reason")
+Subject = TypeVar("Subject")
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[Reason, Subject, Outcome]):
+    """When something is so, then this comes of it, for a reason that has a stable name."""
+
+    reason: Reason
+    when: Callable[[Subject], bool]
+    then: Callable[[Subject], Outcome]
+
+
+def first_match(
+    table: Iterable[Row[Reason, Subject, Outcome]], subject: Subject
+) -> Row[Reason, Subject, Outcome]:
+    """The row that decides; the last one of a table always fits."""
+    return next(row for row in table if row.when(subject))

@@ -1,0 +1,59 @@
+"""Lengths of time, numbers and names as they stand in sentences."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from twgen.model.plan import RoutingAction
+
+_UNITS = ((3600, "h"), (60, "m"), (1, "s"))
+
+
+def spoken(length: timedelta, units: int = 2) -> str:
+    """The largest units of a length as a spec would have it, two unless told: `26h30m`, `5m`, `0s`."""
+    rest = max(0, int(length.total_seconds()))
+    parts = []
+    for size, unit in _UNITS:
+        amount, rest = divmod(rest, size)
+        if amount:
+            parts.append(f"{amount}{unit}")
+    return "".join(parts[:units]) or "0s"
+
+
+def clock_time(moment: datetime, now: datetime) -> str:
+    """The time of day in UTC, with the date unless it is today's."""
+    day = "" if moment.date() == now.date() else f"{moment:%Y-%m-%d} "
+    return f"{day}{moment:%H:%M:%S} UTC"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 workflow`, `2 workflows`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence has them: `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def rounded_percentage(percentage: float) -> float:
+    """The percentage without the noise of the wire, where it is a float32: 33.3 reads back as 33.2999992."""
+    return round(percentage, 3)
+
+
+def plain_percentage(percentage: float) -> float:
+    """The percentage as people write it: whole where it is."""
+    rounded = rounded_percentage(percentage)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def change_in_words(action: RoutingAction, build_id: str | None, percentage: float | None) -> str:
+    """A change of traffic: `send 25 % of new workflows to v3`."""
+    match action:
+        case RoutingAction.SET_CURRENT:
+            return f"make {build_id} current"
+        case RoutingAction.SET_RAMP:
+            return f"send {percentage} % of new workflows to {build_id}"
+        case RoutingAction.CLEAR_RAMP:
+            return "end the ramp"
+        case RoutingAction.NONE:
+            return "no change of traffic"

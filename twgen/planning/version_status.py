@@ -1,0 +1,39 @@
+"""What a version's status really is, when Temporal's own fields disagree."""
+
+from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment
+
+IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
+"""New workflows go to a version of these."""
+_MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
+
+
+def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
+    """The status of a version (None: unlisted); Draining where Temporal contradicts itself, to be careful."""
+    routing = temporal.routing if temporal else Routing()
+    if routing.current and routing.current.build_id == build_id:
+        return VersionStatus.CURRENT
+    if routing.ramping and routing.ramping.build_id == build_id:
+        return VersionStatus.RAMPING
+    if not version:
+        return VersionStatus.NOT_REGISTERED
+    drainage = version.drainage.status if version.drainage else None
+    if (
+        version.status in IN_ROUTING
+        or (version.status in _MAY_BE_STALE and ever_active(version))
+        or drainage is VersionStatus.DRAINING
+        or (version.status is VersionStatus.DRAINED and drainage is VersionStatus.UNSPECIFIED)
+    ):
+        return VersionStatus.DRAINING
+    return version.status
+
+
+def ever_active(version: Version) -> bool:
+    """The version has been current or ramping, so workflows may run on it."""
+    return any((version.first_activated_at, version.last_current_at, version.last_deactivated_at))
+
+
+def routed_build_ids(temporal: WorkerDeployment | None) -> set[str]:
+    """The versions that new workflows go to."""
+    routing = temporal.routing if temporal else Routing()
+    ends = (routing.current, routing.ramping)
+    return {end.build_id for end in ends if end and end.build_id}

@@ -1,0 +1,1 @@
+"""Which Deployment every version of a worker gets."""

@@ -1,0 +1,151 @@
+"""What the version table asks about one version."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from twgen.model.policy import ConnectionChanges
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import LiveDeployment, RecordedDeployment, Version, VersionStatus, WorkerWorld
+from twgen.planning.version_status import ever_active
+from twgen.planning.versions.pods import Applied, applied_template
+from twgen.versioning.hashes import connection_hash
+
+UNREGISTERED_DELAY = timedelta(minutes=10)
+"""How long a Deployment may take until Temporal knows its version."""
+
+
+@dataclass(frozen=True)
+class VersionFacts:
+    """One version of a worker: what its spec, Temporal, the cluster and the ledger say at one moment."""
+
+    spec: WorkerSpec
+    worker: WorkerWorld
+    now: datetime
+    build_id: str
+    status: VersionStatus
+    version: Version | None
+    """What Temporal says; None: it does not list it."""
+    live: LiveDeployment | None
+    """Its Deployment, unless that is being deleted."""
+    terminating: LiveDeployment | None
+    """Its Deployment when that is being deleted."""
+    ledger: RecordedDeployment | None
+
+    @property
+    def is_target(self) -> bool:
+        """It is the version that the spec describes."""
+        return self.build_id == self.spec.build_id
+
+    @property
+    def recorded(self) -> RecordedDeployment | None:
+        """What is known of its pods: of those that run, else of those in the ledger."""
+        found = self.live or self.terminating
+        return found.recorded if found else self.ledger
+
+    @property
+    def template_differs(self) -> bool:
+        """Its pod template is another than the spec's; no hash recorded: no."""
+        recorded = self.recorded.template_hash if self.recorded else ""
+        return bool(recorded) and recorded != self.spec.template.hash
+
+    @property
+    def connection_differs(self) -> bool:
+        """Its connection is another than the spec's; no hash recorded: no."""
+        recorded = self.recorded.connection_hash if self.recorded else ""
+        return bool(recorded) and recorded != connection_hash(self.spec.connection)
+
+    @property
+    def lives_elsewhere(self) -> bool:
+        """Its pods talk to another server, namespace or Worker Deployment than the spec's."""
+        recorded = self.recorded
+        if recorded is None:
+            return False
+        # an address that contradicts the recorded hash was changed by hand, where spec or ledger can tell
+        edited = self.applied is not None and recorded.connection_hash == connection_hash(
+            self.spec.connection
+        )
+        return (
+            (recorded.address not in {"", self.spec.connection.host_port} and not edited)
+            or recorded.temporal_namespace not in {"", self.spec.temporal_namespace}
+            or recorded.worker_deployment not in {"", self.spec.worker_deployment}
+        )
+
+    @property
+    def gets_new_connection(self) -> bool:
+        """The policy moves this version to the spec's changed connection."""
+        changes = self.spec.policy.connection_changes
+        if changes is ConnectionChanges.ALL_VERSIONS:
+            return self.connection_differs
+        covered = changes is ConnectionChanges.TARGET and self.is_target
+        return covered and self.connection_differs and not self.lives_elsewhere
+
+    @cached_property
+    def applied(self) -> Applied | None:
+        """The pod template that its live Deployment was applied with; None: neither spec nor ledger tells."""
+        return applied_template(self.spec, self.live, self.ledger) if self.live else None
+
+    @property
+    def open_workflows(self) -> int:
+        """The workflows that were counted on it."""
+        return (self.version.open_workflows if self.version else None) or 0
+
+    @property
+    def may_have_work(self) -> bool:
+        """Its status alone does not say that no workflow runs on it."""
+        idle = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED, VersionStatus.DRAINED}
+        return self.status not in idle and not self.never_active
+
+    @property
+    def never_active(self) -> bool:
+        """Temporal says that it has not been current or ramping."""
+        return self.status is VersionStatus.INACTIVE and not (self.version and ever_active(self.version))
+
+    @property
+    def is_at_rest(self) -> bool:
+        """A sync has already taken its pods and its protection away."""
+        return self.live is not None and self.live.replicas == 0 and not self.live.protected
+
+    @property
+    def both_delays(self) -> timedelta:
+        """How long a drained version keeps its Deployment."""
+        return self.spec.sunset.scaledown_delay + self.spec.sunset.delete_delay
+
+    @property
+    def drained_for(self) -> timedelta | None:
+        """How long it has been drained; None: it is not, or since nobody knows when."""
+        drainage = self.version.drainage if self.version else None
+        changed = drainage.changed_at if drainage and self.status is VersionStatus.DRAINED else None
+        return self.now - changed if changed else None
+
+    @property
+    def registered_for(self) -> timedelta | None:
+        """How long Temporal has known it; None: unknown."""
+        created = self.version.created_at if self.version else None
+        return self.now - created if created else None
+
+    @property
+    def deployed_for(self) -> timedelta | None:
+        """How long its Deployment has existed; None: unknown."""
+        created = self.live.created_at if self.live else None
+        return self.now - created if created else None
+
+    @property
+    def is_unregistered_for_long(self) -> bool:
+        """Temporal does not know it, though its Deployment has had its time to poll."""
+        age = self.deployed_for if self.status is VersionStatus.NOT_REGISTERED else None
+        return age is not None and age > UNREGISTERED_DELAY
+
+    def moments(self) -> Iterator[datetime]:
+        """The times at which time alone may change what becomes of it."""
+        for age, limits in (
+            (self.drained_for, (self.spec.sunset.scaledown_delay, self.both_delays)),
+            (self.registered_for if self.never_active else None, (self.both_delays,)),
+            (
+                self.deployed_for if self.status is VersionStatus.NOT_REGISTERED else None,
+                (UNREGISTERED_DELAY,),
+            ),
+        ):
+            if age is not None:
+                yield from (self.now - age + limit for limit in limits)

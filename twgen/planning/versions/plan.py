@@ -1,0 +1,240 @@
+"""Planning the versions of one worker: the version table applied to all that exist."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from twgen.errors import StateUnavailable
+from twgen.model.plan import AttachedObject, VersionAction, VersionPlan, WorkerVersions
+from twgen.model.policy import HistorySource, MissingTemplate
+from twgen.model.reasons import VersionReason as Reason
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
+from twgen.planning.ownership import doubts_about_cluster
+from twgen.planning.version_status import routed_build_ids, status_of
+from twgen.planning.versions.facts import VersionFacts
+from twgen.planning.versions.pods import replaceable_injection
+from twgen.planning.versions.table import Outcome, decide
+from twgen.planning.versions.warnings import version_warnings
+from twgen.versioning.names import attached_resource_name, versioned_deployment_name
+
+_KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
+_WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
+
+
+@dataclass(frozen=True, slots=True)
+class LaterAction:
+    """What becomes of a version's Deployment at a later time."""
+
+    action: VersionAction
+    at: datetime
+
+
+def plan_worker_versions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> WorkerVersions:
+    """What becomes of every version of a worker.
+
+    Raises StateUnavailable when a version lost its manifest and the policy says that this must not be.
+    """
+    decided = [(version, *decide(version)) for version in version_facts(spec, worker, now)]
+    blocked = _blocked(spec, [(version, reason) for version, reason, _ in decided])
+    plans, warnings = [], [*doubts_about_cluster(spec, worker), *_twins(spec, worker)]
+    for version, reason, outcome in decided:
+        if reason is Reason.NOT_NEEDED:
+            continue
+        plan = _planned(version, reason, outcome, blocked)
+        plans.append(plan)
+        warnings += version_warnings(version, plan)
+        if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
+            raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}")
+    return WorkerVersions(spec, tuple(plans), tuple(warnings), blocked)
+
+
+def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> tuple[str, ...]:
+    """The build IDs whose open pinned workflows must be counted: their pods, or their code, would go."""
+    return tuple(
+        version.build_id
+        for version in version_facts(spec, worker, now)
+        if version.version and _takes_something_away(version)
+    )
+
+
+def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
+    """Why the spec must not be recorded under its build ID; empty: it may be.
+
+    A build ID of our own making has 10,000 hash values: two templates can share one.
+    """
+    if spec.has_custom_build_id or not recorded or recorded.template_hash in {"", spec.template.hash}:
+        return ""
+    return (
+        f"{spec.worker_deployment}: {spec.build_id} is recorded with another pod template, and pods of that"
+        " one may run: change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
+    )
+
+
+def later_actions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
+    """What time alone will next bring to each version after what becomes of it now, by build ID."""
+    found = {}
+    for version in version_facts(spec, worker, now):
+        action = decide(version)[1].action
+        for at in sorted(moment for moment in version.moments() if moment >= now):
+            later = replace(version, now=at + datetime.resolution)
+            if (then := decide(later)[1].action) is not action:
+                found[version.build_id] = LaterAction(then, at)
+                break
+    return found
+
+
+def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Iterator[VersionFacts]:
+    """Every version that is the target, deployed or known to Temporal, by build ID."""
+    live = {build_id: found[0] for build_id, found in _deployments(spec, worker).items()}
+    versions = {
+        version.build_id: version for version in (worker.temporal.versions if worker.temporal else ())
+    }
+    for build_id in sorted({spec.build_id, *live, *versions, *routed_build_ids(worker.temporal)}):
+        version, deployment = versions.get(build_id), live.get(build_id)
+        is_going = deployment is not None and deployment.terminating
+        yield VersionFacts(
+            spec=spec,
+            worker=worker,
+            now=now,
+            build_id=build_id,
+            status=status_of(build_id, version, worker.temporal),
+            version=version,
+            live=None if is_going else deployment,
+            terminating=deployment if is_going else None,
+            ledger=worker.ledger.get(build_id) if HistorySource.LEDGER in spec.policy.history else None,
+        )
+
+
+def _deployments(spec: WorkerSpec, worker: WorkerWorld) -> dict[str, list[LiveDeployment]]:
+    """The live Deployments by build ID; of several, the version's own is first."""
+    found: dict[str, list[LiveDeployment]] = {}
+    for live in worker.deployments or ():
+        found.setdefault(live.build_id, []).append(live)
+    for build_id, several in found.items():
+        name = versioned_deployment_name(spec.name, build_id)
+        several.sort(key=lambda live: (live.terminating, live.name != name, live.name))
+    return found
+
+
+def _twins(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]:
+    for build_id, (own, *others) in sorted(_deployments(spec, worker).items()):
+        for other in others:
+            if not other.terminating:
+                yield (
+                    f"{build_id} has two Deployments: {own.name} is the version's own, and {other.name} is"
+                    " not rendered and stays as it is; delete it when it is not wanted"
+                )
+
+
+def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: str) -> VersionPlan:
+    recorded, replaced = _from_history(version, version.ledger, version.live or version.terminating), None
+    if version.is_target and outcome.action in {VersionAction.CREATE, _UPDATE}:
+        recorded = None
+        if outcome.action is VersionAction.CREATE and blocked:
+            outcome, reason = Outcome(_NONE, None, blocked), Reason.VERSION_CAP_REACHED
+    elif outcome.action is _KEEP and version.live:
+        outcome, reason, recorded, replaced = _kept(version, version.live, outcome, reason)
+    if outcome.action not in {VersionAction.DROP, _NONE} and not version.is_target and not recorded:
+        because = f"{outcome.because}; no manifest of it is known anywhere"
+        outcome, reason = Outcome(_NONE, None, because), Reason.MANIFEST_LOST
+    spec, is_blocked = version.spec, reason is Reason.VERSION_CAP_REACHED
+    is_dropped = outcome.action is VersionAction.DROP
+    return VersionPlan(
+        build_id=version.build_id,
+        status=version.status,
+        deployment=version.live.name
+        if version.live
+        else versioned_deployment_name(spec.name, version.build_id),
+        action=outcome.action,
+        because=outcome.because,
+        reason=reason,
+        replicas=outcome.replicas,
+        protected=outcome.protected and outcome.action is not _NONE,
+        live=version.live,
+        recorded=recorded,
+        replaced_injection=replaced,
+        attached=() if is_dropped or is_blocked else _attached(spec, version.build_id),
+    )
+
+
+def _kept(
+    version: VersionFacts, live: LiveDeployment, outcome: Outcome, reason: Reason
+) -> tuple[Outcome, Reason, RecordedDeployment | None, frozenset[str] | None]:
+    """A version that stays: its pods as they are, unless they were edited by hand or get a new connection."""
+    applied = version.applied
+    if applied and applied.since.changed and not version.lives_elsewhere:
+        because = (
+            f"{outcome.because}; its pod template was edited by hand ({applied.since.changed[0]}):"
+            " it is put right, and its pods restart"
+        )
+        return (
+            Outcome(_UPDATE, outcome.replicas, because),
+            Reason.EDITED_BY_HAND,
+            applied.restored(live),
+            None,
+        )
+    if version.gets_new_connection:
+        replaced = replaceable_injection(version.spec, live, applied)
+        if replaced is not None:
+            because = f"{outcome.because}; its connection changed, and its pods restart"
+            return (
+                Outcome(_UPDATE, outcome.replicas, because),
+                Reason.CONNECTION_CHANGED,
+                live.recorded,
+                replaced,
+            )
+    # where both mean the same, the words that were applied change nothing when they are applied again
+    if applied and version.is_target and applied.is_described_by(version.spec):
+        return outcome, reason, None, None
+    in_ledger = (
+        version.ledger if applied and version.ledger and applied.is_recorded_in(version.ledger) else None
+    )
+    return outcome, reason, _from_history(version, in_ledger, live), None
+
+
+def _from_history(
+    version: VersionFacts, ledger: RecordedDeployment | None, deployment: LiveDeployment | None
+) -> RecordedDeployment | None:
+    """A version's manifest from the first source of the policy that has it; a live target always has one."""
+    running = deployment.recorded if deployment else None
+    sources = {HistorySource.LEDGER: ledger, HistorySource.CLUSTER: running}
+    found = (recorded for source in version.spec.policy.history if (recorded := sources.get(source)))
+    return next(found, running if version.is_target else None)
+
+
+def _attached(spec: WorkerSpec, build_id: str) -> tuple[AttachedObject, ...]:
+    return tuple(
+        AttachedObject(resource.kind, attached_resource_name(spec.name, resource.name, build_id))
+        for resource in spec.attached
+    )
+
+
+def _takes_something_away(version: VersionFacts) -> bool:
+    action = decide(version)[1].action
+    if action is VersionAction.DROP:
+        return version.live is not None
+    edited = action is _KEEP and version.applied is not None and bool(version.applied.since.changed)
+    return action in {VersionAction.SCALE_DOWN, _UPDATE} or edited
+
+
+def _blocked(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -> str:
+    """Why the target's Deployment is not created; empty: it is, or exists."""
+    target = next(version for version, _ in decided if version.is_target)
+    # one that Temporal may already send work to needs its pods, however many there are
+    may_wait = not target.live and target.status in _WITHOUT_WORK and not target.open_workflows
+    holding = [version for version, reason in decided if _holds_a_place(version, reason)] if may_wait else []
+    if len(holding) < spec.policy.max_versions:
+        return ""
+    return (
+        f"{len(holding)} versions still exist and maxVersions is {spec.policy.max_versions}:"
+        f" {spec.build_id} waits until one is gone"
+    )
+
+
+def _holds_a_place(version: VersionFacts, reason: Reason) -> bool:
+    if version.is_target:
+        return False
+    if not version.live:
+        return reason is not Reason.NOT_NEEDED
+    return not (version.status is VersionStatus.DRAINED and version.live.replicas == 0)

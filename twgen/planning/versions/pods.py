@@ -1,0 +1,114 @@
+"""The pods of a deployed version: what they were applied as, and what somebody changed since by hand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from twgen.cluster.comparison import Comparison, compare
+from twgen.cluster.server_defaults import without_server_fields
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import LiveDeployment, RecordedDeployment
+from twgen.versioning.hashes import connection_hash
+from twgen.versioning.injection import (
+    Identity,
+    Injection,
+    generation_of,
+    injection,
+    injection_found,
+    names_found,
+    with_injection,
+)
+from twgen.versioning.names import CONNECTION_HASH, INJECTED, TEMPLATE_HASH
+from twgen.versioning.pod_templates import content_of, described_template, injected_names, marked_template
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The pod template that a live Deployment was applied with, as spec or ledger tell of the same hash."""
+
+    template: Mapping[str, Any]
+    injected: frozenset[str]
+    """The names that were injected into it."""
+    since: Comparison
+    """What is otherwise in the live one."""
+
+    def is_described_by(self, spec: WorkerSpec) -> bool:
+        """The live Deployment still is what the spec describes for its target."""
+        return not self.since.added and not self.since.changed and self.template == described_template(spec)
+
+    def is_recorded_in(self, ledger: RecordedDeployment) -> bool:
+        """The live Deployment still is what the ledger recorded."""
+        unchanged = not self.since.added and not self.since.changed
+        return unchanged and self.template == ledger.manifest["spec"]["template"]
+
+    def restored(self, live: LiveDeployment) -> RecordedDeployment:
+        """The live Deployment with this template."""
+        manifest = without_server_fields(live.recorded.manifest)
+        spec = {**manifest["spec"], "template": self.template}
+        return replace(live.recorded, manifest={**manifest, "spec": spec})
+
+
+def applied_template(
+    spec: WorkerSpec, live: LiveDeployment, ledger: RecordedDeployment | None
+) -> Applied | None:
+    """What a live Deployment was applied with; None: neither spec nor ledger holds a template of its hash."""
+    recorded = live.recorded
+    content = _content(spec, live, ledger)
+    if content is None:
+        return None
+    template = recorded.manifest["spec"]["template"]
+    found = names_found(template["spec"]) - names_found(content["spec"])
+    said = (recorded.manifest["metadata"].get("annotations") or {}).get(INJECTED)
+    injected = found | (frozenset(said.split(",")) - names_found(content["spec"])) if said else found
+    pod = with_injection(content["spec"], _injection(spec, live, injected))
+    hashes = {CONNECTION_HASH: recorded.connection_hash, TEMPLATE_HASH: recorded.template_hash}
+    applied = marked_template(
+        spec, live.build_id, content, {name: text for name, text in hashes.items() if text}, pod
+    )
+    return Applied(applied, injected, compare(applied, template))
+
+
+def replaceable_injection(
+    spec: WorkerSpec, live: LiveDeployment, applied: Applied | None
+) -> frozenset[str] | None:
+    """The names that make room for the spec's connection in a live Deployment.
+
+    None: nobody knows what of them is the team's own, or the connection needs a name that the team uses.
+    """
+    manifest = without_server_fields(live.recorded.manifest)
+    injected = applied.injected if applied else injected_names(manifest)
+    if injected is None:
+        return None
+    own = names_found(manifest["spec"]["template"]["spec"]) - injected
+    who = Identity(spec.temporal_namespace, spec.worker_deployment, live.build_id)
+    wanted = injection(spec.connection, who, spec.policy.environment)
+    return None if own & wanted.names else injected
+
+
+def _content(
+    spec: WorkerSpec, live: LiveDeployment, ledger: RecordedDeployment | None
+) -> Mapping[str, Any] | None:
+    recorded = live.recorded.template_hash
+    if recorded and live.build_id == spec.build_id and recorded == spec.template.hash:
+        return spec.template.content
+    if recorded and ledger and recorded == ledger.template_hash:
+        injected = injected_names(ledger.manifest)
+        if injected is not None:
+            return content_of(ledger.manifest["spec"]["template"], injected)
+    return None
+
+
+def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str]) -> Injection:
+    """What was injected: of the spec's connection where the hash says so, else what is there."""
+    recorded = live.recorded
+    generation = generation_of(injected)
+    if generation and recorded.connection_hash == connection_hash(spec.connection):
+        who = Identity(
+            recorded.temporal_namespace or spec.temporal_namespace,
+            recorded.worker_deployment or spec.worker_deployment,
+            live.build_id,
+        )
+        return injection(spec.connection, who, generation)
+    return injection_found(recorded.manifest["spec"]["template"]["spec"], injected).of_build_id(live.build_id)

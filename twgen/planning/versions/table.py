@@ -1,0 +1,198 @@
+"""The version table: what becomes of a version's Deployment. The first row that fits decides.
+
+Two rules hold the table together:
+
+1. A version that may have work is never scaled down or dropped. Only three kinds ever are: an inactive
+   version that was never active, a drained one after its delay, and one that Temporal does not know.
+2. Nothing goes in one step. A Deployment is first rendered with zero replicas and without protection; only
+   once a sync has made it so may it be left out of the output.
+
+A version with a Deployment is looked up in LIVE, any other in WITHOUT_DEPLOYMENT. `plan` applies the row, and
+afterwards turns a Keep into an Update where the pods themselves have to change.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from twgen.model.plan import VersionAction
+from twgen.model.reasons import VersionReason as Reason
+from twgen.model.world import VersionStatus
+from twgen.planning.row import Row, first_match
+from twgen.planning.sentences import counted, spoken
+from twgen.planning.version_status import IN_ROUTING
+from twgen.planning.versions.facts import VersionFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of a version's Deployment, and why."""
+
+    action: VersionAction
+    replicas: int | None
+    """None: left out."""
+    because: str
+
+    @property
+    def protected(self) -> bool:
+        """Argo CD must not prune it."""
+        return self.action not in {VersionAction.SCALE_DOWN, VersionAction.DROP}
+
+
+_Table = tuple[Row[Reason, VersionFacts, Outcome], ...]
+_KEEPS_PODS = {VersionStatus.DRAINING, VersionStatus.CREATED, VersionStatus.UNSPECIFIED}
+_LOOKS_IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
+
+# fmt: off
+LIVE: _Table = (
+    Row(Reason.TEMPLATE_CHANGED,
+        lambda v: v.is_target and v.spec.has_custom_build_id and v.template_differs,
+        lambda v: _update(_spec(v), "its pod template changed under its custom build ID")),
+    Row(Reason.TARGET,
+        lambda v: v.is_target,
+        lambda v: _keep(_spec(v), "it is the target")),
+    Row(Reason.LIVES_ELSEWHERE,
+        lambda v: v.lives_elsewhere,
+        lambda v: _keep(_live(v), f"its pods talk to {_place(v)}, for which this answer does not speak")),
+    Row(Reason.IN_USE,
+        lambda v: v.status in IN_ROUTING,
+        lambda v: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
+    Row(Reason.MAY_BE_NEEDED,
+        lambda v: v.status in _KEEPS_PODS,
+        lambda v: _keep(_live_or_spec(v), f"{_state(v)}: workflows may still need it")),
+    Row(Reason.WORKER_UNKNOWN,
+        lambda v: v.worker.temporal is None,
+        lambda v: _keep(_live(v), "Temporal does not know the worker, so nothing speaks against it")),
+    Row(Reason.OPEN_WORKFLOWS,
+        lambda v: v.status in _LOOKS_IDLE and v.open_workflows > 0,
+        lambda v: _keep(_live(v, least=1), f"{_state(v)}, yet {_open_workflows(v)}")),
+    Row(Reason.NEVER_ACTIVE_FOR_LONG,
+        lambda v: v.never_active and v.is_at_rest and _longer(v.registered_for, v.both_delays),
+        lambda v: _drop("it was never active, is at zero,"
+                        f" and Temporal has known it for {_age(v.registered_for)}")),
+    Row(Reason.NEVER_ACTIVE,
+        lambda v: v.never_active,
+        lambda v: _scale_down("it was never active and is not the target")),
+    Row(Reason.DRAINED_PAST_BOTH_DELAYS,
+        lambda v: v.is_at_rest and _longer(v.drained_for, v.both_delays),
+        lambda v: _drop(f"it is at zero and drained for {_age(v.drained_for)}, longer than both sunset delays"
+                        f" ({spoken(v.both_delays)})")),
+    Row(Reason.DRAINED_PAST_SCALEDOWN,
+        lambda v: _longer(v.drained_for, v.spec.sunset.scaledown_delay),
+        lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
+    Row(Reason.DRAINED,
+        lambda v: v.status is VersionStatus.DRAINED,
+        lambda v: _keep(_live(v), f"it is drained, but not yet longer than {_scaledown_delay(v)}")),
+    Row(Reason.UNREGISTERED_AT_ZERO,
+        lambda v: v.is_unregistered_for_long and v.is_at_rest,
+        lambda v: _drop("Temporal does not know it,"
+                        f" and its Deployment is at zero and {_age(v.deployed_for)} old")),
+    Row(Reason.UNREGISTERED,
+        lambda v: v.is_unregistered_for_long,
+        lambda v: _scale_down("Temporal does not know it,"
+                              f" and its Deployment is {_age(v.deployed_for)} old")),
+    Row(Reason.AWAITS_REGISTRATION,
+        lambda _: True,
+        lambda v: _keep(_live(v), "Temporal does not know it yet")),
+)
+
+WITHOUT_DEPLOYMENT: _Table = (
+    Row(Reason.TARGET,
+        lambda v: v.is_target,
+        lambda v: _create(_spec(v), f"it is the target{_absence(v)}")),
+    Row(Reason.OPEN_WORKFLOWS,
+        lambda v: v.status in _LOOKS_IDLE and v.open_workflows > 0,
+        lambda v: _create(_recorded(v), f"{_state(v)}, yet {_open_workflows(v)}{_absence(v)}")),
+    Row(Reason.NOT_NEEDED,
+        lambda v: v.status is VersionStatus.INACTIVE
+        or (v.status is VersionStatus.DRAINED and v.worker.deployments is not None)
+        or _longer(v.drained_for, v.both_delays),
+        lambda _: _drop("it has no Deployment and needs none")),
+    Row(Reason.DRAINED_PAST_SCALEDOWN,
+        lambda v: _longer(v.drained_for, v.spec.sunset.scaledown_delay),
+        lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
+    Row(Reason.MAY_BE_NEEDED,
+        lambda _: True,
+        lambda v: _create(_recorded(v), f"{_state(v)}: workflows may still need it{_absence(v)}")),
+)
+# fmt: on
+
+
+def decide(version: VersionFacts) -> tuple[Reason, Outcome]:
+    """What becomes of a version, and why."""
+    row = first_match(LIVE if version.live else WITHOUT_DEPLOYMENT, version)
+    return row.reason, row.then(version)
+
+
+def _keep(replicas: int | None, because: str) -> Outcome:
+    return Outcome(VersionAction.KEEP, replicas, because)
+
+
+def _update(replicas: int | None, because: str) -> Outcome:
+    return Outcome(VersionAction.UPDATE, replicas, because)
+
+
+def _create(replicas: int | None, because: str) -> Outcome:
+    return Outcome(VersionAction.CREATE, replicas, because)
+
+
+def _scale_down(because: str) -> Outcome:
+    return Outcome(VersionAction.SCALE_DOWN, 0, because)
+
+
+def _drop(because: str) -> Outcome:
+    return Outcome(VersionAction.DROP, None, because)
+
+
+def _live(v: VersionFacts, least: int = 0) -> int | None:
+    """The live replicas, and no fewer than `least`; left out where an autoscaler or a person holds them."""
+    if not v.live or (v.spec.replicas_are_external and v.live.replicas_are_external):
+        return None
+    return max(v.live.replicas, least)
+
+
+def _spec(v: VersionFacts) -> int | None:
+    """The spec's replicas; where it leaves them out, the live ones, at least one."""
+    return _live(v, least=1) if v.spec.replicas_are_external else v.spec.replicas
+
+
+def _live_or_spec(v: VersionFacts) -> int | None:
+    """The live replicas, and the spec's where none are left."""
+    return _live(v, least=0 if v.live and v.live.replicas else max(v.spec.replicas or 1, 1))
+
+
+def _recorded(v: VersionFacts) -> int | None:
+    """What its own spec said when it was recorded, at least one."""
+    said = v.recorded.replicas if v.recorded else None
+    return None if said is None or v.spec.replicas_are_external else max(said, 1)
+
+
+def _longer(age: timedelta | None, limit: timedelta) -> bool:
+    """The age is known, and above the limit."""
+    return age is not None and age > limit
+
+
+def _age(length: timedelta | None) -> str:
+    return spoken(length or timedelta())
+
+
+def _scaledown_delay(v: VersionFacts) -> str:
+    return f"scaledownDelay ({spoken(v.spec.sunset.scaledown_delay)})"
+
+
+def _state(v: VersionFacts) -> str:
+    return f"it is {v.status.value.lower()}"
+
+
+def _place(v: VersionFacts) -> str:
+    return v.recorded.place if v.recorded else ""
+
+
+def _open_workflows(v: VersionFacts) -> str:
+    return f"{counted(v.open_workflows, 'open workflow')} {'needs' if v.open_workflows == 1 else 'need'} it"
+
+
+def _absence(v: VersionFacts) -> str:
+    """What is known of the Deployment of a version that has none, as the end of a sentence."""
+    if v.terminating:
+        return "; its Deployment is being deleted, and is created again when it is gone"
+    return "; the cluster was not read" if v.worker.deployments is None else "; it has no Deployment"

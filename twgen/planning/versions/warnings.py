@@ -1,0 +1,102 @@
+"""What a person should know about a version besides what becomes of it."""
+
+from collections.abc import Iterator
+
+from twgen.model.plan import VersionAction, VersionPlan
+from twgen.model.reasons import VersionReason
+from twgen.planning.sentences import counted
+from twgen.planning.version_status import IN_ROUTING
+from twgen.planning.versions.facts import VersionFacts
+from twgen.versioning.injection import generation_of
+
+_RESTARTED = "metadata.annotations['kubectl.kubernetes.io/restartedAt']"
+_LOST = "nothing can run them until its manifest is back in twgen.lock.yaml"
+_UNREAD = "if it is there, its prune protection holds it"
+
+
+def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
+    """The warnings about one version, each a sentence that names it."""
+    name = version.build_id
+    if plan.reason is VersionReason.LIVES_ELSEWHERE:
+        yield f"{name}: {plan.because}"
+    if plan.action is VersionAction.NONE and version.is_target:
+        yield f"{name} is not rendered: {plan.because}"
+    elif plan.action is VersionAction.NONE:
+        yield f"{name}: {plan.because}; {_UNREAD if version.worker.deployments is None else _LOST}"
+    if version.status in IN_ROUTING and plan.replicas == 0:
+        yield f"{name} is {version.status.value.lower()} and its spec says zero replicas"
+    if version.is_target:
+        yield from _about_target(version, plan)
+    if version.live:
+        yield from _about_pods(version, plan)
+        yield from _left_behind(version, plan)
+
+
+def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
+    name, spec, recorded = version.build_id, version.spec, version.recorded
+    makes_another = "spec.workerOptions.unsafeCustomBuildID" if spec.has_custom_build_id else "the image tag"
+    # with the cluster unread, only the ledger tells where the target was
+    may_be_live = version.live is not None or version.worker.deployments is None
+    if may_be_live and version.lives_elsewhere and plan.action is VersionAction.KEEP:
+        yield (
+            f"{name} keeps the connection that it has: a changed address or Temporal namespace reaches new"
+            " versions only; change the image tag as well"
+        )
+    elif may_be_live and version.lives_elsewhere and plan.replaced_injection is None:
+        yield (
+            f"{name} leaves {recorded.place if recorded else ''}, and its workflows there lose their worker:"
+            f" change {makes_another} with the address or Temporal namespace"
+        )
+    if version.template_differs and not spec.has_custom_build_id:
+        yield (
+            f"{name} is already the build ID of another pod template: this one will NOT be deployed; change"
+            " the image tag, or set spec.workerOptions.unsafeCustomBuildID"
+        )
+    if plan.reason is VersionReason.TEMPLATE_CHANGED and (how_many := _open(version)):
+        yield (
+            f"{name} gets another pod template while {how_many}: code that changed incompatibly breaks them"
+            " (nondeterminism); a new build ID leaves them on the old code"
+        )
+    generation = generation_of(version.applied.injected) if version.applied else None
+    if plan.action is VersionAction.KEEP and generation not in {None, spec.policy.environment}:
+        yield (
+            f"{name} keeps its injected variables of generation {generation}: the policy's environment"
+            f" {spec.policy.environment} waits for a new version"
+        )
+
+
+def _open(version: VersionFacts) -> str:
+    """The open workflows that may run on the version, as a clause; empty: none do."""
+    if version.open_workflows:
+        verb = "is" if version.open_workflows == 1 else "are"
+        return f"{counted(version.open_workflows, 'workflow')} {verb} open and pinned to it"
+    is_counted = version.version is not None and version.version.open_workflows is not None
+    return "" if is_counted or not version.may_have_work else "workflows may be open on it"
+
+
+def _about_pods(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
+    live, name = version.live, version.build_id
+    stays = plan.action is VersionAction.KEEP
+    added = [path for path in version.applied.since.added if path != _RESTARTED] if version.applied else []
+    if live and live.lost_labels:
+        yield f"{name}: Deployment {live.name} lost its build-ID label by hand: applying puts it back"
+    if stays and added:
+        yield (
+            f"{name}: {added[0]} was added to its Deployment by hand and is in no spec: applying leaves it;"
+            " take it away by hand, or bring it into the spec with a new version"
+        )
+    if stays and version.gets_new_connection:
+        yield (
+            f"{name} keeps the connection that it has: which of its variables and volumes were injected"
+            " cannot be told from the team's own; a new version gets the changed connection"
+        )
+
+
+def _left_behind(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
+    rendered = {f"{item.kind}/{item.name}" for item in plan.attached}
+    for item in version.live.attached if version.live and plan.action is not VersionAction.DROP else ():
+        if item not in rendered:
+            yield (
+                f"{version.build_id}: {item} is no longer rendered, and stays until its Deployment goes:"
+                " delete it when it is not wanted"
+            )

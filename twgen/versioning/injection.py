@@ -1,0 +1,214 @@
+"""What connects a version's pods to Temporal: the variables and volumes that the controller injects."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from twgen.model.connection import Connection
+from twgen.model.policy import EnvironmentNames
+
+TLS_VOLUME = "temporal-tls"
+_TLS_FOLDER = "/etc/temporal/tls"
+
+Pod = Mapping[str, Any]
+"""The `spec` of a pod template."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    address: str
+    build_id: str
+    tls: str
+    client_key: str
+    client_certificate: str
+
+
+# Older names: what workers built for older releases of the controller read.
+_NAMES = {
+    EnvironmentNames.CURRENT: _Names(
+        "TEMPORAL_ADDRESS",
+        "TEMPORAL_WORKER_BUILD_ID",
+        "TEMPORAL_TLS",
+        "TEMPORAL_TLS_CLIENT_KEY_PATH",
+        "TEMPORAL_TLS_CLIENT_CERT_PATH",
+    ),
+    EnvironmentNames.HOST_PORT: _Names(
+        "TEMPORAL_HOST_PORT", "WORKER_BUILD_ID", "", "TEMPORAL_TLS_KEY_PATH", "TEMPORAL_TLS_CERT_PATH"
+    ),
+    EnvironmentNames.BINARY_CHECKSUM: _Names(
+        "TEMPORAL_HOST_PORT", "WORKER_BINARY_CHECKSUM", "", "TEMPORAL_TLS_KEY_PATH", "TEMPORAL_TLS_CERT_PATH"
+    ),
+}
+_ADDRESSES = tuple(dict.fromkeys(names.address for names in _NAMES.values()))
+_BUILD_IDS = frozenset(names.build_id for names in _NAMES.values())
+_NAMESPACE = "TEMPORAL_NAMESPACE"
+_DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
+_SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
+_API_KEY = "TEMPORAL_API_KEY"
+_EVER_INJECTED = frozenset(
+    {_NAMESPACE, _DEPLOYMENT, _SERVER_NAME, _API_KEY, TLS_VOLUME}.union(
+        *(
+            {names.address, names.build_id, names.tls, names.client_key, names.client_certificate}
+            for names in _NAMES.values()
+        )
+    )
+) - {""}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who the pods of a version are, for Temporal."""
+
+    temporal_namespace: str
+    worker_deployment: str
+    build_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """The variables and mounts of every container, and the volumes of the pod."""
+
+    variables: tuple[dict[str, Any], ...]
+    mounts: tuple[dict[str, Any], ...] = ()
+    volumes: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its variables and volumes; no variable is called as a volume is."""
+        return frozenset(item["name"] for item in (*self.variables, *self.volumes))
+
+    def of_build_id(self, build_id: str) -> "Injection":
+        """The same for another version: with its build ID in the variable that tells it."""
+        variables = (
+            {"name": item["name"], "value": build_id} if item["name"] in _BUILD_IDS else item
+            for item in self.variables
+        )
+        return replace(self, variables=tuple(variables))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pod template's worker lives; an empty text: it does not say."""
+
+    address: str = ""
+    temporal_namespace: str = ""
+    worker_deployment: str = ""
+
+
+def injection(connection: Connection, who: Identity, names: EnvironmentNames) -> Injection:
+    """What the controller injects, in its order."""
+    named = _NAMES[names]
+    plain = {
+        named.address: connection.host_port,
+        _NAMESPACE: who.temporal_namespace,
+        _DEPLOYMENT: who.worker_deployment,
+        named.build_id: who.build_id,
+    }
+    if connection.tls_server_name:
+        plain[_SERVER_NAME] = connection.tls_server_name
+    if connection.mutual_tls_secret:
+        plain |= {named.tls: "true"} if named.tls else {}
+        plain[named.client_key] = f"{_TLS_FOLDER}/tls.key"
+        plain[named.client_certificate] = f"{_TLS_FOLDER}/tls.crt"
+    # Go's encoder leaves an empty value out
+    variables: list[dict[str, Any]] = [
+        {"name": name, "value": value} if value else {"name": name} for name, value in plain.items()
+    ]
+    if connection.mutual_tls_secret:
+        secret = {"secretName": connection.mutual_tls_secret}
+        return Injection(
+            tuple(variables),
+            ({"name": TLS_VOLUME, "mountPath": _TLS_FOLDER},),
+            ({"name": TLS_VOLUME, "secret": secret},),
+        )
+    if connection.api_key_secret:
+        selector = {"name": connection.api_key_secret.name, "key": connection.api_key_secret.key}
+        variables.append({"name": _API_KEY, "valueFrom": {"secretKeyRef": selector}})
+    return Injection(tuple(variables))
+
+
+def with_injection(pod: Pod, wanted: Injection, replacing: Iterable[str] = ()) -> dict[str, Any]:
+    """The pod connected so.
+
+    What it has of the names in `replacing` goes; a variable or volume that stays keeps its place, and nothing
+    else is touched.
+    """
+    gone = frozenset(replacing)
+    containers = [
+        _merged(container, gone, env=wanted.variables, volumeMounts=wanted.mounts)
+        for container in pod.get("containers") or ()
+    ]
+    return _merged({**pod, "containers": containers}, gone, volumes=wanted.volumes)
+
+
+def without_injection(pod: Pod, names: Iterable[str]) -> dict[str, Any]:
+    """The pod less the variables, volumes and mounts of these names."""
+    return with_injection(pod, Injection(()), names)
+
+
+def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
+    """What the first container that has any of these names, and the pod, have of them."""
+    for container in pod.get("containers") or ():
+        variables = tuple(item for item in container.get("env") or () if item.get("name") in names)
+        if variables:
+            mounts = (item for item in container.get("volumeMounts") or () if item.get("name") in names)
+            volumes = (item for item in pod.get("volumes") or () if item.get("name") in names)
+            return Injection(variables, tuple(mounts), tuple(volumes))
+    return Injection(())
+
+
+def names_found(pod: Pod) -> frozenset[str]:
+    """Of all names that are ever injected, those that the pod has, whoever put them there."""
+    found = {volume.get("name") for volume in pod.get("volumes") or ()}
+    for container in pod.get("containers") or ():
+        found.update(variable.get("name") for variable in container.get("env") or ())
+    return _EVER_INJECTED & found
+
+
+def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
+    """Which generation of names these are of; None: of none."""
+    for generation, named in _NAMES.items():
+        if named.build_id in names:
+            return generation
+    return next((generation for generation, named in _NAMES.items() if named.address in names), None)
+
+
+def possible_names(pod: Pod) -> list[frozenset[str]]:
+    """Every set of names that one injection may have given the pod, the largest first."""
+    found = names_found(pod)
+    possible = set()
+    for named in _NAMES.values():
+        plain = frozenset({named.address, _NAMESPACE, _DEPLOYMENT, named.build_id})
+        secured = frozenset({named.tls, named.client_key, named.client_certificate, TLS_VOLUME} - {""})
+        for credentials in (frozenset[str](), frozenset({_API_KEY}), secured):
+            possible |= {plain | credentials, plain | credentials | {_SERVER_NAME}}
+    return sorted((names for names in possible if names <= found), key=lambda names: (-len(names), *names))
+
+
+def place_of(pod: Pod) -> Place:
+    """Where the first container that says so tells its worker to live."""
+    for container in pod.get("containers") or ():
+        values = {
+            item["name"]: item.get("value", "") for item in container.get("env") or () if "name" in item
+        }
+        if values.keys() & {*_ADDRESSES, _NAMESPACE, _DEPLOYMENT}:
+            address = next((values[name] for name in _ADDRESSES if name in values), "")
+            return Place(address, values.get(_NAMESPACE, ""), values.get(_DEPLOYMENT, ""))
+    return Place()
+
+
+def _merged(
+    owner: Mapping[str, Any], gone: frozenset[str], **wanted: tuple[dict[str, Any], ...]
+) -> dict[str, Any]:
+    merged = dict(owner)
+    for field, items in wanted.items():
+        new = {item["name"]: item for item in items}
+        kept = [
+            new.pop(item["name"]) if item.get("name") in gone and item["name"] in new else item
+            for item in owner.get(field) or ()
+            if item.get("name") not in gone or item["name"] in new
+        ]
+        merged[field] = [*kept, *new.values()]
+        if not merged[field]:
+            del merged[field]
+    return merged

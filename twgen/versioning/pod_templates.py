@@ -1,0 +1,83 @@
+"""A version's pod template: as the spec describes it, and back to what of it was the spec's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from twgen.model.spec import WorkerSpec
+from twgen.versioning.go_json import template_json
+from twgen.versioning.hashes import connection_hash, pod_template_hash
+from twgen.versioning.injection import (
+    Identity,
+    injection,
+    names_found,
+    possible_names,
+    with_injection,
+    without_injection,
+)
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    CONNECTION_HASH,
+    DEPLOYMENT_NAME_LABEL,
+    INJECTED,
+    TEMPLATE_HASH,
+    selector_labels,
+)
+from twgen.versioning.stored_form import stored_template
+
+Template = Mapping[str, Any]
+
+
+def described_template(spec: WorkerSpec) -> dict[str, Any]:
+    """The pod template of the spec's target, with all that the controller adds to it."""
+    who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
+    wanted = injection(spec.connection, who, spec.policy.environment)
+    pod = with_injection(spec.template.content["spec"], wanted)
+    hashes = {CONNECTION_HASH: connection_hash(spec.connection), TEMPLATE_HASH: spec.template.hash}
+    return marked_template(spec, spec.build_id, spec.template.content, hashes, pod)
+
+
+def marked_template(
+    spec: WorkerSpec, build_id: str, content: Template, hashes: dict[str, str], pod: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A pod template of this content and these pods, with a version's labels and the hashes it records."""
+    metadata = content.get("metadata") or {}
+    return {
+        "metadata": {
+            "labels": (metadata.get("labels") or {}) | selector_labels(spec.name, build_id),
+            "annotations": (metadata.get("annotations") or {}) | hashes,
+        },
+        "spec": pod,
+    }
+
+
+def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
+    """What the spec said of a version's pod template that was rendered with these names injected."""
+    metadata = dict(template.get("metadata") or {})
+    for field, ours in (
+        ("labels", {DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL}),
+        ("annotations", {TEMPLATE_HASH, CONNECTION_HASH}),
+    ):
+        kept = {name: value for name, value in (metadata.pop(field, None) or {}).items() if name not in ours}
+        if kept:
+            metadata[field] = kept
+    return {"metadata": metadata, "spec": without_injection(template["spec"], injected)}
+
+
+def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
+    """The names that were injected into a Deployment's pods, from its own annotation, or by its hash.
+
+    None: neither tells, so that whatever is there may be the team's own. The manifest is one as applied, or
+    less what a server adds.
+    """
+    template = manifest["spec"]["template"]
+    said = (manifest["metadata"].get("annotations") or {}).get(INJECTED)
+    if said is not None:
+        return frozenset(said.split(",")) & names_found(template["spec"])
+    return next((names for names in possible_names(template["spec"]) if fits_hash(template, names)), None)
+
+
+def fits_hash(template: Template, injected: frozenset[str]) -> bool:
+    """The recorded hash is that of the template without these injected names."""
+    recorded = ((template.get("metadata") or {}).get("annotations") or {}).get(TEMPLATE_HASH)
+    stored = stored_template(content_of(template, injected), "")
+    return not stored.problems and pod_template_hash(template_json(stored.template)) == recorded
