@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.terminal import terminal
+from tools.reasons import reasons_page
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "three-versions"
@@ -17,13 +18,15 @@ def main() -> None:
     plan = output("plan", ".", "--snapshot", "snapshot.yaml")
     replace(ROOT / "README.md", "… shop/payments  Waiting  target", plan)
     page = ROOT / "docs" / "terminal.md"
-    command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", "--color", "never"]
+    moment = ("--now", "2026-11-21T05:28:00Z")
+    command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", *moment, "--color", "never"]
     with terminal(command, EXAMPLE, 80) as shown:
         shown.end()
     replace(page, "… shop/payments  Waiting  Temporal", shown.text.replace("\r\n", "\n"))
     replace(page, "✓ shop/payments  Settled", output("simulate", "."))
     picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
+    (ROOT / "docs" / "reasons.md").write_text(reasons_page())
 
 
 def output(*command: str) -> str:

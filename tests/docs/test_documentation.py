@@ -11,7 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.terminal import terminal
+from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
+from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.specs.operator import parse_operator
 from twgen.yaml.reader import read_documents
 
@@ -69,6 +71,13 @@ def test_page_shows_the_simulation_of_the_example() -> None:
     assert run("simulate", ".").stdout in blocks(page, "text")
     drawn = run("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     assert (page.parent / "simulated-rollout.svg").read_text() == drawn.stdout
+
+
+def test_page_lists_every_reason_as_the_tables_have_it() -> None:
+    page = (ROOT / "docs" / "reasons.md").read_text()
+    assert page == reasons_page()
+    missing = [reason for reason in (*VersionReason, *RoutingReason) if f"| `{reason}` |" not in page]
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
