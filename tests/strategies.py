@@ -27,7 +27,7 @@ from twgen.model.world import (
 )
 from twgen.records.deployments import live_deployments, recorded_deployment
 from twgen.rendering.deployments import target_deployment
-from twgen.specs.opened import NamespaceRule
+from twgen.specs.spec_document import NamespaceRule
 from twgen.specs.parse import parse_specs
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.world import VersionStatus
 from twgen.rendering.attached import attached_manifest
 from twgen.rendering.deployments import target_deployment
-from twgen.specs.opened import NamespaceRule
+from twgen.specs.spec_document import NamespaceRule
 from twgen.specs.parse import parse_specs
 from twgen.versioning.names import versioned_deployment_name
 

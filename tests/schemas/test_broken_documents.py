@@ -19,7 +19,7 @@ from tests.schemas.documents import (
 )
 from twgen.model.document import Document
 from twgen.reading.schemas import schema_problems
-from twgen.specs.opened import NamespaceRule
+from twgen.specs.spec_document import NamespaceRule
 from twgen.specs.parse import parse_specs
 
 ABSENT = object()

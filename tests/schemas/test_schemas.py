@@ -19,7 +19,7 @@ from twgen.records.snapshot_writer import write_snapshot
 from twgen.records.times import parse_time
 from twgen.reporting.plan_json import plan_document
 from twgen.specs.durations import parse_duration
-from twgen.specs.opened import NamespaceRule
+from twgen.specs.spec_document import NamespaceRule
 from twgen.specs.parse import parse_specs
 from twgen.yaml.reader import read_documents
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.strategies import a_spec
 from twgen.model.document import Document
-from twgen.specs.opened import NamespaceRule
+from twgen.specs.spec_document import NamespaceRule
 from twgen.specs.parse import Specs, parse_specs
 
 CONNECTION = {

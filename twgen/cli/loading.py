@@ -15,7 +15,8 @@ from twgen.model.world import World
 from twgen.reading.documents import Sources, read_paths
 from twgen.records.ledger import read_ledgers
 from twgen.reporting.problems import problem_lines
-from twgen.specs.opened import NamespaceRule
+from twgen.specs.spec_document import NamespaceRule
+from twgen.specs.kinds import CONTROLLER_API, WORKER
 from twgen.specs.parse import Specs, parse_specs
 
 
@@ -28,9 +29,16 @@ def load_specs(settings: Settings) -> Specs:
     if problems or read.unreadable:
         raise InvalidDocuments([*read.unreadable, *_lines(problems, settings.sources)])
     if not settings.quiet:
-        warn([*specs.deprecations, *_lines(doubts, settings.sources)])
+        warn(_lines(specs.deprecations + doubts, settings.sources))
+        if not specs.workers:
+            warn([no_worker(settings)])
     _refuse_nameless(settings, specs.workers)
     return specs
+
+
+def no_worker(settings: Settings) -> str:
+    """That there is nothing to plan, and what would be."""
+    return f"no worker found in {' '.join(settings.paths)}: a worker is a {WORKER} of {CONTROLLER_API}"
 
 
 def planning_time(settings: Settings, world: World) -> datetime:

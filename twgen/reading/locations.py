@@ -1,7 +1,9 @@
 """Where in its file a problem is: a second, slower look, taken only when there is something to report."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from twgen.model.document import Document
 from twgen.model.paths import parse_path
 from twgen.model.problem import Problem
 from twgen.reading.documents import Sources
@@ -12,18 +14,31 @@ _MOST_IN_ONE_FILE = 100
 
 
 def located(problems: Iterable[Problem], sources: Sources) -> list[tuple[Problem, int | None]]:
-    """Each problem with its line (from 1), file by file in the order of lines."""
+    """Each problem with its line (from 1), file by file in the order of lines.
+
+    The place that a message refers to stands at its end: `the other is at pay.yaml:14`.
+    """
     by_source: dict[str, list[Problem]] = {}
     for problem in problems:
         by_source.setdefault(problem.document.source, []).append(problem)
     found: list[tuple[Problem, int | None]] = []
     for source, items in by_source.items():
-        text = sources.text(source)
-        placed = [(item, _line(text, item)) for item in items[:_MOST_IN_ONE_FILE]]
+        placed = [
+            (_with_other_place(item, sources), _line(sources, item.document, item.path))
+            for item in items[:_MOST_IN_ONE_FILE]
+        ]
         found += sorted(placed, key=lambda place: place[1] or 0)
         found += [(item, None) for item in items[_MOST_IN_ONE_FILE:]]
     return found
 
 
-def _line(text: bytes, problem: Problem) -> int | None:
-    return line_of(text, problem.document.index, parse_path(problem.path))
+def _with_other_place(problem: Problem, sources: Sources) -> Problem:
+    if not problem.other:
+        return problem
+    line = _line(sources, problem.other.document, problem.other.path)
+    place = ":".join(str(part) for part in (problem.other.document.source, line) if part is not None)
+    return replace(problem, message=f"{problem.message} {place}", other=None)
+
+
+def _line(sources: Sources, document: Document, path: str) -> int | None:
+    return line_of(sources.text(document.source), document.index, parse_path(path))
