@@ -26,7 +26,7 @@ WORKER = {
     "spec": {
         "replicas": 2,
         "minReadySeconds": 1,
-        "progressDeadlineSeconds": 5,
+        "progressDeadlineSeconds": 9,
         "workerOptions": {
             "connectionRef": {"name": "c"},
             "temporalNamespace": "t",
@@ -66,7 +66,7 @@ POLICY = {
         "connectionChanges": "Target",
         "environment": "Current",
         "ownerReferences": "Render",
-        "history": ["Ledger", "Git"],
+        "history": ["Ledger", "Cluster"],
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,

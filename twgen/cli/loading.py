@@ -15,9 +15,9 @@ from twgen.model.world import World
 from twgen.reading.documents import Sources, read_paths
 from twgen.records.ledger import read_ledgers
 from twgen.reporting.problems import problem_lines
-from twgen.specs.spec_document import NamespaceRule
 from twgen.specs.kinds import CONTROLLER_API, WORKER
 from twgen.specs.parse import Specs, parse_specs
+from twgen.specs.spec_document import NamespaceRule
 
 
 def load_specs(settings: Settings) -> Specs:

@@ -22,7 +22,7 @@ def located(problems: Iterable[Problem], sources: Sources) -> list[tuple[Problem
     for problem in problems:
         by_source.setdefault(problem.document.source, []).append(problem)
     found: list[tuple[Problem, int | None]] = []
-    for source, items in by_source.items():
+    for items in by_source.values():
         placed = [
             (_with_other_place(item, sources), _line(sources, item.document, item.path))
             for item in items[:_MOST_IN_ONE_FILE]

@@ -26,6 +26,6 @@ def parse_connection(name: str, spec: Fields) -> Connection:
 
 def parse_data_key(reference: Fields) -> SecretKey:
     """A reference to one key of a Secret or a ConfigMap."""
-    selected = SecretKey(reference.object_name("name", required=True), reference.secret_key("key"))
+    selected = SecretKey(reference.object_name("name", required=True), reference.data_key("key"))
     reference.close("optional")
     return selected

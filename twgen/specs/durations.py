@@ -1,4 +1,4 @@
-"""Durations as Go writes them (https://pkg.go.dev/time#ParseDuration), and what to write instead of others."""
+"""Durations as Go writes them (https://pkg.go.dev/time#ParseDuration), and how to write what people say."""
 
 import re
 from datetime import timedelta
@@ -13,11 +13,11 @@ _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
 _SPOKEN_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)[ ,]*")
 _SPOKEN_UNITS = {
-    "w": 604_800, "week": 604_800,
-    "d": 86_400, "day": 86_400,
-    "h": 3600, "hr": 3600, "hour": 3600,
-    "m": 60, "min": 60, "minute": 60,
-    "s": 1, "sec": 1, "second": 1,
+    "w": 604_800, "week": 604_800, "weeks": 604_800,
+    "d": 86_400, "day": 86_400, "days": 86_400,
+    "h": 3600, "hr": 3600, "hrs": 3600, "hour": 3600, "hours": 3600,
+    "m": 60, "min": 60, "mins": 60, "minute": 60, "minutes": 60,
+    "s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
 }  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def go_duration(text: str) -> str:
     seconds, end = 0.0, 0
     lower = text.strip().lower()[:40]
     for part in _SPOKEN_PART.finditer(lower):
-        unit = _SPOKEN_UNITS.get(part[2]) or _SPOKEN_UNITS.get(part[2].removesuffix("s"))
+        unit = _SPOKEN_UNITS.get(part[2])
         if part.start() != end or not unit:
             return ""
         seconds, end = seconds + float(part[1]) * unit, part.end()

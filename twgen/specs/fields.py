@@ -11,13 +11,13 @@ from twgen.model.paths import join_path
 from twgen.model.problem import Finding, Place, did_you_mean, quoted
 from twgen.specs.durations import parse_duration
 from twgen.specs.limits import (
+    DATA_KEY,
     HOST_PORT,
     LABEL,
     LINE,
     LONGEST_NAME,
     LONGEST_TEXT,
     NAME,
-    SECRET_KEY,
     SERVER_NAME,
 )
 
@@ -36,7 +36,7 @@ _WRONG_FORMS = {
     LABEL: "is not a name of lower-case letters, digits and -",
     NAME: "is not a name of lower-case letters, digits, - and .",
     LINE: "is not text on one line without blanks at its ends",
-    SECRET_KEY: "is not a key of letters, digits, -, _ and .",
+    DATA_KEY: "is not a key of letters, digits, -, _ and .",
     SERVER_NAME: "is not the name of a host",
     HOST_PORT: "is not host:port, such as temporal.example.com:7233",
 }
@@ -52,7 +52,7 @@ class Diagnostics:
     _told: set[str] = field(default_factory=set)
 
     def add_problems(self, findings: Iterable[Finding]) -> None:
-        """Note problems, but for those at or below a place that has one: what is wrong there follows from it."""
+        """Note problems, but none at or below a place that has one: what is wrong there follows from it."""
         for finding in findings:
             path = finding.path
             above = {path[:end] for end, character in enumerate(path) if character in ".["}
@@ -75,7 +75,7 @@ class Fields:
             self.problem("", f"must be a mapping, not {noun(value)}")
 
     def problem(self, name: str, message: str, other: Place | None = None) -> None:
-        """Note what is wrong with a field (or what is below it: `a.b[1]`), or with the mapping itself (empty)."""
+        """Note what is wrong with a field, with what is below it (`a.b[1]`), or with the whole mapping ("")."""
         self.diagnostics.add_problems([Finding(self.at(name), message, other)])
 
     def warning(self, name: str, message: str) -> None:
@@ -123,9 +123,9 @@ class Fields:
         """The name of a Kubernetes object."""
         return self.text(name, required=required, form=NAME, most=LONGEST_NAME)
 
-    def secret_key(self, name: str) -> str:
+    def data_key(self, name: str) -> str:
         """The key of a Secret or a ConfigMap, which must be there."""
-        return self.text(name, required=True, form=SECRET_KEY, most=LONGEST_NAME)
+        return self.text(name, required=True, form=DATA_KEY, most=LONGEST_NAME)
 
     def integer(self, name: str, default: int | None = None, *, least: int | None = None) -> int | None:
         """A whole 32-bit number."""

@@ -77,18 +77,27 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
         return Finding("items", "must be a list")  # a List that has one is its items (without_lists)
     group = api.partition("/")[0]
     if group in _GROUPS:
-        if kind in _KINDS.get(api, ()) or (api != CONTROLLER_API and kind in _OF_THE_TEMPORAL_OPERATOR):
-            return None
-        if not kind:
-            return Finding("kind", f"is required{_instead_of('kind', value)}")
-        if kind not in _APIS:
-            similar = did_you_mean(kind, _KINDS[_GROUPS[group]]) or did_you_mean(kind, _APIS)
-            return Finding("kind", f"{_GROUPS[group]} has no kind {quoted(kind)}{similar}")
-    elif kind not in _APIS or ("." in group and not did_you_mean(group, _GROUPS)):
-        return None  # a group without a point is Kubernetes' own, which has no kind of ours
-    elif not api:
+        return _wrong_in_our_groups(value, api, kind)
+    # a group without a point is Kubernetes' own, which has no kind of ours
+    if kind not in _APIS or ("." in group and not did_you_mean(group, _GROUPS)):
+        return None
+    if not api:
         return Finding("apiVersion", f"is required: {_APIS[kind]}{_instead_of('apiVersion', value)}")
     return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {_APIS[kind]}")
+
+
+def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding | None:
+    if kind in _KINDS.get(api, ()) or (api != CONTROLLER_API and kind in _OF_THE_TEMPORAL_OPERATOR):
+        return None
+    if not kind:
+        return Finding("kind", f"is required{_instead_of('kind', value)}")
+    if kind in _APIS:
+        return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {_APIS[kind]}")
+    right = _GROUPS[api.partition("/")[0]]
+    return Finding(
+        "kind",
+        f"{right} has no kind {quoted(kind)}{did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, _APIS)}",
+    )
 
 
 def is_marked(value: Any) -> bool:
@@ -100,12 +109,12 @@ def is_marked(value: Any) -> bool:
     )
 
 
-def missing_marks(value: Any) -> str:
-    """What a document that is not marked lacks, for people."""
-    if not isinstance(value, dict):
-        return "has no apiVersion and kind"
-    missing = [name for name in ("apiVersion", "kind") if not value.get(name)]
-    return f"has no {' and '.join(missing)}{''.join(_instead_of(name, value) for name in missing)}"
+def why_left_out(value: Any) -> str:
+    """Why a document that is not marked is not read."""
+    fields = value if isinstance(value, dict) else {}
+    missing = [name for name in ("apiVersion", "kind") if not fields.get(name)]
+    hints = "".join(_instead_of(name, fields) for name in missing)
+    return f"has no {' and '.join(missing)}: left out{hints}"
 
 
 def is_ours(value: dict[str, Any]) -> bool:
@@ -125,10 +134,11 @@ def without_lists(document: Document) -> Iterator[Document]:
         return
     kind = value["kind"].removesuffix("List")
     for index, item in enumerate(value["items"]):
-        if kind and isinstance(item, dict) and not item.get("apiVersion") and not item.get("kind"):
-            item = {"apiVersion": value["apiVersion"], "kind": kind, **item}
+        says_nothing = isinstance(item, dict) and not item.get("apiVersion") and not item.get("kind")
+        marks = {"apiVersion": value["apiVersion"], "kind": kind} if kind and says_nothing else None
         path = path_in_file(document, f"items[{index}]")
-        yield from without_lists(Document(document.source, document.index, item, path))
+        whole = {**item, **marks} if marks else item
+        yield from without_lists(Document(document.source, document.index, whole, path))
 
 
 def _instead_of(name: str, value: dict[str, Any]) -> str:

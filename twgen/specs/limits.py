@@ -14,11 +14,11 @@ LONGEST_TEXT = 1000
 LONGEST_LABEL = 63
 """A name that becomes the value of a label, and a namespace."""
 LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$(?!\\n)"
-"""RFC 1123, as Kubernetes checks names of namespaces; Temporal refuses a dot in the name of a Worker Deployment."""
+"""RFC 1123, as Kubernetes checks namespaces; Temporal refuses a dot in the name of a Worker Deployment."""
 LONGEST_NAME = 253
 NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\\n)"
 """RFC 1123, as Kubernetes checks the names of most objects."""
-SECRET_KEY = "^(?!\\.\\.)(?!\\.$)[-._a-zA-Z0-9]+$(?!\\n)"
+DATA_KEY = "^(?!\\.\\.)(?!\\.$)[-._a-zA-Z0-9]+$(?!\\n)"
 """As Kubernetes checks the keys of Secrets and ConfigMaps."""
 LINE = "^(?!.*\\{\\{)[^\\s\\x00-\\x1f\\x7f]([^\\x00-\\x1f\\x7f]*[^\\s\\x00-\\x1f\\x7f])?$(?!\\n)"
 """Text on one line, without blanks at its ends and without a template of Helm."""

@@ -46,8 +46,11 @@ class _Sorted:
     ledgers: list[Document] = field(default_factory=list)
     unmarked: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    uncertain_names: set[str] = field(default_factory=set)
-    """Names of documents that cannot be read: who refers to one of them has made no mistake."""
+    uncertain: set[str] = field(default_factory=set)
+    """Kinds of which a document has no name that can be referred to, and names of documents without a kind.
+
+    Who refers to one of them has made no mistake, so none is told.
+    """
 
 
 def parse_specs(
@@ -80,7 +83,6 @@ def _sorted(documents: Iterable[Document], rule: NamespaceRule) -> _Sorted:
     found = _Sorted()
     for document in documents:
         value = document.value
-        wrong = kinds.wrong_kind(value) if isinstance(value, dict) else None
         if kind := kinds.kind_of(value):
             if kind.name == kinds.LEDGER:
                 found.ledgers.append(document)
@@ -88,12 +90,12 @@ def _sorted(documents: Iterable[Document], rule: NamespaceRule) -> _Sorted:
                 found.specs.append(read_spec_document(document, kind, rule))
         elif message := render_first(document):
             found.problems.append(Problem.at(document, "", message))
-        elif wrong:
+        elif isinstance(value, dict) and (wrong := kinds.wrong_kind(value)):
             found.problems.append(Problem.at(document, wrong.path, wrong.message))
-            found.uncertain_names.add(str(value_at(value, "metadata", "name")))
+            found.uncertain.add(str(value_at(value, "metadata", "name")))
         else:
             (found.passthrough if kinds.is_marked(value) else found.unmarked).append(document)
-    found.uncertain_names.update(spec.name for spec in found.specs if not spec.name_is_certain)
+    found.uncertain.update(spec.kind.name for spec in found.specs if not spec.name_is_certain)
     return found
 
 
@@ -114,7 +116,7 @@ def _workers(found: _Sorted, attached_kinds: tuple[str, ...]) -> list[WorkerSpec
         key = (spec.namespace, spec.name)
         policy = policies.get(key) or policies.get((spec.namespace, "")) or default_policy()
         resources = tuple(sorted(attached.get(key, ()), key=attrgetter("name")))
-        connection_of = partial(_connection_of, connections, found.uncertain_names, spec.namespace)
+        connection_of = partial(_connection_of, connections, found.uncertain, spec.namespace)
         workers.append(parse_worker(spec, connection_of, policy, resources))
     _warn_of_strays(found, {(worker.namespace, worker.name) for worker in workers})
     return workers
@@ -152,7 +154,7 @@ def _attached(
 
 def _connection_of(
     connections: Mapping[tuple[str, str, str], Connection],
-    uncertain_names: Container[str],
+    uncertain: set[str],
     namespace: str,
     name: str,
     of_kinds: tuple[str, ...],
@@ -161,7 +163,7 @@ def _connection_of(
         place = "" if kind == kinds.CLUSTER_CONNECTION else namespace
         if found := connections.get((kind, place, name)):
             return found
-    if name in uncertain_names or not namespace:
+    if not namespace or uncertain & {name, *of_kinds}:
         return Connection(name, "")
     similar = did_you_mean(name, {other for kind, place, other in connections if place in {"", namespace}})
     return (
@@ -186,7 +188,7 @@ def _warn_of_strays(found: _Sorted, workers: Container[tuple[str, str]]) -> None
     for spec in found.specs:
         path = references.get(spec.kind.name, "")
         worker = value_at(spec.fields.value, path, "name")
-        if not isinstance(worker, str) or not worker or worker in found.uncertain_names:
+        if not isinstance(worker, str) or not worker or found.uncertain & {worker, kinds.WORKER}:
             continue
         if (spec.namespace, worker) not in workers:
             spec.fields.warning(f"{path}.name", f"there is no worker {quoted(worker)} here: no effect")
@@ -198,4 +200,4 @@ def _left_out(found: _Sorted) -> Iterable[Problem]:
         file = PurePath(document.source)
         if charts.isdisjoint(file.parents):
             helm = "; values of Helm are for `helm template`" if file.stem.startswith("values") else ""
-            yield Problem.at(document, "", f"{kinds.missing_marks(document.value)}: left out{helm}")
+            yield Problem.at(document, "", f"{kinds.why_left_out(document.value)}{helm}")

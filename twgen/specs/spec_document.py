@@ -11,7 +11,7 @@ from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Finding, Place, Problem, path_in_file, quoted
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
-from twgen.specs.limits import LABEL, LONGEST_LABEL, LONGEST_NAME, NAME
+from twgen.specs.limits import LABEL, LONGEST_LABEL
 
 _RENAMED = {
     kinds.WORKER: {
@@ -147,12 +147,11 @@ def _with(value: Any, path: list[str], item: Any) -> dict[str, Any]:
 def _name(metadata: Fields, kind: kinds.Kind) -> str:
     if kind.name != kinds.WORKER:
         return metadata.object_name("name", required=True)
-    name = metadata.text("name", required=True, form=NAME, most=LONGEST_LABEL)
-    if "." in name:
-        metadata.problem(
-            "name", f"Temporal refuses a dot in the name of a worker: write {name.replace('.', '-')}"
-        )
-    return name
+    name = metadata.raw("name")
+    if isinstance(name, str) and "." in name:
+        instead = quoted(name.replace(".", "-"))
+        metadata.problem("name", f"Temporal refuses a dot in the name of a worker: write {instead}")
+    return metadata.text("name", required=True, form=LABEL, most=LONGEST_LABEL)
 
 
 def _namespace(metadata: Fields, rule: NamespaceRule) -> str:
