@@ -15,6 +15,7 @@ from tests.schemas.documents import (
     SNAPSHOT,
     STATUS,
     TIMELINE,
+    VALIDATION,
     WORKER,
 )
 from twgen.model.document import Document
@@ -26,7 +27,7 @@ ABSENT = object()
 ANYTHING: tuple[Any, ...] = ([], {}, "", "text", True, 7, -7, 0.5, 2**40, [7], None)
 
 SPECS = (CONNECTION, WORKER, ATTACHED, POLICY)
-ALL = (*SPECS, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE)
+ALL = (*SPECS, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE, VALIDATION)
 WORLD = "workers[0].temporal"
 QUEUE = f"{WORLD}.versions[0].taskQueues[0]"
 RUN = f"{WORLD}.versions[0].gateRuns[0]"
@@ -114,6 +115,9 @@ def test_whole_document_is_valid(document: dict[str, Any]) -> None:
         (PLAN, "workers[0].gates[0].workflowType", ABSENT),
         (PLAN, "workers[0].versions[0].replicas", -1),
         (PLAN, "workers[0].versions[0].protected", "yes"),
+        (VALIDATION, "problems", ABSENT),
+        (VALIDATION, "problems[0].line", 0),
+        (VALIDATION, "problems[0].message", ""),
         (TIMELINE, "begins", "today"),
         (TIMELINE, "assumptions.gatePasses", "yes"),
         (TIMELINE, "workers[0].outcome", "Done"),

@@ -82,7 +82,7 @@ def of(document: Document, problems: tuple[Problem, ...]) -> list[Problem]:
     return [problem for problem in problems if problem.document is document]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(broken())
 def test_broken_document_is_refused_by_parser_and_schema_alike(value: dict[str, Any]) -> None:
     document, specs = parsed(value)
@@ -92,7 +92,7 @@ def test_broken_document_is_refused_by_parser_and_schema_alike(value: dict[str, 
     assert bool(ours) == bool(theirs) or (beyond and len(beyond) == len(ours)), (ours, theirs)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(broken())
 def test_no_place_of_a_broken_document_is_told_twice(value: dict[str, Any]) -> None:
     document, specs = parsed(value)
@@ -104,7 +104,7 @@ def test_no_place_of_a_broken_document_is_told_twice(value: dict[str, Any]) -> N
     assert not any(longer[: len(path)] == path for path in paths for longer in paths if longer != path), told
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(broken())
 def test_message_about_a_broken_document_is_one_line_for_people(value: dict[str, Any]) -> None:
     document, specs = parsed(value)
@@ -116,7 +116,7 @@ def test_message_about_a_broken_document_is_one_line_for_people(value: dict[str,
         assert len(line) < 1000
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(broken())
 def test_mistake_in_one_document_is_not_told_of_another(value: dict[str, Any]) -> None:
     document, specs = parsed(value)

@@ -20,14 +20,19 @@ from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
 
-def load_specs(settings: Settings) -> Specs:
-    """The specs of the paths; raises InvalidDocuments with every problem, and prints the warnings."""
+def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
+    """The specs of the paths; raises InvalidDocuments with every problem, and prints the warnings.
+
+    No worker is a warning too; raises InvalidInput where one is needed.
+    """
     read = read_paths(settings.paths, settings.sources)
     specs = parse_specs(read.documents, namespace_rule(settings))
     doubts = specs.unknown_fields + specs.warnings
     problems = specs.problems + (doubts if settings.strict else ())
     if problems or read.unreadable:
         raise InvalidDocuments([*read.unreadable, *_lines(problems, settings.sources)])
+    if needs_worker and not specs.workers:
+        raise InvalidInput(no_worker(settings))
     if not settings.quiet:
         warn(_lines(specs.deprecations + doubts, settings.sources))
         if not specs.workers:

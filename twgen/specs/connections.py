@@ -27,5 +27,7 @@ def parse_connection(name: str, spec: Fields) -> Connection:
 def parse_data_key(reference: Fields) -> SecretKey:
     """A reference to one key of a Secret or a ConfigMap."""
     selected = SecretKey(reference.object_name("name", required=True), reference.data_key("key"))
-    reference.close("optional")
+    if reference.boolean("optional"):
+        reference.warning("optional", "has no effect: the key must be there")
+    reference.close()
     return selected

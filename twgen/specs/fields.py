@@ -28,7 +28,7 @@ _NOUNS: dict[type, str] = {
     dict: "a mapping",
     list: "a list",
     str: "a string",
-    bool: "a boolean",
+    bool: "true or false",
     int: "a number",
     float: "a number",
 }
@@ -75,7 +75,7 @@ class Fields:
             self.problem("", f"must be a mapping, not {noun(value)}")
 
     def problem(self, name: str, message: str, other: Place | None = None) -> None:
-        """Note what is wrong with a field, with what is below it (`a.b[1]`), or with the whole mapping ("")."""
+        """Note what is wrong with a field, with what is below it (`a.b[1]`), or with the mapping ("")."""
         self.diagnostics.add_problems([Finding(self.at(name), message, other)])
 
     def warning(self, name: str, message: str) -> None:
@@ -126,6 +126,10 @@ class Fields:
     def data_key(self, name: str) -> str:
         """The key of a Secret or a ConfigMap, which must be there."""
         return self.text(name, required=True, form=DATA_KEY, most=LONGEST_NAME)
+
+    def boolean(self, name: str) -> bool:
+        """True or false; false when absent."""
+        return bool(self._typed(name, bool))
 
     def integer(self, name: str, default: int | None = None, *, least: int | None = None) -> int | None:
         """A whole 32-bit number."""
@@ -241,7 +245,7 @@ class Fields:
 def noun(value: Any) -> str:
     """What a value is, for people: `a list`, `the number 5`."""
     if isinstance(value, bool):
-        return f"the boolean {str(value).lower()}"
+        return str(value).lower()
     if isinstance(value, float) or (isinstance(value, int) and value in _INT32):
         return f"the number {value}"
     return _NOUNS.get(type(value), "null")

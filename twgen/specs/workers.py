@@ -20,7 +20,7 @@ from twgen.model.spec import (
 )
 from twgen.specs.connections import parse_data_key
 from twgen.specs.fields import Fields, noun
-from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
+from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION, CONTROLLER_API
 from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
@@ -81,8 +81,10 @@ def _connection(
     reference: Fields, connection_of: Callable[[str, tuple[str, ...]], Connection | str]
 ) -> Connection:
     name, kind = reference.object_name("name", required=True), reference.text("kind")
-    reference.close("apiGroup")
-    kinds = (CONNECTION, CLUSTER_CONNECTION)
+    group, kinds = CONTROLLER_API.partition("/")[0], (CONNECTION, CLUSTER_CONNECTION)
+    if reference.text("apiGroup") not in {"", group}:
+        reference.problem("apiGroup", f"must be {group}")
+    reference.close()
     if kind and kind not in kinds:
         reference.problem("kind", f"{quoted(kind)} is not one of {', '.join(kinds)}")
     found = connection_of(name, (kind,) if kind in kinds else kinds)
