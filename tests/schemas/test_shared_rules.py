@@ -33,7 +33,7 @@ def field(schema: str, path: str) -> dict[str, Any]:
 
 
 def may_be_empty(rules: dict[str, Any]) -> dict[str, Any]:
-    return {**rules, "pattern": f"^$|{rules['pattern']}"}
+    return {**rules, "pattern": f"^$(?!\\n)|{rules['pattern']}"}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def may_be_empty(rules: dict[str, Any]) -> dict[str, Any]:
         ("connection", "spec.mutualTLSSecretRef.name", NAMES),
         ("connection", "spec.apiKeySecretRef.name", NAMES),
         ("connection", "spec.apiKeySecretRef.key", KEYS),
-        ("connection", "spec.tls.serverName", {"pattern": f"^$|{limits.SERVER_NAME}"}),
+        ("connection", "spec.tls.serverName", {"pattern": f"^$(?!\\n)|{limits.SERVER_NAME}"}),
         ("rolloutpolicy", "spec.workerRef.name", NAMES),
         ("rolloutpolicy", "spec.identity", may_be_empty(LINES)),
         ("rolloutpolicy", "spec.adoptFrom[]", LINES),
