@@ -414,5 +414,5 @@ def test_default_namespace_is_checked_as_kubernetes_does(namespace: str) -> None
 def test_old_spelling_never_hides_a_reference_of_the_wrong_type() -> None:
     options = {"connection": "temporal", "connectionRef": "temporal", "temporalNamespace": "default"}
     found = told(parsed(worker(workerOptions=options), CONNECTION).problems)
-    assert any("is the old spelling of spec.workerOptions.connectionRef.name" in text for text in found)
+    assert any("means the same as spec.workerOptions.connectionRef.name" in text for text in found)
     assert "spec.workerOptions.connectionRef: must be a mapping, not a string" in found

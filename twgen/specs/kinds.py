@@ -117,11 +117,6 @@ def why_left_out(value: Any) -> str:
     return f"has no {' and '.join(missing)}: left out{hints}"
 
 
-def is_ours(value: dict[str, Any]) -> bool:
-    """The document belongs to twgen's own API group, so it must never reach a cluster."""
-    return str(value.get("apiVersion")).partition("/")[0] == TWGEN_API.partition("/")[0]
-
-
 def without_lists(document: Document) -> Iterator[Document]:
     """The document, or the items of a List (`List`, `ServiceList`), as kubectl takes one apart.
 

@@ -47,9 +47,9 @@ class _Sorted:
     unmarked: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
-    """Kinds of which a document has no name that can be referred to, and names of documents without a kind.
+    """What a reference to something missing may mean, so that it is no mistake of its own.
 
-    Who refers to one of them has made no mistake, so none is told.
+    Kinds of documents whose name or namespace is wrong, and names of documents whose kind is.
     """
 
 

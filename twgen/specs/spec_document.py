@@ -128,7 +128,7 @@ def _in_todays_spelling(
             value = _with(value, new.split("."), found)
             old_paths[new] = old
         else:
-            message = f"is the old spelling of {old_paths.get(new, new)}, which is there too: keep one"
+            message = f"means the same as {old_paths.get(new, new)}, which is there too: keep one"
             diagnostics.add_problems([Finding(old, message)])
     return value, old_paths
 
