@@ -17,7 +17,7 @@ def test_success_says_what_was_checked(run: Run, story: Path) -> None:
     (story / "specs" / "service.yaml").write_text(SERVICE)
     ended = run("validate", "specs")
     assert (ended.returncode, ended.stdout) == (0, "")
-    assert ended.stderr == "checked 3 files: 1 connection, 1 worker, 1 other document; no problems\n"
+    assert ended.stderr == "checked 3 files: 1 worker, 1 connection, 1 other document; no problems\n"
     assert run("validate", "specs", "-q").stderr == ""
 
 

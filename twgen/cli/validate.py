@@ -23,7 +23,12 @@ _NOUNS = {
     kinds.CONNECTION: "connection",
     kinds.CLUSTER_CONNECTION: "connection",
     kinds.ATTACHED: "attached template",
+    kinds.POLICY: "policy",
+    kinds.LEDGER: "ledger",
+    kinds.SNAPSHOT: "snapshot",
 }
+"""What a summary calls documents, in this order."""
+_OTHER = "other document"
 
 
 @click.command(short_help="Check specs without reading any server.")
@@ -62,13 +67,14 @@ def command(output: str, **params: Any) -> None:
 def _checked(read: Read) -> str:
     """What was read: `checked 3 files: 2 workers, 1 connection, 4 other documents`."""
     files = {document.source for document in read.documents}
-    names = (kinds.kind_of(document.value) for document in read.documents)
-    counts = Counter(kind and (_NOUNS.get(kind.name) or kind.name) for kind in names)
-    others = counts.pop(None, 0)
-    parts = [_counted(number, noun) for noun, number in counts.items() if noun]
-    parts += [_counted(others, "other document")] if others else []
-    return f"checked {_counted(len(files), 'file')}: {', '.join(parts)}"
+    found = (kinds.kind_of(document.value) for document in read.documents)
+    counts = Counter(_NOUNS.get(kind.name, _OTHER) if kind else _OTHER for kind in found)
+    nouns = [noun for noun in dict.fromkeys((*_NOUNS.values(), _OTHER)) if counts[noun]]
+    return (
+        f"checked {_counted(len(files), 'file')}: {', '.join(_counted(counts[noun], noun) for noun in nouns)}"
+    )
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
