@@ -9,13 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.schemas.documents import ATTACHED, CONNECTION, POLICY, WORKER
+from tests.strategies import NOW
+from twgen.model.caller import Caller
 from twgen.model.document import Document
 from twgen.model.paths import parse_path
 from twgen.model.problem import Problem
+from twgen.model.world import WorkerWorld, World
+from twgen.planning.plan import plan_versions
 from twgen.reading.schemas import schema_problems
+from twgen.rendering.manifests import render_manifests
 from twgen.reporting.problems import problem_lines
+from twgen.specs.kinds import without_lists
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
 
 WHOLE = (CONNECTION, WORKER, ATTACHED, POLICY)
 ANYTHING = st.sampled_from(
@@ -30,6 +38,9 @@ BEYOND_A_SCHEMA = re.compile(
     r"|must point at each|must be that of each|are filled in|is generated for each|is injected"
 )
 """Rules that no schema can say, and those of attached templates, which their schema leaves to the parser."""
+
+
+OUR_WORDS = ("temporal.io/v1alpha1", "temporal.io", "twgen.io/v1", "List", "Connection", "Ledger")
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -125,3 +136,32 @@ def test_mistake_in_one_document_is_not_told_of_another(value: dict[str, Any]) -
     if value["kind"] == "Connection" and named_well and value["metadata"] != CONNECTION["metadata"]:
         told = [problem for problem in told if "there is no Connection" not in problem.message]
     assert told == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(broken())
+def test_document_that_is_accepted_is_rendered(value: dict[str, Any]) -> None:
+    _, specs = parsed(value)
+    if specs.problems or not specs.workers:
+        return
+    (spec,) = specs.workers
+    seen = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, None, ())
+    world = World(NOW, {(seen.name, seen.temporal_namespace): seen})
+    caller = Caller("me", forced=True)
+    plan = plan_versions(specs.workers, world, NOW, caller)
+    text = write_documents(render_manifests(plan.workers, specs.passthrough, caller.of, "d"))
+    assert len(read_documents(text)) >= 1
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(("apiVersion", "kind", "apiversion", "kinds", "metadata", "items", "spec")),
+        ANYTHING | st.sampled_from(OUR_WORDS),
+    )
+)
+def test_whatever_a_document_says_it_is_none_of_our_groups_reaches_a_cluster(value: dict[str, Any]) -> None:
+    documents = list(without_lists(Document("a.yaml", 0, value)))
+    for document in parse_specs(documents, NamespaceRule("d")).passthrough:
+        group = document.value["apiVersion"].partition("/")[0]
+        assert group not in {"temporal.io", "twgen.io"}

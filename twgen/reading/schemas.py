@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,17 +114,14 @@ def _validator(kind: str) -> "Validator":
     from jsonschema import Draft202012Validator
     from referencing import Registry, Resource
 
+    installed = files("twgen") / "schemas"
+    # in a checkout the schemas stand beside the package, where editors look for them
+    folder = installed if installed.is_dir() else Path(__file__).parents[2] / "schemas"
     schemas = {
         name.name: json.loads(name.read_text(encoding="utf-8"))
-        for name in _folder().iterdir()
+        for name in folder.iterdir()
         if name.name.endswith(".json")
     }
     resources = [(schema["$id"], Resource.from_contents(schema)) for schema in schemas.values()]
     registry: Registry[Any] = Registry().with_resources(resources)
     return Draft202012Validator(schemas[_FILES[kind]], registry=registry)
-
-
-def _folder() -> Traversable:
-    installed = files("twgen") / "schemas"
-    # in a checkout the schemas stand beside the package, where editors look for them
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "schemas"
