@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twgen.planning.ages import spoken
+from twgen.planning.sentences import spoken
 from twgen.specs.durations import go_duration, parse_duration
 
 
