@@ -116,7 +116,7 @@ def test_two_of_one_name_are_told_with_both_places(run: Run, story: Path) -> Non
 
 @pytest.mark.parametrize(("option", "length"), [("2d", "48h"), ("1d 2h", "26h"), ("10min", "10m")])
 @pytest.mark.usefixtures("story")
-def test_option_reads_a_length_as_twgen_prints_it(run: Run, option: str, length: str) -> None:
+def test_option_reads_a_length_as_people_say_it(run: Run, option: str, length: str) -> None:
     simulate = ("simulate", "specs", "-o", "json", "--now", "2026-11-21T12:00:00Z", "--workflow-duration")
     assert (printed := run(*simulate, option).stdout)
     assert printed == run(*simulate, length).stdout

@@ -11,6 +11,7 @@ from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
+from twgen.planning.sentences import counted
 from twgen.reading.documents import Read, read_paths
 from twgen.reading.locations import located
 from twgen.reading.schemas import schema_problems
@@ -58,9 +59,9 @@ def command(output: str, **params: Any) -> None:
     else:
         write("".join(f"{line}\n" for line in [*read.unreadable, *problem_lines(found)]))
     if count := len(found) + len(read.unreadable):
-        raise NegativeAnswer(f"{_counted(count, 'problem')} found")
+        raise NegativeAnswer(f"{counted(count, 'problem')} found")
     if not settings.quiet:
-        doubts = f", {_counted(len(warnings), 'warning')}" if warnings else ""
+        doubts = f", {counted(len(warnings), 'warning')}" if warnings else ""
         click.echo(f"{_checked(read)}; no problems{doubts}", err=True)
 
 
@@ -71,10 +72,5 @@ def _checked(read: Read) -> str:
     counts = Counter(_NOUNS.get(kind.name, _OTHER) if kind else _OTHER for kind in found)
     nouns = [noun for noun in dict.fromkeys((*_NOUNS.values(), _OTHER)) if counts[noun]]
     return (
-        f"checked {_counted(len(files), 'file')}: {', '.join(_counted(counts[noun], noun) for noun in nouns)}"
+        f"checked {counted(len(files), 'file')}: {', '.join(counted(counts[noun], noun) for noun in nouns)}"
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
