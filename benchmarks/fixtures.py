@@ -7,8 +7,8 @@ from typing import Any
 from twgen.model.document import Document
 from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import target_deployment
-from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.writer import write_documents
 
 NAMESPACE = "shop"

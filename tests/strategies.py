@@ -27,8 +27,8 @@ from twgen.model.world import (
 )
 from twgen.records.deployments import live_deployments, recorded_deployment
 from twgen.rendering.deployments import target_deployment
-from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TARGET, OTHERS = "v3", ("v0", "v1", "v2")

@@ -14,8 +14,8 @@ from testing.processes import eventually
 from testing.servers import temporal_server
 from testing.workers import DeployedWorker
 from twgen.model.document import Document
-from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
 
 EXAMPLE = Path("examples/three-versions")

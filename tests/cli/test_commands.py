@@ -73,8 +73,11 @@ def test_identity_of_the_option_is_whole_and_wins(run: Run, story: Path) -> None
 
 
 @pytest.mark.usefixtures("story")
-def test_no_hooks_is_accepted(run: Run) -> None:
-    assert run("render", "specs", *WORLD, "--no-hooks").stdout == run("render", "specs", *WORLD).stdout
+def test_no_hooks_is_accepted_and_says_that_it_has_no_effect_yet(run: Run) -> None:
+    ended = run("render", "specs", *WORLD, "--no-hooks")
+    assert ended.stdout == run("render", "specs", *WORLD).stdout
+    assert "warning: --no-hooks has no effect yet" in ended.stderr
+    assert run("render", "specs", *WORLD, "--no-hooks", "-q").stderr == ""
 
 
 def test_warnings_are_on_stderr_once_and_can_be_silenced(run: Run, story: Path) -> None:
@@ -85,7 +88,7 @@ def test_warnings_are_on_stderr_once_and_can_be_silenced(run: Run, story: Path) 
     ended = run("render", "specs", *WORLD)
     assert ended.returncode == 0
     assert ended.stderr.splitlines() == [
-        "warning: kind TemporalWorker is now WorkerDeployment",
+        "warning: specs/workerdeployment.json:1: kind: TemporalWorker is now WorkerDeployment",
         "warning: specs/workerdeployment.json:1: spec.nonsense: no such field",
     ]
     assert run("render", "specs", *WORLD, "-q").stderr == ""

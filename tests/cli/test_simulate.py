@@ -64,7 +64,7 @@ def test_options_come_from_the_environment(run: Run, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("--workflow-duration", "2 days", "--workflow-duration '2 days' is not a duration"),
+        ("--workflow-duration", "two days", "--workflow-duration 'two days' is not a duration"),
         ("--gate", "breaks", "--gate 'breaks' is not a duration such as 90s or 1h30m, or 'fails'"),
         ("--render-interval", "0", "--render-interval '0' is too short: at least 1s"),
         ("--drainage-interval", "1ms", "--drainage-interval '1ms' is too short: at least 1s"),
@@ -111,4 +111,6 @@ def test_folder_without_a_worker_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "service.json").write_text(json.dumps(service))
     ended = run("simulate", ".")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "twgen: there is no WorkerDeployment to simulate\n"
+    assert ended.stderr == (
+        "twgen: no worker found in .: a worker is a WorkerDeployment of temporal.io/v1alpha1\n"
+    )

@@ -13,8 +13,8 @@ from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
 from twgen.planning.plan import make_plan
 from twgen.records.snapshot_reader import read_snapshot
 from twgen.records.times import parse_time
-from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 
 CASES = json.loads((Path(__file__).parents[1] / "fixtures" / "vectors" / "plans.json").read_text())
 

@@ -62,9 +62,60 @@ def test_nothing_is_refused() -> None:
         render_manifests([], [], ME.of)
 
 
-def test_passed_object_that_is_also_ours_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="two documents render to Deployment shop/payments-v3: rename"):
-        render_manifests(workers(), [document(name="payments-v3", namespace="shop")], ME.of)
+def test_generated_name_that_collides_names_both_files_and_the_remedy() -> None:
+    ours = workers(replace(SPEC, source="pay.yaml"))
+    passed = Document("old.yaml", 0, document(name="payments-v3", namespace="shop").value)
+    with pytest.raises(InvalidInput) as refused:
+        render_manifests(ours, [passed], ME.of)
+    assert str(refused.value) == (
+        "Deployment shop/payments-v3 is there twice, from worker shop/payments (pay.yaml) and from old.yaml:"
+        " remove or rename the one in old.yaml"
+    )
+
+
+def test_two_workers_whose_versions_get_one_name_are_named_with_their_files() -> None:
+    first = replace(a_spec("pay", build_id="ments-v3"), source="pay.yaml", attached=())
+    second = replace(a_spec("pay-ments", build_id="v3"), source="payments.yaml", attached=())
+    empty = {
+        (item.worker_deployment, "default"): WorkerWorld(item.worker_deployment, "default", None, ())
+        for item in (first, second)
+    }
+    both = plan_versions([first, second], World(NOW, empty), NOW, ME).workers
+    with pytest.raises(InvalidInput, match=r"pay.yaml.*payments.yaml.*: rename the worker shop/pay-ments$"):
+        render_manifests(both, [], ME.of)
+
+
+def test_passed_object_without_namespace_is_in_that_of_the_render() -> None:
+    passed = [document(name="payments-v3")]
+    assert render_manifests(workers(), passed, ME.of, "other")
+    with pytest.raises(InvalidInput, match="Deployment shop/payments-v3 is there twice"):
+        render_manifests(workers(), passed, ME.of, "shop")
+
+
+def test_passed_object_whose_namespace_nobody_knows_may_be_in_that_of_a_worker() -> None:
+    with pytest.raises(InvalidInput, match="Deployment shop/payments-v3 is there twice"):
+        render_manifests(workers(), [document(name="payments-v3")], ME.of)
+
+
+def test_two_passed_objects_are_one_when_the_render_has_their_namespace() -> None:
+    services = [
+        Document(file, 0, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"} | place})
+        for file, place in (("a.yaml", {}), ("b.yaml", {"namespace": "shop"}))
+    ]
+    assert render_manifests([], services, ME.of)
+    with pytest.raises(InvalidInput, match=r"remove or rename the one in b\.yaml"):
+        render_manifests([], services, ME.of, "shop")
+
+
+def test_object_of_the_whole_cluster_is_the_same_in_every_namespace() -> None:
+    roles = [
+        Document(
+            "", 0, {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": place}
+        )
+        for place in ({"name": "r"}, {"name": "r", "namespace": "shop"})
+    ]
+    with pytest.raises(InvalidInput, match="ClusterRole r is there twice"):
+        render_manifests([], roles, ME.of)
 
 
 def test_same_name_in_another_namespace_is_another_object() -> None:

@@ -13,8 +13,8 @@ from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.world import VersionStatus
 from twgen.rendering.attached import attached_manifest
 from twgen.rendering.deployments import target_deployment
-from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 from twgen.versioning.names import versioned_deployment_name
 
 VECTORS = Path(__file__).parents[1] / "fixtures" / "vectors"

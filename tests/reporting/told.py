@@ -10,8 +10,8 @@ from twgen.reading.documents import Sources, read_paths
 from twgen.reading.snapshot_file import read_snapshot_file
 from twgen.records.times import parse_time
 from twgen.reporting.status import Status, make_status
-from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
 
 

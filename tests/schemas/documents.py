@@ -8,7 +8,7 @@ CONNECTION = {
     "metadata": {"name": "c", "namespace": "d"},
     "spec": {
         "hostPort": "temporal:7233",
-        "apiKeySecretRef": {"name": "s", "key": "k"},
+        "apiKeySecretRef": {"name": "s", "key": "k", "optional": False},
         "tls": {"serverName": "temporal"},
     },
 }
@@ -26,9 +26,9 @@ WORKER = {
     "spec": {
         "replicas": 2,
         "minReadySeconds": 1,
-        "progressDeadlineSeconds": 5,
+        "progressDeadlineSeconds": 9,
         "workerOptions": {
-            "connectionRef": {"name": "c"},
+            "connectionRef": {"apiGroup": "temporal.io", "kind": "Connection", "name": "c"},
             "temporalNamespace": "t",
             "unsafeCustomBuildID": "b",
         },
@@ -66,7 +66,7 @@ POLICY = {
         "connectionChanges": "Target",
         "environment": "Current",
         "ownerReferences": "Render",
-        "history": ["Ledger", "Git"],
+        "history": ["Ledger", "Cluster"],
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,
@@ -182,6 +182,14 @@ PLAN = {
         }
     ],
     "warnings": [],
+}
+VALIDATION = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Validation",
+    "unreadable": ["a.yaml:2: a tab cannot indent"],
+    "problems": [{"file": "a.yaml", "line": 1, "path": "spec", "message": "is required"}],
+    "warnings": [],
+    "deprecations": [],
 }
 TIMELINE = {
     "apiVersion": "twgen.io/v1alpha1",

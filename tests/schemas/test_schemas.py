@@ -19,8 +19,8 @@ from twgen.records.snapshot_writer import write_snapshot
 from twgen.records.times import parse_time
 from twgen.reporting.plan_json import plan_document
 from twgen.specs.durations import parse_duration
-from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
@@ -133,12 +133,12 @@ def worker(**changes: Any) -> dict[str, Any]:
     [
         ({"replicas": "3"}, "spec.replicas"),
         ({"replicas": -1}, "spec.replicas"),
-        ({"template": "absent"}, "spec"),
+        ({"template": "absent"}, "spec.template"),
         ({"template": []}, "spec.template"),
-        ({"rollout": {}}, "spec.rollout"),
+        ({"rollout": {}}, "spec.rollout.strategy"),
         ({"rollout": {"strategy": "Sometimes"}}, "spec.rollout.strategy"),
         ({"sunset": {"deleteDelay": "a day"}}, "spec.sunset.deleteDelay"),
-        ({"workerOptions": {"connectionRef": {"name": "c"}}}, "spec.workerOptions"),
+        ({"workerOptions": {"connectionRef": {"name": "c"}}}, "spec.workerOptions.temporalNamespace"),
         (
             {"template": {"spec": {"containers": [{"name": "w", "ports": [{"containerPort": "80"}]}]}}},
             "spec.template.spec.containers[0].ports[0].containerPort",
@@ -149,7 +149,7 @@ def worker(**changes: Any) -> dict[str, Any]:
         ),
         (
             {"template": {"spec": {"containers": [{"image": "a:1"}]}}},
-            "spec.template.spec.containers[0]",
+            "spec.template.spec.containers[0].name",
         ),
     ],
 )

@@ -15,8 +15,8 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import TWGEN, printed
 from twgen.model.document import Document
-from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 

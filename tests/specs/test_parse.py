@@ -1,11 +1,16 @@
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from tests.strategies import a_spec
+from twgen.errors import InvalidInput
 from twgen.model.document import Document
-from twgen.specs.opened import NamespaceRule
+from twgen.model.problem import Problem
+from twgen.specs.kinds import without_lists
 from twgen.specs.parse import Specs, parse_specs
+from twgen.specs.policies import default_policy
+from twgen.specs.spec_document import NamespaceRule
 
 CONNECTION = {
     "apiVersion": "temporal.io/v1alpha1",
@@ -39,6 +44,10 @@ def budget(**spec: Any) -> dict[str, Any]:
     }
 
 
+def told(problems: Sequence[Problem]) -> list[str]:
+    return [f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in problems]
+
+
 def parsed(*values: Any, rule: NamespaceRule | None = None) -> Specs:
     documents = [Document("f.yaml", index, value) for index, value in enumerate(values)]
     return parse_specs(documents, rule or NamespaceRule())
@@ -48,23 +57,23 @@ def parsed(*values: Any, rule: NamespaceRule | None = None) -> Specs:
 def test_old_kind_of_a_worker_is_read(kind: str) -> None:
     found = parsed({**worker(), "kind": kind}, CONNECTION)
     assert (found.workers, found.problems) == (parsed(worker(), CONNECTION).workers, ())
-    assert found.deprecations == (f"kind {kind} is now WorkerDeployment",)
+    assert told(found.deprecations) == [f"kind: {kind} is now WorkerDeployment"]
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ({"rollout": None, "cutover": {"strategy": "AllAtOnce"}}, "spec.cutover is now spec.rollout"),
+        ({"rollout": None, "cutover": {"strategy": "AllAtOnce"}}, "spec.cutover: is now spec.rollout"),
         (
             {"workerOptions": {"connection": "temporal", "temporalNamespace": "default"}},
-            "spec.workerOptions.connection is now spec.workerOptions.connectionRef.name",
+            "spec.workerOptions.connection: is now spec.workerOptions.connectionRef.name",
         ),
     ],
 )
 def test_old_spelling_means_the_same(old: dict[str, Any], new: str) -> None:
     found = parsed(worker(**old), CONNECTION)
     assert (found.workers, found.problems) == (parsed(worker(), CONNECTION).workers, ())
-    assert found.deprecations == (new,)
+    assert told(found.deprecations) == [new]
 
 
 @pytest.mark.parametrize("field", ["customBuildID", "buildID"])
@@ -161,11 +170,12 @@ def test_another_namespace_than_the_applications_is_refused() -> None:
     )
 
 
-def test_name_that_temporal_refuses_is_a_warning() -> None:
+def test_name_that_temporal_refuses_is_refused() -> None:
     dotted = worker()
     dotted["metadata"]["name"] = "payments.eu"
-    (warning,) = parsed(dotted, CONNECTION).warnings
-    assert (warning.path, "dot" in warning.message) == ("metadata.name", True)
+    assert told(parsed(dotted, CONNECTION).problems) == [
+        "metadata.name: Temporal refuses a dot in the name of a worker: write 'payments-eu'"
+    ]
 
 
 def test_defaults_of_a_worker() -> None:
@@ -186,3 +196,223 @@ def test_image_that_can_change_under_its_build_id_is_a_warning(image: str) -> No
 def test_image_that_cannot_change_is_none(image: str) -> None:
     template = {"spec": {"containers": [{"name": "w", "image": image}]}}
     assert parsed(worker(template=template), CONNECTION).warnings == ()
+
+
+def policy(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "policy", "namespace": "shop"},
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"holdFor": "1m"},
+        {"serviceAccountName": "rollout"},
+        {"controlPlaneSecretRef": {"name": "temporal"}},
+        {"driver": "Hook"},
+        {"driver": "Job"},
+    ],
+)
+def test_field_of_a_policy_that_nothing_uses_yet_is_warned_of(spec: dict[str, Any]) -> None:
+    (warning,) = parsed(policy(**spec)).warnings
+    assert warning.path == f"spec.{next(iter(spec))}"
+    assert "no effect yet" in warning.message
+
+
+def test_policy_whose_every_field_is_used_is_not_warned_of() -> None:
+    used = policy(driver="None", identity="shop", history=["Cluster"], maxVersions=9, adoptFrom=["a", "b"])
+    found = parsed(used)
+    assert (found.problems, found.warnings) == ((), ())
+
+
+def test_history_that_is_not_read_yet_is_refused_and_no_default() -> None:
+    found = parsed(policy(history=["Ledger", "Git"]))
+    assert told(found.problems) == ["spec.history[1]: the history of Git is not read yet: leave Git out"]
+    assert [source.value for source in default_policy().history] == ["Ledger", "Cluster"]
+
+
+def test_identity_that_brings_its_own_prefix_is_warned_of() -> None:
+    assert told(parsed(policy(identity="twgen/shop")).warnings) == [
+        "spec.identity: twgen/ is put before it: the manager is twgen/twgen/shop"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [("input", 1), ("inputFrom", {"secretKeyRef": {"name": "s", "key": "k"}})]
+)
+def test_input_of_a_gate_that_nobody_starts_yet_is_warned_of(place: str, value: Any) -> None:
+    rollout = {"strategy": "AllAtOnce", "gate": {"workflowType": "Check", place: value}}
+    assert told(parsed(worker(rollout=rollout), CONNECTION).warnings) == [
+        f"spec.rollout.gate.{place}: has no effect yet: twgen does not start gates"
+    ]
+
+
+@pytest.mark.parametrize("strategy", ["Manual", "AllAtOnce"])
+def test_steps_of_a_strategy_that_has_none_are_warned_of(strategy: str) -> None:
+    rollout = {"strategy": strategy, "steps": [{"rampPercentage": 5, "pauseDuration": "1m"}]}
+    assert told(parsed(worker(rollout=rollout), CONNECTION).warnings) == [
+        f"spec.rollout.steps: have no effect: strategy {strategy} has no steps"
+    ]
+
+
+@pytest.mark.parametrize("missing", [{"spec": None}, {"spec": []}, {"spec": {}}, {"metadata": None}])
+@pytest.mark.parametrize("document", [worker(), CONNECTION, budget()])
+def test_what_is_missing_is_told_where_it_is_missing_and_nowhere_else(
+    document: dict[str, Any], missing: dict[str, Any]
+) -> None:
+    others = [other for other in (worker(), CONNECTION, budget()) if other["kind"] != document["kind"]]
+    found = parsed({**document, **missing}, *others)
+    assert {problem.document.index for problem in found.problems} == {0}
+    paths = [problem.path for problem in found.problems]
+    assert not any(longer.startswith(f"{path}.") for path in paths for longer in paths)
+
+
+def test_item_of_a_list_is_a_document_and_its_problems_name_its_place() -> None:
+    broken = worker(replicas="2")
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+    whole = {"apiVersion": "v1", "kind": "List", "items": [service, CONNECTION, broken, None]}
+    found = parse_specs(list(without_lists(Document("f.yaml", 0, whole))), NamespaceRule())
+    assert [document.value for document in found.passthrough] == [service]
+    assert told(found.problems) == ["items[2].spec.replicas: must be a whole number, not a string"]
+    assert told(found.warnings) == ["items[3]: has no apiVersion and kind: left out"]
+
+
+def test_items_of_a_list_of_one_kind_are_of_that_kind() -> None:
+    bare = {"metadata": {"name": "s"}}
+    whole = {"apiVersion": "v1", "kind": "ServiceList", "items": [bare]}
+    nested = {"apiVersion": "v1", "kind": "List", "items": [whole]}
+    (item,) = without_lists(Document("f.yaml", 0, nested))
+    assert item.value == {"apiVersion": "v1", "kind": "Service", **bare}
+    assert item.path == "items[0].items[0]"
+
+
+def test_list_without_items_is_refused() -> None:
+    found = parsed({"apiVersion": "v1", "kind": "List"})
+    assert (told(found.problems), found.passthrough) == (["items: must be a list"], ())
+
+
+@pytest.mark.parametrize(
+    ("api", "kind", "place", "right"),
+    [
+        ("temporal.io/v1alpha1", "WorkerDeploymnt", "kind", "; did you mean WorkerDeployment?"),
+        ("temporal.io/v1alpha1", "connection", "kind", "; did you mean Connection?"),
+        ("temporal.io/v1alpha1", "Zebra", "kind", "temporal.io/v1alpha1 has no kind 'Zebra'"),
+        ("temporal.io/v1", "WorkerDeployment", "apiVersion", ": write temporal.io/v1alpha1"),
+        ("temporal.io", "Connection", "apiVersion", ": write temporal.io/v1alpha1"),
+        ("temporal.io/v1alpha1", "RolloutPolicy", "apiVersion", ": write twgen.io/v1alpha1"),
+        ("twgen.io/v1alpha1", "RolloutPolicies", "kind", "; did you mean RolloutPolicy?"),
+        ("twgen.io/v2", "Snapshot", "apiVersion", ": write twgen.io/v1alpha1"),
+        ("temporalio/v1alpha1", "WorkerDeployment", "apiVersion", ": write temporal.io/v1alpha1"),
+        ("Temporal.io/v1alpha1", "WorkerDeployment", "apiVersion", ": write temporal.io/v1alpha1"),
+        ("apps/v1", "WorkerDeployment", "apiVersion", ": write temporal.io/v1alpha1"),
+    ],
+)
+def test_kind_or_version_that_is_none_of_ours_is_refused_with_the_right_one(
+    api: str, kind: str, place: str, right: str
+) -> None:
+    found = parsed({"apiVersion": api, "kind": kind, "metadata": {"name": "a", "namespace": "b"}, "spec": {}})
+    (problem,) = found.problems
+    assert (problem.path, found.passthrough) == (place, ())
+    assert problem.message.endswith(right)
+
+
+APIVERSION = "temporal.io/v1alpha1; did you mean apiVersion where it says 'apiversion'?"
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"apiVersion": "temporal.io/v1alpha1", "knid": "Connection"}, "kind: is required"),
+        (
+            {"apiVersion": "temporal.io/v1alpha1", "kinds": "Connection"},
+            "kind: is required; did you mean kind where it says 'kinds'?",
+        ),
+        (
+            {"apiversion": "temporal.io/v1alpha1", "kind": "Connection"},
+            f"apiVersion: is required: {APIVERSION}",
+        ),
+        ({"apiVersion": 1, "kind": "Service"}, "apiVersion: must be a string"),
+        ({"apiVersion": "v1", "kind": ["Service"]}, "kind: must be a string"),
+    ],
+)
+def test_mistyped_mark_of_a_document_is_refused(document: dict[str, Any], message: str) -> None:
+    found = parsed(document)
+    assert (told(found.problems), found.passthrough, found.warnings) == ([message], (), ())
+
+
+def test_mistyped_mark_of_anybodys_document_is_warned_of() -> None:
+    assert told(parsed({"apiversion": "v1", "kind": "Service"}).warnings) == [
+        "has no apiVersion: left out; did you mean apiVersion where it says 'apiversion'?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("api", "kind"),
+    [
+        ("temporal.io/v1beta1", "TemporalCluster"),  # another project's, in the same group
+        ("example.com/v1", "Connection"),
+        ("upgrade.cattle.io/v1", "Plan"),
+        ("apps/v1", "Deployment"),
+    ],
+)
+def test_kind_of_somebody_else_passes_through(api: str, kind: str) -> None:
+    found = parsed({"apiVersion": api, "kind": kind, "metadata": {"name": "a"}})
+    assert (len(found.passthrough), found.problems) == (1, ())
+
+
+def test_mistyped_top_level_key_is_told_with_a_suggestion() -> None:
+    mistyped = {**CONNECTION, "spce": {}, "meta": {}}
+    assert told(parsed(mistyped).unknown_fields) == [
+        "spce: no such field; did you mean spec?",
+        "meta: no such field; did you mean metadata?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "document", "message"),
+    [
+        ("a/Chart.yaml", {"apiVersion": "v2"}, "is a chart of Helm: run `helm template a | twgen render -`"),
+        ("kustomization.yaml", {}, "is for kustomize: run `kustomize build . | twgen render -`"),
+        (
+            "my app/k.yaml",
+            {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"},
+            "is for kustomize: run `kustomize build 'my app' | twgen render -`",
+        ),
+    ],
+)  # fmt: skip
+def test_input_of_another_tool_says_which_command_to_run_first(
+    file: str, document: dict[str, Any], message: str
+) -> None:
+    found = parse_specs([Document(file, 0, document)], NamespaceRule())
+    assert (told(found.problems), found.passthrough) == ([message], ())
+
+
+def test_kustomization_of_flux_is_an_object_of_the_cluster() -> None:
+    found = parsed({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {}})
+    assert len(found.passthrough) == 1
+
+
+def test_values_beside_a_chart_are_not_told_again() -> None:
+    chart = Document("app/Chart.yaml", 0, {"apiVersion": "v2", "name": "pay"})
+    values = Document("app/values.yaml", 0, {"replicas": 2})
+    assert parse_specs([chart, values], NamespaceRule()).warnings == ()
+    assert told(parse_specs([values], NamespaceRule()).warnings) == [
+        "has no apiVersion and kind: left out; values of Helm are for `helm template`"
+    ]
+
+
+@pytest.mark.parametrize("namespace", ["Shop", "a.b", "x" * 64, "a\n"])
+def test_default_namespace_is_checked_as_kubernetes_does(namespace: str) -> None:
+    with pytest.raises(InvalidInput, match="is no Kubernetes namespace"):
+        NamespaceRule(namespace)
+
+
+def test_old_spelling_never_hides_a_reference_of_the_wrong_type() -> None:
+    options = {"connection": "temporal", "connectionRef": "temporal", "temporalNamespace": "default"}
+    found = told(parsed(worker(workerOptions=options), CONNECTION).problems)
+    assert any("means the same as spec.workerOptions.connectionRef.name" in text for text in found)
+    assert "spec.workerOptions.connectionRef: must be a mapping, not a string" in found

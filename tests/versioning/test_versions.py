@@ -4,7 +4,7 @@ import pytest
 
 from tests.versioning.vectors import vectors
 from twgen.specs.connections import parse_connection
-from twgen.specs.fields import Fields, Findings
+from twgen.specs.fields import Diagnostics, Fields
 from twgen.versioning.build_ids import build_id
 from twgen.versioning.go_json import template_json
 from twgen.versioning.hashes import connection_hash, pod_template_hash
@@ -27,7 +27,7 @@ def _computed(worker: dict[str, Any], connection: dict[str, Any]) -> dict[str, A
     image = stored["spec"]["containers"][0].get("image", "")
     build = build_id(encoded, image, worker["spec"]["workerOptions"].get("unsafeCustomBuildID", ""))
     name = worker["metadata"]["name"]
-    parsed = parse_connection("conn", Fields(connection, "spec", Findings()))
+    parsed = parse_connection("conn", Fields(connection, "spec", Diagnostics()))
     return {
         "templateJSON": encoded,
         "buildID": build,

@@ -15,22 +15,35 @@ from twgen.model.world import World
 from twgen.reading.documents import Sources, read_paths
 from twgen.records.ledger import read_ledgers
 from twgen.reporting.problems import problem_lines
-from twgen.specs.opened import NamespaceRule
+from twgen.specs.kinds import CONTROLLER_API, WORKER
 from twgen.specs.parse import Specs, parse_specs
+from twgen.specs.spec_document import NamespaceRule
 
 
-def load_specs(settings: Settings) -> Specs:
-    """The specs of the paths; raises InvalidDocuments with every problem, and prints the warnings."""
+def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
+    """The specs of the paths; raises InvalidDocuments with every problem, and prints the warnings.
+
+    No worker is a warning too; raises InvalidInput where one is needed.
+    """
     read = read_paths(settings.paths, settings.sources)
     specs = parse_specs(read.documents, namespace_rule(settings))
     doubts = specs.unknown_fields + specs.warnings
     problems = specs.problems + (doubts if settings.strict else ())
     if problems or read.unreadable:
         raise InvalidDocuments([*read.unreadable, *_lines(problems, settings.sources)])
+    if needs_worker and not specs.workers:
+        raise InvalidInput(no_worker(settings))
     if not settings.quiet:
-        warn([*specs.deprecations, *_lines(doubts, settings.sources)])
+        warn(_lines(specs.deprecations + doubts, settings.sources))
+        if not specs.workers:
+            warn([no_worker(settings)])
     _refuse_nameless(settings, specs.workers)
     return specs
+
+
+def no_worker(settings: Settings) -> str:
+    """That there is nothing to plan, and what would be."""
+    return f"no worker found in {' '.join(settings.paths)}: a worker is a {WORKER} of {CONTROLLER_API}"
 
 
 def planning_time(settings: Settings, world: World) -> datetime:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, planning_time, rendering_caller
+from twgen.cli.loading import load_specs, load_world, namespace_rule, planning_time, rendering_caller
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
@@ -31,10 +31,13 @@ def command(output: str, **params: Any) -> None:
     if specs.workers:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
-    manifests = render_manifests(plan.workers, specs.passthrough, caller.of)
+    namespace = namespace_rule(settings).default
+    manifests = render_manifests(plan.workers, specs.passthrough, caller.of, namespace)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if settings.strict:
         refuse(warnings)
     if not settings.quiet:
         warn(warnings)
+        if params["no_hooks"]:
+            warn(["--no-hooks has no effect yet: no rollout objects are rendered"])
     write(FORMATS[output](manifests))

@@ -11,7 +11,7 @@ from twgen.cli.clock import moment
 from twgen.errors import InvalidInput
 from twgen.model.operator import Operator
 from twgen.reading.documents import Sources
-from twgen.specs.durations import parse_duration
+from twgen.specs.durations import go_duration, parse_duration
 
 _OPERATOR_CONFIG = "TWGEN_OPERATOR_CONFIG"
 
@@ -77,8 +77,10 @@ def seconds(option: str, duration: str) -> float:
 
 
 def option_duration(option: str, text: str, such_as: str) -> timedelta:
-    """The length that an option says; raises InvalidInput with an example when it says none."""
+    """The length that an option says, `2d` and `10min` included; raises InvalidInput when it says none."""
     try:
         return parse_duration(text)
     except ValueError as error:
+        if written := go_duration(text):
+            return parse_duration(written)
         raise InvalidInput(f"{option} {text!r} is not a duration such as {such_as}") from error

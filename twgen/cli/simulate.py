@@ -39,9 +39,7 @@ def command(output: str, color: str, **params: Any) -> None:
     """
     settings = settings_of(params)
     assumed = _assumptions(params)
-    specs = load_specs(settings)
-    if not specs.workers:
-        raise InvalidInput("there is no WorkerDeployment to simulate")
+    specs = load_specs(settings, needs_worker=True)
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now
     timeline = simulate(specs.workers, world, begins, planning_caller(settings), assumed)

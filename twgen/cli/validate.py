@@ -1,20 +1,35 @@
 """`twgen validate`."""
 
 import json
+from collections import Counter
 from typing import Any
 
 import click
 
-from twgen.cli.loading import namespace_rule
+from twgen.cli.loading import namespace_rule, no_worker
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
-from twgen.reading.documents import read_paths
+from twgen.planning.sentences import counted
+from twgen.reading.documents import Read, read_paths
 from twgen.reading.locations import located
 from twgen.reading.schemas import schema_problems
 from twgen.reporting.problems import problem_lines, problems_document
+from twgen.specs import kinds
 from twgen.specs.parse import parse_specs
+
+_NOUNS = {
+    kinds.WORKER: "worker",
+    kinds.CONNECTION: "connection",
+    kinds.CLUSTER_CONNECTION: "connection",
+    kinds.ATTACHED: "attached template",
+    kinds.POLICY: "policy",
+    kinds.LEDGER: "ledger",
+    kinds.SNAPSHOT: "snapshot",
+}
+"""What a summary calls documents, in this order."""
+_OTHER = "other document"
 
 
 @click.command(short_help="Check specs without reading any server.")
@@ -30,18 +45,32 @@ def command(output: str, **params: Any) -> None:
     settings = settings_of(params)
     read = read_paths(settings.paths, settings.sources)
     specs = parse_specs(read.documents, namespace_rule(settings))
-    problems = [*specs.problems, *specs.unknown_fields, *(specs.warnings if settings.strict else ())]
-    problems += schema_problems(read.documents, problems)
-    found = located(problems, settings.sources)
+    problems = [*specs.problems, *schema_problems(read.documents, specs.problems), *specs.unknown_fields]
+    found = located([*problems, *(specs.warnings if settings.strict else ())], settings.sources)
     warnings = [] if settings.strict else located(specs.warnings, settings.sources)
+    deprecations = located(specs.deprecations, settings.sources)
     if not settings.quiet:
-        warn([*specs.deprecations, *problem_lines(warnings)])
+        warn(problem_lines([*deprecations, *warnings]))
+        if not specs.workers:
+            warn([no_worker(settings)])
     if output == "json":
-        write(
-            json.dumps(problems_document(read.unreadable, found, warnings), indent=2, ensure_ascii=False)
-            + "\n"
-        )
+        document = problems_document(read.unreadable, found, warnings, deprecations)
+        write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         write("".join(f"{line}\n" for line in [*read.unreadable, *problem_lines(found)]))
     if count := len(found) + len(read.unreadable):
-        raise NegativeAnswer(f"{count} problem{'s' if count > 1 else ''} found")
+        raise NegativeAnswer(f"{counted(count, 'problem')} found")
+    if not settings.quiet:
+        doubts = f", {counted(len(warnings), 'warning')}" if warnings else ""
+        click.echo(f"{_checked(read)}; no problems{doubts}", err=True)
+
+
+def _checked(read: Read) -> str:
+    """What was read: `checked 3 files: 2 workers, 1 connection, 4 other documents`."""
+    files = {document.source for document in read.documents}
+    found = (kinds.kind_of(document.value) for document in read.documents)
+    counts = Counter(_NOUNS.get(kind.name, _OTHER) if kind else _OTHER for kind in found)
+    nouns = [noun for noun in dict.fromkeys((*_NOUNS.values(), _OTHER)) if counts[noun]]
+    return (
+        f"checked {counted(len(files), 'file')}: {', '.join(counted(counts[noun], noun) for noun in nouns)}"
+    )

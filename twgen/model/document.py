@@ -6,8 +6,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One YAML or JSON document: its value, the file it stands in and its place there, from 0."""
+    """One YAML or JSON document, or one item of a Kubernetes List in it."""
 
     source: str
+    """Its file, or `-`."""
     index: int
+    """Its place in the file, from 0."""
     value: Any
+    path: str = ""
+    """Where an item stands in the file's document: `items[2]`."""

@@ -45,7 +45,6 @@ class HistorySource(StrEnum):
 
     LEDGER = "Ledger"
     CLUSTER = "Cluster"
-    GIT = "Git"
 
 
 class MissingTemplate(StrEnum):

@@ -1,7 +1,7 @@
 """A worker as its team wants it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -68,6 +68,8 @@ class AttachedResource:
     template: Mapping[str, Any]
     autoscales: bool
     """It sets the replicas of the Deployment that it is attached to."""
+    source: str = field(default="", compare=False)
+    """The file that it stands in; for messages."""
 
     @property
     def kind(self) -> str:
@@ -94,6 +96,8 @@ class WorkerSpec:
     has_custom_build_id: bool
     policy: Policy
     attached: tuple[AttachedResource, ...] = ()
+    source: str = field(default="", compare=False)
+    """The file that it stands in; for messages."""
 
     @property
     def worker_deployment(self) -> str:

@@ -26,8 +26,10 @@ def clock_time(moment: datetime, now: datetime) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: `1 workflow`, `2 workflows`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """A number of things: `1 workflow`, `2 workflows`, `2 policies`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
 
 
 def listed(names: Sequence[str]) -> str:

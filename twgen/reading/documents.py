@@ -7,6 +7,8 @@ from pathlib import Path
 
 from twgen.errors import InvalidInput
 from twgen.model.document import Document
+from twgen.specs.kinds import without_lists
+from twgen.specs.unrendered import template_of_helm
 from twgen.yaml.errors import YamlError
 from twgen.yaml.limits import DEFAULT
 from twgen.yaml.reader import read_documents
@@ -54,11 +56,11 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Read:
             values = read_documents(sources.text(file))
         except YamlError as error:
             place = f"{file}:{error.line}" if error.line else file
-            unreadable.append(f"{place}: {error.message}")
+            unreadable.append(f"{place}: {template_of_helm(file, sources.text(file)) or error.message}")
             continue
-        documents.extend(
-            Document(file, index, value) for index, value in enumerate(values) if value is not None
-        )
+        for index, value in enumerate(values):
+            if value is not None:
+                documents.extend(without_lists(Document(file, index, value)))
     if not documents and not unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: name the folder of your specs")
     return Read(tuple(documents), tuple(unreadable))

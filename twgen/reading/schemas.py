@@ -4,21 +4,29 @@ import json
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.model.document import Document
 from twgen.model.paths import join_path, parse_path
-from twgen.model.problem import Problem
+from twgen.model.problem import Problem, did_you_mean
 from twgen.specs import kinds
+from twgen.specs.fields import noun
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
-_LONGEST = 160
+_LONGEST = 80
 """A message quotes what it is about, which can be a whole document."""
+_TYPES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+}
 _FILES = {
     kinds.WORKER: "workerdeployment.json",
     kinds.CONNECTION: "connection.json",
@@ -30,17 +38,24 @@ _FILES = {
     kinds.PLAN: "plan.json",
     kinds.TIMELINE: "timeline.json",
     kinds.STATUS: "status.json",
+    kinds.VALIDATION: "validation.json",
+    kinds.OPERATOR_CONFIG: "operatorconfig.json",
 }
 
 
-def schema_problems(documents: Iterable[Document], known: Iterable[Problem]) -> Iterator[Problem]:
-    """What the schemas find wrong, less the places that are known to be wrong already."""
-    told = {place for problem in known for place in _places(problem)}
+def schema_problems(documents: Iterable[Document], told: Iterable[Problem]) -> Iterator[Problem]:
+    """What the schemas find wrong, less what is told already: a problem above or below says the same."""
+    places = {_place(problem) for problem in told}
+    above = {place[:length] for place in places for length in range(2, len(place))}
     for document in documents:
         if kind := kinds.kind_of(document.value):
             for error in _validator(kind.name).iter_errors(document.value):
                 problem = _problem(document, error)
-                if _places(problem)[-1] not in told:
+                place = _place(problem)
+                if place not in above and places.isdisjoint(
+                    place[:length] for length in range(2, len(place) + 1)
+                ):
+                    places.add(place)
                     yield problem
 
 
@@ -49,15 +64,49 @@ def _problem(document: Document, error: "ValidationError") -> Problem:
 
     # of the branches of an anyOf, the one that fits best says what is wrong
     deepest = best_match([error]) or error
-    message = deepest.message if len(deepest.message) <= _LONGEST else f"{deepest.message[:_LONGEST]}..."
-    return Problem(document, join_path("", *deepest.absolute_path), message)
+    path = join_path("", *deepest.absolute_path)
+    value: Any = deepest.instance
+    rule: Any = deepest.validator_value
+    schema: Any = deepest.schema
+    match deepest.validator:
+        case "required":
+            missing = next(name for name in rule if name not in value)
+            return Problem.at(document, join_path(path, missing), "is required")
+        case "anyOf" if all("required" in branch for branch in rule):
+            # the spellings of one field, today's first
+            return Problem.at(document, join_path(path, rule[0]["required"][0]), "is required")
+        case "type":
+            types = [_TYPES[name] for name in ([rule] if isinstance(rule, str) else rule) if name in _TYPES]
+            message = f"must be {' or '.join(types) or 'absent'}, not {noun(value)}"
+        case "enum":
+            message = (
+                f"{_shown(value)} is not one of {', '.join(str(item) for item in rule if item is not None)}"
+            )
+        case "minimum" | "exclusiveMinimum":
+            message = f"{_shown(value)} is below {rule}"
+        case "maximum" | "exclusiveMaximum":
+            message = f"{_shown(value)} is above {rule}"
+        case "minLength" | "minItems":
+            message = "is empty"
+        case "maxLength" | "maxItems":
+            message = f"is longer than {rule}"
+        case "additionalProperties":
+            extra = next(name for name in value if name not in schema["properties"])
+            hint = did_you_mean(extra, schema["properties"])
+            return Problem.at(document, join_path(path, extra), f"no such field{hint}")
+        case _:
+            wanted = schema.get("description", f"does not fit {deepest.validator} in the schema")
+            message = f"{_shown(value)} does not fit: {wanted}"
+    return Problem.at(document, path, message)
 
 
-def _places(problem: Problem) -> list[tuple[str, int, tuple[str | int, ...]]]:
-    """Where a problem is, after all that is above it: a schema tells of a missing field at its owner."""
-    source, index = problem.document.source, problem.document.index
-    path = parse_path(problem.path)
-    return [(source, index, path[:length]) for length in range(len(path) + 1)]
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _place(problem: Problem) -> tuple[str | int, ...]:
+    return (problem.document.source, problem.document.index, *parse_path(problem.path))
 
 
 @cache
@@ -65,17 +114,14 @@ def _validator(kind: str) -> "Validator":
     from jsonschema import Draft202012Validator
     from referencing import Registry, Resource
 
+    installed = files("twgen") / "schemas"
+    # in a checkout the schemas stand beside the package, where editors look for them
+    folder = installed if installed.is_dir() else Path(__file__).parents[2] / "schemas"
     schemas = {
         name.name: json.loads(name.read_text(encoding="utf-8"))
-        for name in _folder().iterdir()
+        for name in folder.iterdir()
         if name.name.endswith(".json")
     }
     resources = [(schema["$id"], Resource.from_contents(schema)) for schema in schemas.values()]
     registry: Registry[Any] = Registry().with_resources(resources)
     return Draft202012Validator(schemas[_FILES[kind]], registry=registry)
-
-
-def _folder() -> Traversable:
-    installed = files("twgen") / "schemas"
-    # in a checkout the schemas stand beside the package, where editors look for them
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "schemas"

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from twgen.model.problem import Problem
+from twgen.reporting.printable import printable
 
 Located = tuple[Problem, int | None]
 
@@ -14,7 +15,10 @@ def problem_lines(problems: Iterable[Located]) -> list[str]:
 
 
 def problems_document(
-    unreadable: Iterable[str], problems: Iterable[Located], warnings: Iterable[Located]
+    unreadable: Iterable[str],
+    problems: Iterable[Located],
+    warnings: Iterable[Located],
+    deprecations: Iterable[Located],
 ) -> dict[str, Any]:
     """What `validate -o json` prints."""
     return {
@@ -23,12 +27,13 @@ def problems_document(
         "unreadable": list(unreadable),
         "problems": [_item(*item) for item in problems],
         "warnings": [_item(*item) for item in warnings],
+        "deprecations": [_item(*item) for item in deprecations],
     }
 
 
 def _line(problem: Problem, line: int | None) -> str:
     place = ":".join(str(part) for part in (problem.document.source, line) if part is not None)
-    return ": ".join(part for part in (place, problem.path, problem.message) if part)
+    return printable(": ".join(part for part in (place, problem.path, problem.message) if part))
 
 
 def _item(problem: Problem, line: int | None) -> dict[str, Any]:

@@ -1,46 +1,33 @@
 """Reading Connections."""
 
-import re
-
 from twgen.model.connection import Connection, SecretKey
 from twgen.specs.fields import Fields
-
-_HOST_PORT = re.compile(r"[A-Za-z0-9.-]+:[0-9]+|\[[0-9a-fA-F:]+\]:[0-9]+")
+from twgen.specs.limits import HOST_PORT, SERVER_NAME
 
 
 def parse_connection(name: str, spec: Fields) -> Connection:
     """The Connection of a document's `spec`."""
-    host_port = spec.text("hostPort", required=True)
-    if host_port and not _HOST_PORT.fullmatch(host_port):
-        spec.problem("hostPort", f"{host_port!r} is not host:port")
     if spec.has("mutualTLSSecretRef") and spec.has("apiKeySecretRef"):
         spec.problem("apiKeySecretRef", "a connection has mutualTLSSecretRef or apiKeySecretRef, not both")
-    tls = spec.mapping("tls")
+    tls, certificate, key = (
+        spec.mapping(field) for field in ("tls", "mutualTLSSecretRef", "apiKeySecretRef")
+    )
     connection = Connection(
         name=name,
-        host_port=host_port,
-        tls_server_name=tls.text("serverName"),
-        mutual_tls_secret=_secret_name(spec),
-        api_key_secret=_api_key(spec),
+        host_port=spec.text("hostPort", required=True, form=HOST_PORT),
+        tls_server_name=tls.text("serverName", form=SERVER_NAME),
+        mutual_tls_secret=certificate.object_name("name", required=spec.has("mutualTLSSecretRef")),
+        api_key_secret=parse_data_key(key) if spec.has("apiKeySecretRef") else None,
     )
-    tls.close()
-    spec.close()
+    for fields in (tls, certificate, spec):
+        fields.close()
     return connection
 
 
-def _secret_name(spec: Fields) -> str:
-    if not spec.has("mutualTLSSecretRef"):
-        return spec.raw("mutualTLSSecretRef") or ""
-    reference = spec.mapping("mutualTLSSecretRef")
-    name = reference.text("name", required=True)
+def parse_data_key(reference: Fields) -> SecretKey:
+    """A reference to one key of a Secret or a ConfigMap."""
+    selected = SecretKey(reference.object_name("name", required=True), reference.data_key("key"))
+    if reference.boolean("optional"):
+        reference.warning("optional", "has no effect: the key must be there")
     reference.close()
-    return name
-
-
-def _api_key(spec: Fields) -> SecretKey | None:
-    if not spec.has("apiKeySecretRef"):
-        return None
-    reference = spec.mapping("apiKeySecretRef")
-    secret = SecretKey(reference.text("name", required=True), reference.text("key", required=True))
-    reference.close("optional")
-    return secret
+    return selected

@@ -1,25 +1,58 @@
-"""Durations as Go writes them (https://pkg.go.dev/time#ParseDuration)."""
+"""Durations as Go writes them (https://pkg.go.dev/time#ParseDuration), and how to write what people say."""
 
 import re
 from datetime import timedelta
 from functools import cache
 
+from twgen.model.problem import quoted
+
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _LONGEST_SECONDS = (2**63 - 1) / 1e9
 """Go counts a duration in 64-bit nanoseconds: 292 years."""
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
+_WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
+_SPOKEN_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)[ ,]*")
+_SPOKEN_UNITS = {
+    "w": 604_800, "week": 604_800, "weeks": 604_800,
+    "d": 86_400, "day": 86_400, "days": 86_400,
+    "h": 3600, "hr": 3600, "hrs": 3600, "hour": 3600, "hours": 3600,
+    "m": 60, "min": 60, "mins": 60, "minute": 60, "minutes": 60,
+    "s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
+}  # fmt: skip
 
 
 @cache
 def parse_duration(text: str) -> timedelta:
-    """The length of `90s`, `1h30m` or `0`; ValueError for anything else, a negative length included."""
+    """The length of `90s`, `1h30m` or `0`.
+
+    Raises ValueError for anything else, a negative length included; its message says what to write instead.
+    """
     if text in {"0", "+0", "-0"}:
         return timedelta()
-    unsigned = text.removeprefix("+")
-    if not _WHOLE.fullmatch(unsigned):
-        raise ValueError(text)
-    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(unsigned))
+    if not _WHOLE.fullmatch(text):
+        if text.startswith("-") and _WHOLE.fullmatch(text[1:]):
+            raise ValueError(f"{quoted(text)} is negative")
+        written = go_duration(text)
+        such_as = f": write {written}" if written else " such as 90s or 1h30m"
+        raise ValueError(f"{quoted(text)} is not a duration{such_as}")
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
     if seconds > _LONGEST_SECONDS:
-        raise ValueError(text)
+        raise ValueError(f"{quoted(text)} is longer than 292 years")
     return timedelta(seconds=seconds)
+
+
+def go_duration(text: str) -> str:
+    """`1d 2h`, `10min` or `2 days` as Go writes it, `26h`, `10m` or `48h`; empty when it says no length."""
+    seconds, end = 0.0, 0
+    lower = text.strip().lower()[:40]
+    for part in _SPOKEN_PART.finditer(lower):
+        unit = _SPOKEN_UNITS.get(part[2])
+        if part.start() != end or not unit:
+            return ""
+        seconds, end = seconds + float(part[1]) * unit, part.end()
+    if end != len(lower) or not 1 <= seconds <= _LONGEST_SECONDS:
+        return ""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
+    return "".join(f"{amount}{unit}" for amount, unit in parts if amount)

@@ -1,13 +1,25 @@
 """Reading a document field by field, collecting what is wrong instead of stopping at it."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from twgen.model.problem import Finding
+from twgen.model.paths import join_path
+from twgen.model.problem import Finding, Place, did_you_mean, quoted
 from twgen.specs.durations import parse_duration
+from twgen.specs.limits import (
+    DATA_KEY,
+    HOST_PORT,
+    LABEL,
+    LINE,
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    NAME,
+    SERVER_NAME,
+)
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -16,41 +28,59 @@ _NOUNS: dict[type, str] = {
     dict: "a mapping",
     list: "a list",
     str: "a string",
-    bool: "a boolean",
+    bool: "true or false",
     int: "a number",
     float: "a number",
 }
+_WRONG_FORMS = {
+    LABEL: "is not a name of lower-case letters, digits and -",
+    NAME: "is not a name of lower-case letters, digits, - and .",
+    LINE: "is not text on one line without blanks at its ends",
+    DATA_KEY: "is not a key of letters, digits, -, _ and .",
+    SERVER_NAME: "is not the name of a host",
+    HOST_PORT: "is not host:port, such as temporal.example.com:7233",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+@dataclass(slots=True)
+class Diagnostics:
     """What is wrong with one document: problems, fields that its kind does not have, and warnings."""
 
     problems: list[Finding] = field(default_factory=list)
     unknown: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
+    _told: set[str] = field(default_factory=set)
+
+    def add_problems(self, findings: Iterable[Finding]) -> None:
+        """Note problems, but none at or below a place that has one: what is wrong there follows from it."""
+        for finding in findings:
+            path = finding.path
+            above = {path[:end] for end, character in enumerate(path) if character in ".["}
+            if self._told.isdisjoint({path, "", *above}):
+                self._told.add(path)
+                self.problems.append(finding)
 
 
 class Fields:
     """The fields of one mapping; a field of null is absent, as for an API server."""
 
-    __slots__ = ("_read", "findings", "path", "value")
+    __slots__ = ("_read", "diagnostics", "path", "value")
 
-    def __init__(self, value: Any, path: str, findings: Findings) -> None:
+    def __init__(self, value: Any, path: str, diagnostics: Diagnostics) -> None:
         self.path = path
-        self.findings = findings
+        self.diagnostics = diagnostics
         self._read: set[str] = set()
         self.value: Mapping[str, Any] = value if isinstance(value, dict) else {}
         if value is not None and not isinstance(value, dict):
             self.problem("", f"must be a mapping, not {noun(value)}")
 
-    def problem(self, name: str, message: str) -> None:
-        """Note what is wrong with a field, or with the mapping itself (empty name)."""
-        self.findings.problems.append(Finding(self.at(name), message))
+    def problem(self, name: str, message: str, other: Place | None = None) -> None:
+        """Note what is wrong with a field, with what is below it (`a.b[1]`), or with the mapping ("")."""
+        self.diagnostics.add_problems([Finding(self.at(name), message, other)])
 
     def warning(self, name: str, message: str) -> None:
         """Note what is doubtful about a field."""
-        self.findings.warnings.append(Finding(self.at(name), message))
+        self.diagnostics.warnings.append(Finding(self.at(name), message))
 
     def at(self, name: str) -> str:
         """The path of a field."""
@@ -63,16 +93,43 @@ class Fields:
         return self.value.get(name) is not None
 
     def raw(self, name: str) -> Any:
-        """The field as it is, None when absent."""
+        """The field as it is, null when absent."""
         self._read.add(name)
         return self.value.get(name)
 
-    def text(self, name: str, default: str = "", *, required: bool = False) -> str:
-        """A string; required: not empty either."""
-        value = self._typed(name, str)
-        if required and not value and not self._refused(name):
-            self.problem(name, "is required")
-        return default if value is None else value
+    def text(
+        self,
+        name: str,
+        default: str = "",
+        *,
+        required: bool = False,
+        form: str = "",
+        most: int = LONGEST_TEXT,
+    ) -> str:
+        """A string; required: not empty either. `form` is a pattern of specs.limits that it must have."""
+        value: str | None = self._typed(name, str)
+        if value is None or not value:
+            if required:
+                self.problem(name, "is required")
+            return default if value is None else value
+        self._check_text(name, value, form, most)
+        return value
+
+    def line(self, name: str, *, required: bool = False) -> str:
+        """A name that is not Kubernetes': text on one line."""
+        return self.text(name, required=required, form=LINE)
+
+    def object_name(self, name: str, *, required: bool = False) -> str:
+        """The name of a Kubernetes object."""
+        return self.text(name, required=required, form=NAME, most=LONGEST_NAME)
+
+    def data_key(self, name: str) -> str:
+        """The key of a Secret or a ConfigMap, which must be there."""
+        return self.text(name, required=True, form=DATA_KEY, most=LONGEST_NAME)
+
+    def boolean(self, name: str) -> bool:
+        """True or false; false when absent."""
+        return bool(self._typed(name, bool))
 
     def integer(self, name: str, default: int | None = None, *, least: int | None = None) -> int | None:
         """A whole 32-bit number."""
@@ -80,86 +137,115 @@ class Fields:
         if value is None:
             return default
         if value not in _INT32:
-            self.problem(name, f"{value} does not fit into 32 bits")
+            self.problem(name, "does not fit into 32 bits")
         elif least is not None and value < least:
             self.problem(name, f"{value} is below {least}")
         return value
 
     def duration(self, name: str, default: timedelta) -> timedelta:
         """A Go duration."""
+        value = self.raw(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value in _INT32:
+            self.problem(name, f"must be a duration such as {abs(value)}s, not the number {value}")
+            return default
         value = self._typed(name, str)
         if value is None:
             return default
         try:
             return parse_duration(value)
-        except ValueError:
-            self.problem(name, f"{value!r} is not a duration such as 90s or 1h30m")
+        except ValueError as error:
+            self.problem(name, str(error))
             return default
 
     def choice(self, name: str, kind: type[Choice], default: Choice) -> Choice:
         """One of an enumeration's values."""
         value = self._typed(name, str)
-        if value is None:
-            return default
-        return self._chosen(name, value, kind) or default
+        return default if value is None else self._chosen(name, value, kind) or default
 
     def choices(self, name: str, kind: type[Choice], default: tuple[Choice, ...]) -> tuple[Choice, ...]:
-        """A list of an enumeration's values."""
-        values = self.texts(name) if self.has(name) else None
-        if values is None:
+        """A list of an enumeration's values, each once."""
+        if not self.has(name):
             return default
-        chosen = (self._chosen(f"{name}[{index}]", value, kind) for index, value in enumerate(values))
+        chosen = (self._chosen(f"{name}[{at}]", value, kind) for at, value in self._distinct(name))
         return tuple(item for item in chosen if item)
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of strings."""
-        items = self._typed(name, list) or []
-        for index, item in enumerate(items):
-            if not isinstance(item, str):
-                self.problem(f"{name}[{index}]", f"must be a string, not {noun(item)}")
-        return tuple(item for item in items if isinstance(item, str))
+        return tuple(value for _, value in self._strings(name))
+
+    def lines(self, name: str) -> tuple[str, ...]:
+        """A list of names that are not Kubernetes', each once."""
+        found = list(self._distinct(name))
+        for at, value in found:
+            self._check_text(f"{name}[{at}]", value, LINE, LONGEST_TEXT)
+        return tuple(value for _, value in found)
 
     def mapping(self, name: str) -> "Fields":
         """The fields of a mapping; none when it is absent."""
-        return Fields(self.raw(name), self.at(name), self.findings)
+        return Fields(self.raw(name), self.at(name), self.diagnostics)
 
     def mappings(self, name: str) -> "Iterator[Fields]":
         """The fields of each mapping in a list."""
         for index, item in enumerate(self._typed(name, list) or []):
-            yield Fields({} if item is None else item, f"{self.at(name)}[{index}]", self.findings)
+            path = f"{self.at(name)}[{index}]"
+            if item is None:
+                self.diagnostics.add_problems([Finding(path, "must be a mapping, not null")])
+            yield Fields(item, path, self.diagnostics)
 
     def close(self, *also: str) -> None:
-        """Note every field that was not asked for, less those named."""
+        """Note every field that was not read, less those named."""
         for name in self.value:
             if name not in self._read and name not in also:
-                self.findings.unknown.append(Finding(self.at(str(name)), "no such field"))
+                hint = did_you_mean(name, self._read.union(also))
+                self.diagnostics.unknown.append(Finding(join_path(self.path, name), f"no such field{hint}"))
 
     def _typed(self, name: str, kind: type) -> Any:
         value = self.raw(name)
-        if value is None or self._refused(name):
+        if value is None:
             return None
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             wanted = "a whole number" if kind is int else _NOUNS[kind]
-            self.problem(name, f"must be {wanted}, not {noun(value)}")
+            hint = "; put it in quotes" if kind is str and isinstance(value, int | float) else ""
+            self.problem(name, f"must be {wanted}, not {noun(value)}{hint}")
             return None
         return value
+
+    def _check_text(self, name: str, value: str, form: str, most: int) -> None:
+        if len(value) > most:
+            self.problem(name, f"{quoted(value)} is longer than {most} characters")
+        elif form and not re.search(form, value):
+            wrong = (
+                "is a template of Helm: run `helm template` first" if "{{" in value else _WRONG_FORMS[form]
+            )
+            self.problem(name, f"{quoted(value)} {wrong}" if value else "is empty")
+
+    def _strings(self, name: str) -> Iterator[tuple[int, str]]:
+        for index, item in enumerate(self._typed(name, list) or []):
+            if isinstance(item, str):
+                yield index, item
+            else:
+                self.problem(f"{name}[{index}]", f"must be a string, not {noun(item)}")
+
+    def _distinct(self, name: str) -> Iterator[tuple[int, str]]:
+        seen = set()
+        for index, item in self._strings(name):
+            if item in seen:
+                self.problem(f"{name}[{index}]", f"{quoted(item)} is there twice")
+            seen.add(item)
+            yield index, item
 
     def _chosen(self, name: str, value: str, kind: type[Choice]) -> Choice | None:
         try:
             return kind(value)
         except ValueError:
-            self.problem(name, f"{value!r} is not one of {', '.join(kind)}")
+            self.problem(name, f"{quoted(value)} is not one of {', '.join(kind)}{did_you_mean(value, kind)}")
             return None
-
-    def _refused(self, name: str) -> bool:
-        path = self.at(name)
-        return any(finding.path == path for finding in self.findings.problems)
 
 
 def noun(value: Any) -> str:
     """What a value is, for people: `a list`, `the number 5`."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"the number {value}"
     if isinstance(value, bool):
-        return f"the boolean {str(value).lower()}"
+        return str(value).lower()
+    if isinstance(value, float) or (isinstance(value, int) and value in _INT32):
+        return f"the number {value}"
     return _NOUNS.get(type(value), "null")

@@ -1,7 +1,11 @@
-"""Which kinds twgen reads, and what they used to be called."""
+"""Which kinds twgen reads, what they used to be called, and which documents only look like one of them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from twgen.model.document import Document
+from twgen.model.problem import Finding, did_you_mean, path_in_file, quoted
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
@@ -16,6 +20,8 @@ LEDGER = "Ledger"
 PLAN = "Plan"
 TIMELINE = "Timeline"
 STATUS = "Status"
+VALIDATION = "Validation"
+OPERATOR_CONFIG = "OperatorConfig"
 
 _OLD_KINDS = {
     "TemporalWorkerDeployment": WORKER,
@@ -25,8 +31,18 @@ _OLD_KINDS = {
 }
 _KINDS = {
     CONTROLLER_API: {WORKER, CONNECTION, CLUSTER_CONNECTION, ATTACHED, *_OLD_KINDS},
-    TWGEN_API: {POLICY, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE},
+    TWGEN_API: {POLICY, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE, VALIDATION, OPERATOR_CONFIG},
 }
+_APIS = {kind: api for api, kinds in _KINDS.items() for kind in kinds}
+_GROUPS = {api.partition("/")[0]: api for api in _KINDS}
+_OF_THE_TEMPORAL_OPERATOR = {
+    "TemporalCluster",
+    "TemporalClusterClient",
+    "TemporalNamespace",
+    "TemporalSchedule",
+    "TemporalWorkerProcess",
+}
+"""Another project's, in the same group: https://github.com/alexandrevilain/temporal-operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +57,86 @@ def kind_of(value: Any) -> Kind | None:
     """The kind of a document that twgen reads, old names included; None: it is somebody else's."""
     if not isinstance(value, dict):
         return None
-    written = value.get("kind")
-    if not isinstance(written, str) or written not in _KINDS.get(str(value.get("apiVersion")), ()):
+    written, api = value.get("kind"), value.get("apiVersion")
+    if not isinstance(written, str) or not isinstance(api, str) or written not in _KINDS.get(api, ()):
         return None
     return Kind(_OLD_KINDS.get(written, written), written)
 
 
-def is_ours(value: dict[str, Any]) -> bool:
-    """The document belongs to twgen's own API group, so it must never reach a cluster."""
-    return str(value.get("apiVersion")).partition("/")[0] == TWGEN_API.partition("/")[0]
+def wrong_kind(value: dict[str, Any]) -> Finding | None:
+    """What is wrong with the apiVersion or kind of a document that is meant for twgen, and cannot be read.
+
+    None: it can be, or it is somebody else's, or nobody's.
+    """
+    api, kind = value.get("apiVersion"), value.get("kind")
+    for name, item in (("apiVersion", api), ("kind", kind)):
+        if item is not None and not isinstance(item, str):
+            return Finding(name, "must be a string")
+    api, kind = api or "", kind or ""
+    if (api, kind) == ("v1", "List"):
+        return Finding("items", "must be a list")  # a List that has one is its items (without_lists)
+    group = api.partition("/")[0]
+    if group in _GROUPS:
+        return _wrong_in_our_groups(value, api, kind)
+    # a group without a point is Kubernetes' own, which has no kind of ours
+    if kind not in _APIS or ("." in group and not did_you_mean(group, _GROUPS)):
+        return None
+    if not api:
+        return Finding("apiVersion", f"is required: {_APIS[kind]}{_instead_of('apiVersion', value)}")
+    return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {_APIS[kind]}")
+
+
+def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding | None:
+    if kind in _KINDS.get(api, ()) or (api != CONTROLLER_API and kind in _OF_THE_TEMPORAL_OPERATOR):
+        return None
+    if not kind:
+        return Finding("kind", f"is required{_instead_of('kind', value)}")
+    if kind in _APIS:
+        return Finding("apiVersion", f"{quoted(api)} has no {kind} that twgen reads: write {_APIS[kind]}")
+    right = _GROUPS[api.partition("/")[0]]
+    return Finding(
+        "kind",
+        f"{right} has no kind {quoted(kind)}{did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, _APIS)}",
+    )
+
+
+def is_marked(value: Any) -> bool:
+    """The document says what it is: it has an apiVersion and a kind."""
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value.get(name), str) for name in ("apiVersion", "kind"))
+        and bool(value["apiVersion"] and value["kind"])
+    )
+
+
+def why_left_out(value: Any) -> str:
+    """Why a document that is not marked is not read."""
+    fields = value if isinstance(value, dict) else {}
+    missing = [name for name in ("apiVersion", "kind") if not fields.get(name)]
+    hints = "".join(_instead_of(name, fields) for name in missing)
+    return f"has no {' and '.join(missing)}: left out{hints}"
+
+
+def without_lists(document: Document) -> Iterator[Document]:
+    """The document, or the items of a List (`List`, `ServiceList`), as kubectl takes one apart.
+
+    Items of a `ServiceList` may leave out what they are
+    (https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/helpers.go).
+    """
+    value = document.value
+    if not is_marked(value) or not value["kind"].endswith("List") or not isinstance(value.get("items"), list):
+        yield document
+        return
+    kind = value["kind"].removesuffix("List")
+    for index, item in enumerate(value["items"]):
+        says_nothing = isinstance(item, dict) and not item.get("apiVersion") and not item.get("kind")
+        marks = {"apiVersion": value["apiVersion"], "kind": kind} if kind and says_nothing else None
+        path = path_in_file(document, f"items[{index}]")
+        whole = {**item, **marks} if marks else item
+        yield from without_lists(Document(document.source, document.index, whole, path))
+
+
+def _instead_of(name: str, value: dict[str, Any]) -> str:
+    similar = next((key for key in value if key != name and key.lower().startswith(name[:2].lower())), "")
+    close = similar and did_you_mean(similar, (name,))
+    return f"; did you mean {name} where it says {quoted(similar)}?" if close else ""

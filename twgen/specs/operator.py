@@ -5,7 +5,7 @@ from typing import Any
 
 from twgen.model.operator import ClusterOfApplications, Operator, ProfileGrant
 from twgen.model.problem import Finding
-from twgen.specs.fields import Fields, Findings
+from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.kinds import TWGEN_API
 
 KIND = "OperatorConfig"
@@ -13,7 +13,7 @@ KIND = "OperatorConfig"
 
 def parse_operator(document: Any) -> tuple[Operator, list[Finding]]:
     """The Operator of a document, and all that is wrong with it, unknown fields included."""
-    findings = Findings()
+    findings = Diagnostics()
     top = Fields(document, "", findings)
     if (top.raw("apiVersion"), top.raw("kind")) != (TWGEN_API, KIND):
         top.problem("", f"must be {KIND} of {TWGEN_API}")

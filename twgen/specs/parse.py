@@ -1,22 +1,26 @@
 """All documents in; the workers they describe and all that is wrong with them out."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
+from pathlib import PurePath
 
 from twgen.model.connection import Connection
 from twgen.model.document import Document
+from twgen.model.paths import value_at
 from twgen.model.policy import Policy
-from twgen.model.problem import Finding, Problem
+from twgen.model.problem import Finding, Problem, did_you_mean, quoted
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import DEFAULT_ATTACHED_KINDS, parse_attached
 from twgen.specs.connections import parse_connection
-from twgen.specs.opened import NamespaceRule, Opened, open_document
 from twgen.specs.policies import default_policy, parse_policy
-from twgen.specs.workers import connection_reference, parse_worker
+from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
+from twgen.specs.unrendered import is_chart, render_first
+from twgen.specs.workers import parse_worker
 
-_SPEC_KINDS = (kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER)
+_SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +34,23 @@ class Specs:
     unknown_fields: tuple[Problem, ...] = ()
     """Fields that an API server would drop."""
     warnings: tuple[Problem, ...] = ()
-    deprecations: tuple[str, ...] = ()
+    deprecations: tuple[Problem, ...] = ()
 
 
 @dataclass(slots=True)
-class _Reading:
-    """What the documents say so far, by namespace and name."""
+class _Sorted:
+    """The documents by what becomes of them."""
 
-    kinds: tuple[str, ...]
-    connections: dict[tuple[str, str, str], Connection] = field(default_factory=dict)
-    policies: dict[tuple[str, str], Policy] = field(default_factory=dict)
-    attached: dict[tuple[str, str], list[AttachedResource]] = field(default_factory=dict)
-    workers: dict[tuple[str, str], WorkerSpec] = field(default_factory=dict)
+    specs: list[SpecDocument] = field(default_factory=list)
+    passthrough: list[Document] = field(default_factory=list)
+    ledgers: list[Document] = field(default_factory=list)
+    unmarked: list[Document] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    uncertain: set[str] = field(default_factory=set)
+    """What a reference to something missing may mean, so that it is no mistake of its own.
+
+    Kinds of documents whose name or namespace is wrong, and names of documents whose kind is.
+    """
 
 
 def parse_specs(
@@ -50,122 +59,145 @@ def parse_specs(
     attached_kinds: tuple[str, ...] = DEFAULT_ATTACHED_KINDS,
 ) -> Specs:
     """Read every document; the workers are complete only when there are no problems."""
-    opened = [
-        open_document(document, kind, rule)
-        for document in documents
-        if (kind := kinds.kind_of(document.value)) and kind.name in _SPEC_KINDS
-    ]
-    _refuse_repetitions(opened)
-    reading = _Reading(attached_kinds)
-    for name in _SPEC_KINDS:
-        for document in opened:
-            if document.kind.name == name:
-                _READERS[name](document, reading)
-    _warn_about_strays(opened, reading)
+    found = _sorted(documents, rule)
+    workers = _workers(found, attached_kinds)
+    specs = found.specs
     return Specs(
-        workers=tuple(sorted(reading.workers.values(), key=attrgetter("worker_deployment"))),
-        passthrough=tuple(document for document in documents if _is_passthrough(document)),
-        ledgers=tuple(document for document in documents if _is_ledger(document)),
-        problems=_collected(opened, "problems"),
-        unknown_fields=_collected(opened, "unknown"),
-        warnings=_collected(opened, "warnings") + tuple(_nameless(documents)),
-        deprecations=tuple(dict.fromkeys(text for document in opened for text in document.deprecations())),
+        workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
+        passthrough=tuple(found.passthrough),
+        ledgers=tuple(found.ledgers),
+        problems=(
+            *found.problems,
+            *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
+        ),
+        unknown_fields=tuple(item for spec in specs for item in spec.located(spec.diagnostics.unknown)),
+        warnings=(
+            *(item for spec in specs for item in spec.located(spec.diagnostics.warnings)),
+            *_left_out(found),
+        ),
+        deprecations=tuple(item for spec in specs for item in spec.deprecations()),
     )
 
 
-def _read_connection(opened: Opened, reading: _Reading) -> None:
-    key = (opened.kind.name, opened.namespace, opened.name)
-    reading.connections[key] = parse_connection(opened.name, opened.spec)
-
-
-def _read_policy(opened: Opened, reading: _Reading) -> None:
-    policy = parse_policy(opened.spec)
-    key = (opened.namespace, policy.worker)
-    if key in reading.policies:
-        opened.spec.problem("workerRef", f"{policy.worker or 'the namespace'} has two policies: keep one")
-    reading.policies[key] = policy
-
-
-def _read_attached(opened: Opened, reading: _Reading) -> None:
-    reference = opened.spec.mapping("workerDeploymentRef")
-    worker = reference.text("name", required=True)
-    reference.close()
-    resource = parse_attached(opened.name, opened.spec, reading.kinds)
-    opened.spec.close()
-    reading.attached.setdefault((opened.namespace, worker), []).append(resource)
-
-
-def _read_worker(opened: Opened, reading: _Reading) -> None:
-    key = (opened.namespace, opened.name)
-    policy = reading.policies.get(key) or reading.policies.get((opened.namespace, "")) or default_policy()
-    attached = tuple(sorted(reading.attached.get(key, ()), key=attrgetter("name")))
-    connection = _connection_of(opened, reading)
-    reading.workers[key] = parse_worker(opened, connection, policy, attached)
-
-
-def _connection_of(opened: Opened, reading: _Reading) -> Connection:
-    name, kind = connection_reference(opened.spec)
-    for place in ((kinds.CONNECTION, opened.namespace), (kinds.CLUSTER_CONNECTION, "")):
-        if kind in {"", place[0]} and (found := reading.connections.get((*place, name))):
-            return found
-    if name and opened.namespace:
-        place_name = f"Connection {name!r} in namespace {opened.namespace!r}"
-        opened.spec.problem(
-            "workerOptions.connectionRef.name", f"there is no {place_name} among the documents"
-        )
-    return Connection(name, "")
-
-
-_READERS: dict[str, Callable[[Opened, _Reading], None]] = {
-    kinds.CONNECTION: _read_connection,
-    kinds.CLUSTER_CONNECTION: _read_connection,
-    kinds.POLICY: _read_policy,
-    kinds.ATTACHED: _read_attached,
-    kinds.WORKER: _read_worker,
-}
-
-
-def _refuse_repetitions(opened: Iterable[Opened]) -> None:
-    seen: dict[tuple[str, str, str], Opened] = {}
-    for document in opened:
-        key = (document.kind.name, document.namespace, document.name)
-        if document.name and key in seen:
-            again = f"{document.kind.name} {document.name} is also in {seen[key].document.source}"
-            document.findings.problems.append(Finding("metadata.name", again))
-        seen.setdefault(key, document)
-
-
-def _warn_about_strays(opened: Iterable[Opened], reading: _Reading) -> None:
-    for document in opened:
-        reference = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}.get(document.kind.name)
-        if not reference:
-            continue
-        worker = document.spec.mapping(reference).raw("name")
-        if isinstance(worker, str) and worker and (document.namespace, worker) not in reading.workers:
-            document.spec.warning(f"{reference}.name", f"there is no worker {worker!r} here: no effect")
-
-
-def _collected(opened: Iterable[Opened], which: str) -> tuple[Problem, ...]:
-    return tuple(
-        problem for document in opened for problem in document.problems(getattr(document.findings, which))
-    )
-
-
-def _is_passthrough(document: Document) -> bool:
-    value = document.value
-    return _is_named(value) and kinds.kind_of(value) is None and not kinds.is_ours(value)
-
-
-def _is_ledger(document: Document) -> bool:
-    kind = kinds.kind_of(document.value)
-    return kind is not None and kind.name == kinds.LEDGER
-
-
-def _is_named(value: object) -> bool:
-    return isinstance(value, dict) and bool(value.get("apiVersion")) and bool(value.get("kind"))
-
-
-def _nameless(documents: Iterable[Document]) -> Iterable[Problem]:
+def _sorted(documents: Iterable[Document], rule: NamespaceRule) -> _Sorted:
+    found = _Sorted()
     for document in documents:
-        if document.value is not None and not _is_named(document.value):
-            yield Problem(document, "", "has no apiVersion and kind: left out")
+        value = document.value
+        if kind := kinds.kind_of(value):
+            if kind.name == kinds.LEDGER:
+                found.ledgers.append(document)
+            elif kind.name in _SPEC_KINDS:
+                found.specs.append(read_spec_document(document, kind, rule))
+        elif message := render_first(document):
+            found.problems.append(Problem.at(document, "", message))
+        elif isinstance(value, dict) and (wrong := kinds.wrong_kind(value)):
+            found.problems.append(Problem.at(document, wrong.path, wrong.message))
+            found.uncertain.add(str(value_at(value, "metadata", "name")))
+        else:
+            (found.passthrough if kinds.is_marked(value) else found.unmarked).append(document)
+    found.uncertain.update(spec.kind.name for spec in found.specs if not spec.name_is_certain)
+    return found
+
+
+def _workers(found: _Sorted, attached_kinds: tuple[str, ...]) -> list[WorkerSpec]:
+    """The workers, each with what belongs to it."""
+    _refuse_repetitions(found.specs)
+    of_kind: dict[str, list[SpecDocument]] = {name: [] for name in _SPEC_KINDS}
+    for spec in found.specs:
+        of_kind[spec.kind.name].append(spec)
+    connections = {
+        (spec.kind.name, spec.namespace, spec.name): parse_connection(spec.name, spec.fields)
+        for spec in (*of_kind[kinds.CONNECTION], *of_kind[kinds.CLUSTER_CONNECTION])
+    }
+    policies = _policies(of_kind[kinds.POLICY])
+    attached = _attached(of_kind[kinds.ATTACHED], attached_kinds)
+    workers = []
+    for spec in of_kind[kinds.WORKER]:
+        key = (spec.namespace, spec.name)
+        policy = policies.get(key) or policies.get((spec.namespace, "")) or default_policy()
+        resources = tuple(sorted(attached.get(key, ()), key=attrgetter("name")))
+        connection_of = partial(_connection_of, connections, found.uncertain, spec.namespace)
+        workers.append(parse_worker(spec, connection_of, policy, resources))
+    _warn_of_strays(found, {(worker.namespace, worker.name) for worker in workers})
+    return workers
+
+
+def _policies(specs: Iterable[SpecDocument]) -> dict[tuple[str, str], Policy]:
+    policies: dict[tuple[str, str], Policy] = {}
+    first: dict[tuple[str, str], SpecDocument] = {}
+    for spec in specs:
+        policy = parse_policy(spec.fields)
+        key = (spec.namespace, policy.worker)
+        if key in first:
+            whose = f"worker {policy.worker}" if policy.worker else f"namespace {spec.namespace}"
+            message = f"there are two policies for {whose}: keep one; the other is at"
+            spec.fields.problem("workerRef", message, first[key].place("spec.workerRef"))
+        first.setdefault(key, spec)
+        policies[key] = policy
+    return policies
+
+
+def _attached(
+    specs: Iterable[SpecDocument], attached_kinds: tuple[str, ...]
+) -> dict[tuple[str, str], list[AttachedResource]]:
+    attached: dict[tuple[str, str], list[AttachedResource]] = {}
+    for spec in specs:
+        reference = spec.fields.mapping("workerDeploymentRef")
+        worker = reference.object_name("name", required=True)
+        reference.close()
+        resource = parse_attached(spec.name, spec.fields, attached_kinds)
+        spec.fields.close()
+        resources = attached.setdefault((spec.namespace, worker), [])
+        resources.append(replace(resource, source=spec.document.source))
+    return attached
+
+
+def _connection_of(
+    connections: Mapping[tuple[str, str, str], Connection],
+    uncertain: set[str],
+    namespace: str,
+    name: str,
+    of_kinds: tuple[str, ...],
+) -> Connection | str:
+    for kind in of_kinds:
+        place = "" if kind == kinds.CLUSTER_CONNECTION else namespace
+        if found := connections.get((kind, place, name)):
+            return found
+    if not namespace or uncertain & {name, *of_kinds}:
+        return Connection(name, "")
+    similar = did_you_mean(name, {other for kind, place, other in connections if place in {"", namespace}})
+    return (
+        f"there is no Connection {quoted(name)} in namespace {quoted(namespace)} among the documents{similar}"
+    )
+
+
+def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
+    first: dict[tuple[str, str, str], SpecDocument] = {}
+    for spec in specs:
+        key = (spec.kind.name, spec.namespace, spec.name)
+        if spec.name and key in first:
+            name = f"{spec.namespace}/{spec.name}" if spec.namespace else spec.name
+            message = f"there are two {spec.kind.name}s {name}: keep one; the other is at"
+            finding = Finding("metadata.name", message, first[key].place("metadata.name"))
+            spec.diagnostics.add_problems([finding])
+        first.setdefault(key, spec)
+
+
+def _warn_of_strays(found: _Sorted, workers: Container[tuple[str, str]]) -> None:
+    references = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
+    for spec in found.specs:
+        path = references.get(spec.kind.name, "")
+        worker = value_at(spec.fields.value, path, "name")
+        if not isinstance(worker, str) or not worker or found.uncertain & {worker, kinds.WORKER}:
+            continue
+        if (spec.namespace, worker) not in workers:
+            spec.fields.warning(f"{path}.name", f"there is no worker {quoted(worker)} here: no effect")
+
+
+def _left_out(found: _Sorted) -> Iterable[Problem]:
+    charts = {PurePath(item.document.source).parent for item in found.problems if is_chart(item.document)}
+    for document in found.unmarked:
+        file = PurePath(document.source)
+        if charts.isdisjoint(file.parents):
+            helm = "; values of Helm are for `helm template`" if file.stem.startswith("values") else ""
+            yield Problem.at(document, "", f"{kinds.why_left_out(document.value)}{helm}")

@@ -1,46 +1,67 @@
 """Reading RolloutPolicies; the defaults of every field are here and nowhere else."""
 
 from datetime import timedelta
+from functools import cache
 
-from twgen.model import policy as words
-from twgen.model.policy import MOST_VERSIONS, Policy
-from twgen.specs.fields import Fields, Findings
+from twgen.model.policy import (
+    MOST_VERSIONS,
+    ConnectionChanges,
+    Driver,
+    EnvironmentNames,
+    HistorySource,
+    MissingTemplate,
+    OnDelete,
+    OwnerReferences,
+    Policy,
+)
+from twgen.specs.fields import Diagnostics, Fields
+
+_OF_THE_JOB = ("holdFor", "serviceAccountName", "controlPlaneSecretRef")
 
 
 def parse_policy(spec: Fields) -> Policy:
     """The Policy of a document's `spec`."""
     worker, control_plane = spec.mapping("workerRef"), spec.mapping("controlPlaneSecretRef")
     policy = Policy(
-        worker=worker.text("name", required=spec.has("workerRef")),
-        identity=spec.text("identity"),
-        adopt_from=spec.texts("adoptFrom"),
-        driver=spec.choice("driver", words.Driver, words.Driver.AUTO),
+        worker=worker.object_name("name", required=spec.has("workerRef")),
+        identity=spec.line("identity"),
+        adopt_from=spec.lines("adoptFrom"),
+        driver=spec.choice("driver", Driver, Driver.AUTO),
         hold_for=spec.duration("holdFor", timedelta(minutes=5)),
-        service_account_name=spec.text("serviceAccountName"),
-        control_plane_secret=control_plane.text("name"),
+        service_account_name=spec.object_name("serviceAccountName"),
+        control_plane_secret=control_plane.object_name("name"),
         rollback_window=spec.duration("rollbackWindow", timedelta(hours=1)),
-        connection_changes=spec.choice(
-            "connectionChanges", words.ConnectionChanges, words.ConnectionChanges.TARGET
-        ),
-        environment=spec.choice("environment", words.EnvironmentNames, words.EnvironmentNames.CURRENT),
-        owner_references=spec.choice("ownerReferences", words.OwnerReferences, words.OwnerReferences.RENDER),
-        history=spec.choices("history", words.HistorySource, tuple(words.HistorySource)),
-        missing_template=spec.choice("missingTemplate", words.MissingTemplate, words.MissingTemplate.WARN),
-        on_delete=spec.choice("onDelete", words.OnDelete, words.OnDelete.CONFIRM),
-        max_versions=_max_versions(spec),
+        connection_changes=spec.choice("connectionChanges", ConnectionChanges, ConnectionChanges.TARGET),
+        environment=spec.choice("environment", EnvironmentNames, EnvironmentNames.CURRENT),
+        owner_references=spec.choice("ownerReferences", OwnerReferences, OwnerReferences.RENDER),
+        history=_history(spec),
+        missing_template=spec.choice("missingTemplate", MissingTemplate, MissingTemplate.WARN),
+        on_delete=spec.choice("onDelete", OnDelete, OnDelete.CONFIRM),
+        max_versions=spec.integer("maxVersions", 75, least=1) or 75,
     )
+    if policy.max_versions > MOST_VERSIONS:
+        spec.problem("maxVersions", f"{policy.max_versions} is above {MOST_VERSIONS}, Temporal's own cap")
+    if policy.identity.startswith("twgen/"):
+        spec.warning("identity", f"twgen/ is put before it: the manager is twgen/{policy.identity}")
+    if policy.driver in {Driver.HOOK, Driver.JOB}:
+        spec.warning("driver", f"{policy.driver} has no effect yet: no rollout objects are rendered")
+    for field in _OF_THE_JOB:
+        if spec.has(field):
+            spec.warning(field, "has no effect yet: no rollout objects are rendered")
     for fields in (worker, control_plane, spec):
         fields.close()
     return policy
 
 
+@cache
 def default_policy() -> Policy:
     """The policy of a worker that has none."""
-    return parse_policy(Fields({}, "spec", Findings()))
+    return parse_policy(Fields({}, "spec", Diagnostics()))
 
 
-def _max_versions(spec: Fields) -> int:
-    most = spec.integer("maxVersions", 75, least=1) or 75
-    if most > MOST_VERSIONS:
-        spec.problem("maxVersions", f"{most} is above {MOST_VERSIONS}, Temporal's own cap")
-    return most
+def _history(spec: Fields) -> tuple[HistorySource, ...]:
+    written = spec.value.get("history")
+    for index, source in enumerate(written if isinstance(written, list) else ()):
+        if source == "Git":
+            spec.problem(f"history[{index}]", "the history of Git is not read yet: leave Git out")
+    return spec.choices("history", HistorySource, tuple(HistorySource))

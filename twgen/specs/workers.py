@@ -1,12 +1,13 @@
 """Reading WorkerDeployments."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from json import loads
 from typing import Any
 
 from twgen.model.connection import Connection
 from twgen.model.policy import Policy
-from twgen.model.problem import Finding
+from twgen.model.problem import quoted
 from twgen.model.spec import (
     AttachedResource,
     Gate,
@@ -17,44 +18,39 @@ from twgen.model.spec import (
     Sunset,
     WorkerSpec,
 )
+from twgen.specs.connections import parse_data_key
 from twgen.specs.fields import Fields, noun
-from twgen.specs.opened import Opened
+from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION, CONTROLLER_API
+from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
+from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
-from twgen.versioning.build_ids import build_id, cleaned_build_id
+from twgen.versioning.build_ids import LONGEST_BUILD_ID, build_id, cleaned_build_id
 from twgen.versioning.go_json import template_json
 from twgen.versioning.hashes import pod_template_hash
 from twgen.versioning.stored_form import stored_template
 
-_MOST_STEPS = 20
-_SHORTEST_PAUSE = timedelta(seconds=30)
-
-
-def connection_reference(spec: Fields) -> tuple[str, str]:
-    """The name and the kind (empty: either) of the connection that a worker's `spec` asks for."""
-    reference = spec.mapping("workerOptions").mapping("connectionRef")
-    name, kind = reference.text("name", required=True), reference.text("kind")
-    reference.close("apiGroup")
-    return name, kind
-
 
 def parse_worker(
-    opened: Opened,
-    connection: Connection,
+    document: SpecDocument,
+    connection_of: Callable[[str, tuple[str, ...]], Connection | str],
     policy: Policy,
     attached: tuple[AttachedResource, ...],
 ) -> WorkerSpec:
-    """The WorkerSpec of a document; of no use when it has problems."""
-    spec = opened.spec
+    """The WorkerSpec of a document; of no use when it has problems.
+
+    `connection_of` a name, of one of some kinds, is the Connection, or what is wrong.
+    """
+    spec = document.fields
     options = spec.mapping("workerOptions")
     if not spec.has("workerOptions"):
         spec.problem("workerOptions", "is required")
-    custom = options.text("unsafeCustomBuildID")
+    custom = options.text("unsafeCustomBuildID", most=LONGEST_BUILD_ID)
     template, target = _template(spec, custom)
     worker = WorkerSpec(
-        namespace=opened.namespace,
-        name=opened.name,
-        temporal_namespace=options.text("temporalNamespace", required=spec.has("workerOptions")),
-        connection=connection,
+        namespace=document.namespace,
+        name=document.name,
+        temporal_namespace=options.line("temporalNamespace", required=True),
+        connection=_connection(options.mapping("connectionRef"), connection_of),
         replicas=spec.integer("replicas", least=0),
         min_ready_seconds=spec.integer("minReadySeconds", 0, least=0) or 0,
         progress_deadline_seconds=spec.integer("progressDeadlineSeconds", 600, least=1) or 600,
@@ -65,27 +61,49 @@ def parse_worker(
         has_custom_build_id=bool(cleaned_build_id(custom)),
         policy=policy,
         attached=attached,
+        source=document.document.source,
     )
+    if worker.progress_deadline_seconds <= worker.min_ready_seconds:
+        message = (
+            f"{worker.progress_deadline_seconds} is not above minReadySeconds ({worker.min_ready_seconds})"
+        )
+        spec.problem("progressDeadlineSeconds", message)
     if custom and cleaned_build_id(custom) != custom:
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
-        options.warning("unsafeCustomBuildID", f"{custom!r} is not a legal label value: {cleaned}")
-    if "." in opened.name:
-        doubt = "Temporal refuses the name of a Worker Deployment that has a dot"
-        opened.findings.warnings.append(Finding("metadata.name", doubt))
+        options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a legal label value: {cleaned}")
     check_template(spec, worker)
-    options.close("connectionRef")
+    options.close()
     spec.close()
     return worker
 
 
+def _connection(
+    reference: Fields, connection_of: Callable[[str, tuple[str, ...]], Connection | str]
+) -> Connection:
+    name, kind = reference.object_name("name", required=True), reference.text("kind")
+    group, kinds = CONTROLLER_API.partition("/")[0], (CONNECTION, CLUSTER_CONNECTION)
+    if reference.text("apiGroup") not in {"", group}:
+        reference.problem("apiGroup", f"must be {group}")
+    reference.close()
+    if kind and kind not in kinds:
+        reference.problem("kind", f"{quoted(kind)} is not one of {', '.join(kinds)}")
+    found = connection_of(name, (kind,) if kind in kinds else kinds)
+    if isinstance(found, Connection):
+        return found
+    if name:
+        reference.problem("name", found)
+    return Connection(name, "")
+
+
 def _template(spec: Fields, custom: str) -> tuple[PodTemplate, str]:
+    """The pod template as it is stored, and the build ID; both empty when it has problems."""
     value = spec.raw("template")
     if value is None:
         spec.problem("template", "is required")
         return PodTemplate({}, ""), ""
     stored = stored_template(value, spec.at("template"))
-    spec.findings.problems.extend(stored.problems)
-    spec.findings.unknown.extend(stored.unknown)
+    spec.diagnostics.add_problems(stored.problems)
+    spec.diagnostics.unknown.extend(stored.unknown)
     if stored.problems:
         return PodTemplate({}, ""), ""
     text = template_json(stored.template)
@@ -96,45 +114,51 @@ def _template(spec: Fields, custom: str) -> tuple[PodTemplate, str]:
 
 
 def _rollout(spec: Fields) -> Rollout:
+    fields = spec.mapping("rollout")
     if not spec.has("rollout"):
         spec.problem("rollout", "is required")
-    fields = spec.mapping("rollout")
-    if spec.has("rollout") and not fields.has("strategy"):
+    if not fields.has("strategy"):
         fields.problem("strategy", f"is required: one of {', '.join(Strategy)}")
     strategy = fields.choice("strategy", Strategy, Strategy.MANUAL)
     steps = _steps(fields)
     if strategy is Strategy.PROGRESSIVE and not steps:
         fields.problem("steps", "Progressive needs at least one step")
+    if steps and fields.has("strategy") and strategy is not Strategy.PROGRESSIVE:
+        fields.warning("steps", f"have no effect: strategy {strategy} has no steps")
     gate = _gate(fields.mapping("gate")) if fields.has("gate") else None
     fields.close("gate")
     return Rollout(strategy, steps, gate)
 
 
 def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
+    written = rollout.raw("steps")
+    if isinstance(written, list) and len(written) > MOST_STEPS:
+        rollout.problem("steps", f"{len(written)} steps are more than {MOST_STEPS}")
+        return ()
     steps: list[RolloutStep] = []
     for fields in rollout.mappings("steps"):
         percentage = _percentage(fields, steps[-1].percentage if steps else 0)
         if not fields.has("pauseDuration"):
             fields.problem("pauseDuration", "is required")
-        pause = fields.duration("pauseDuration", _SHORTEST_PAUSE)
-        if pause < _SHORTEST_PAUSE:
+        pause = fields.duration("pauseDuration", SHORTEST_PAUSE)
+        if pause < SHORTEST_PAUSE:
             fields.problem("pauseDuration", f"{fields.raw('pauseDuration')} is shorter than 30s")
         fields.close()
         steps.append(RolloutStep(percentage, pause))
-    if len(steps) > _MOST_STEPS:
-        rollout.problem("steps", f"{len(steps)} steps are more than {_MOST_STEPS}")
     return tuple(steps)
 
 
 def _percentage(fields: Fields, before: float) -> float:
     value: Any = fields.raw("rampPercentage")
+    least, most = RAMP_PERCENTAGES
     if isinstance(value, bool) or not isinstance(value, int | float):
         wrong = "is required" if value is None else f"must be a number, not {noun(value)}"
         fields.problem("rampPercentage", wrong)
         return before
-    if not 1 <= value <= 99:  # noqa: PLR2004 - percent
-        fields.problem("rampPercentage", f"{value} is not from 1 to 99")
-    elif value <= before:
+    if not least <= value <= most:
+        fields.problem("rampPercentage", f"{value} is not from {least} to {most}")
+        return before
+    if value <= before:
         fields.problem("rampPercentage", f"{value} is not above the step before it ({before})")
     if value != int(value):
         fields.warning("rampPercentage", f"the controller would cut {value} to {int(value)}")
@@ -142,21 +166,21 @@ def _percentage(fields: Fields, before: float) -> float:
 
 
 def _gate(fields: Fields) -> Gate:
-    workflow_type = fields.text("workflowType", required=True)
+    workflow_type = fields.line("workflowType", required=True)
     if fields.has("input") and fields.has("inputFrom"):
         fields.problem("inputFrom", "a gate has input or inputFrom, not both")
+    for name in ("input", "inputFrom"):
+        if fields.has(name):
+            fields.warning(name, "has no effect yet: twgen does not start gates")
     source = fields.mapping("inputFrom")
     references = [name for name in ("configMapKeyRef", "secretKeyRef") if source.has(name)]
     if fields.has("inputFrom") and len(references) != 1:
         source.problem("", "must have exactly one of configMapKeyRef and secretKeyRef")
     for name in references:
-        reference = source.mapping(name)
-        reference.text("name", required=True)
-        reference.text("key", required=True)
-        reference.close("optional")
-    source.close()
+        parse_data_key(source.mapping(name))
+    source.close("configMapKeyRef", "secretKeyRef")
     gate = Gate(workflow_type, fields.raw("input"), source.value if references else None)
-    fields.close("inputFrom")
+    fields.close()
     return gate
 
 

@@ -5,7 +5,7 @@ import re
 from twgen.versioning.images import image_version
 from twgen.versioning.names import truncated
 
-_LONGEST_BUILD_ID = 63
+LONGEST_BUILD_ID = 63
 _NOT_A_LABEL = re.compile(r"[^a-zA-Z0-9._-]+")
 _SAFE_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand: no vowels, so no words
 _SAFE_DIGITS = {ord(digit): _SAFE_ALPHABET[ord(digit) % len(_SAFE_ALPHABET)] for digit in "0123456789"}
@@ -22,12 +22,12 @@ def build_id(template_json: str, image: str, custom: str) -> str:
     the build ID that the spec asks for ("" for none; one of which cleaning leaves nothing counts as none).
     """
     if cleaned := cleaned_build_id(custom):
-        return cleaned[:_LONGEST_BUILD_ID]
+        return cleaned[:LONGEST_BUILD_ID]
     template_hash = _fnv32(template_json.encode()) % _HASH_VALUES
     if not image:
         return f"{template_hash:010}".translate(_SAFE_DIGITS)
     suffix = f"-{template_hash:04}".translate(_SAFE_DIGITS)
-    return cleaned_build_id(truncated(image_version(image), _LONGEST_BUILD_ID - len(suffix)) + suffix)
+    return cleaned_build_id(truncated(image_version(image), LONGEST_BUILD_ID - len(suffix)) + suffix)
 
 
 def cleaned_build_id(text: str) -> str:

@@ -1,0 +1,122 @@
+"""What `validate` says, and what every command says of what it read."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from twgen.model.document import Document
+from twgen.reading.schemas import schema_problems
+
+WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z")
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
+
+
+def test_success_says_what_was_checked(run: Run, story: Path) -> None:
+    (story / "specs" / "service.yaml").write_text(SERVICE)
+    ended = run("validate", "specs")
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert ended.stderr == "checked 3 files: 1 worker, 1 connection, 1 other document; no problems\n"
+    assert run("validate", "specs", "-q").stderr == ""
+
+
+@pytest.mark.usefixtures("story")
+def test_success_counts_the_warnings(run: Run, story: Path) -> None:
+    (story / "specs" / "values.yaml").write_text("replicas: 3\n")
+    assert run("validate", "specs").stderr.endswith("; no problems, 1 warning\n")
+
+
+def test_validation_in_json_fits_its_schema(run: Run, story: Path) -> None:
+    path = story / "specs" / "workerdeployment.json"
+    worker = json.loads(path.read_text())
+    worker["kind"] = "TemporalWorker"
+    worker["spec"] |= {"replica": 1, "minReadySeconds": "1"}
+    path.write_text(json.dumps(worker))
+    (story / "specs" / "broken.yaml").write_text("a: [")
+    (story / "specs" / "values.yaml").write_text("a: 1")
+    document = json.loads(run("validate", "specs", "-o", "json").stdout)
+    assert {name: len(found) for name, found in document.items() if isinstance(found, list)} == {
+        "unreadable": 1,
+        "problems": 2,
+        "warnings": 1,
+        "deprecations": 1,
+    }
+    assert list(schema_problems([Document("", 0, document)], ())) == []
+
+
+@pytest.mark.parametrize("command", [("validate",), ("render", *WORLD), ("plan", *WORLD), ("status", *WORLD)])
+def test_no_worker_found_is_said(run: Run, story: Path, command: tuple[str, ...]) -> None:
+    (story / "specs" / "workerdeployment.json").write_text(SERVICE)
+    ended = run(*command, "specs")
+    assert ended.returncode == 0
+    assert (
+        "warning: no worker found in specs: a worker is a WorkerDeployment of temporal.io/v1alpha1"
+        in ended.stderr
+    )
+
+
+def test_nothing_to_simulate_is_refused(run: Run, story: Path) -> None:
+    (story / "specs" / "workerdeployment.json").write_text(SERVICE)
+    assert run("simulate", "specs").returncode == 2
+
+
+@pytest.mark.parametrize("command", ["validate", "render"])
+def test_template_of_helm_says_which_command_to_run_first(run: Run, story: Path, command: str) -> None:
+    templates = story / "specs" / "chart" / "templates"
+    templates.mkdir(parents=True)
+    (templates / "worker.yaml").write_text("{{- if .Values.on }}\nkind: WorkerDeployment\n{{- end }}\n")
+    (templates.parent / "Chart.yaml").write_text("apiVersion: v2\nname: pay\nversion: 1.0.0\n")
+    (templates.parent / "values.yaml").write_text("on: true\n")
+    ended = run(command, "specs", *(WORLD if command == "render" else ()))
+    lines = [line for line in (ended.stdout + ended.stderr).splitlines() if "chart" in line]
+    assert lines == [
+        f"specs/chart/{what} of Helm: run `helm template specs/chart | twgen render -`"
+        for what in ("templates/worker.yaml:1: is a template", "Chart.yaml:1: is a chart")
+    ]
+
+
+def test_kustomization_never_reaches_the_output(run: Run, story: Path) -> None:
+    (story / "specs" / "kustomization.yaml").write_text(
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.json]\n"
+    )
+    ended = run("render", "specs", *WORLD)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "specs/kustomization.yaml:1: is for kustomize: run `kustomize build specs | twgen render -`" in (
+        ended.stderr
+    )
+
+
+def test_list_is_its_items(run: Run, story: Path) -> None:
+    whole = run("render", "specs", *WORLD).stdout
+    items = [json.loads(path.read_text()) for path in sorted((story / "specs").iterdir())]
+    for path in (story / "specs").iterdir():
+        path.unlink()
+    (story / "specs" / "all.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    )
+    assert run("render", "specs", *WORLD).stdout == whole
+
+
+def test_namespace_that_is_none_is_refused_once(run: Run, story: Path) -> None:
+    ended = run("validate", "specs", "-n", "My_Shop")
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
+    assert "'My_Shop' is no Kubernetes namespace" in ended.stderr
+    assert story.is_dir()
+
+
+def test_two_of_one_name_are_told_with_both_places(run: Run, story: Path) -> None:
+    again = (story / "specs" / "connection.json").read_text()
+    (story / "specs" / "other.yaml").write_text("---\n---\n" + again)
+    assert "specs/other.yaml:3: metadata.name: there are two Connections default/conn: keep one;" in (
+        told := run("validate", "specs").stdout
+    )
+    assert "the other is at specs/connection.json:1" in told
+
+
+@pytest.mark.parametrize(("option", "length"), [("2d", "48h"), ("1d 2h", "26h"), ("10min", "10m")])
+@pytest.mark.usefixtures("story")
+def test_option_reads_a_length_as_people_say_it(run: Run, option: str, length: str) -> None:
+    simulate = ("simulate", "specs", "-o", "json", "--now", "2026-11-21T12:00:00Z", "--workflow-duration")
+    assert (printed := run(*simulate, option).stdout)
+    assert printed == run(*simulate, length).stdout

@@ -1,0 +1,29 @@
+"""What a spec may hold at most, and the form of its texts; a test holds the JSON Schemas to the same.
+
+The patterns are those of the schemas, letter by letter: `$` alone would let the end of a line pass.
+"""
+
+from datetime import timedelta
+
+RAMP_PERCENTAGES = (1, 99)
+MOST_STEPS = 20
+SHORTEST_PAUSE = timedelta(seconds=30)
+LONGEST_TEXT = 1000
+"""Temporal's own limit for names and identities, `limit.maxIDLength`, unless it is changed."""
+
+LONGEST_LABEL = 63
+"""A name that becomes the value of a label, and a namespace."""
+LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$(?!\\n)"
+"""RFC 1123, as Kubernetes checks namespaces; Temporal refuses a dot in the name of a Worker Deployment."""
+LONGEST_NAME = 253
+NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\\n)"
+"""RFC 1123, as Kubernetes checks the names of most objects."""
+DATA_KEY = "^(?!\\.\\.)(?!\\.$)[-._a-zA-Z0-9]+$(?!\\n)"
+"""As Kubernetes checks the keys of Secrets and ConfigMaps."""
+LINE = "^(?!.*\\{\\{)[^\\s\\x00-\\x1f\\x7f]([^\\x00-\\x1f\\x7f]*[^\\s\\x00-\\x1f\\x7f])?$(?!\\n)"
+"""Text on one line, without blanks at its ends and without a template of Helm."""
+SERVER_NAME = "^[a-zA-Z0-9.-]+$(?!\\n)"
+HOST_PORT = (
+    "^([A-Za-z0-9.-]+|\\[[0-9a-fA-F:]+\\])"
+    ":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$(?!\\n)"
+)

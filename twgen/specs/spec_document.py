@@ -1,0 +1,163 @@
+"""One document of a kind that twgen reads: in today's spelling, with its name and its namespace."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twgen.errors import InvalidInput
+from twgen.model.document import Document
+from twgen.model.paths import join_path, value_at
+from twgen.model.problem import Finding, Place, Problem, path_in_file, quoted
+from twgen.specs import kinds
+from twgen.specs.fields import Diagnostics, Fields
+from twgen.specs.limits import LABEL, LONGEST_LABEL
+
+_RENAMED = {
+    kinds.WORKER: {
+        "spec.cutover": "spec.rollout",
+        "spec.workerOptions.connection": "spec.workerOptions.connectionRef.name",
+        "spec.workerOptions.customBuildID": "spec.workerOptions.unsafeCustomBuildID",
+        "spec.workerOptions.buildID": "spec.workerOptions.unsafeCustomBuildID",
+    },
+    kinds.ATTACHED: {
+        "spec.temporalWorkerDeploymentRef": "spec.workerDeploymentRef",
+        "spec.workerRef": "spec.workerDeploymentRef",
+        "spec.object": "spec.template",
+    },
+}
+"""What fields used to be called; whoever reads a SpecDocument meets the new names only."""
+_OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",
+                "managedFields", "resourceVersion", "uid")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRule:
+    """The namespace of documents that name none (empty: they must), and whether others may be named.
+
+    Raises InvalidInput for a default that is no name of a namespace.
+    """
+
+    default: str = ""
+    only: bool = False
+
+    def __post_init__(self) -> None:
+        if self.default and (len(self.default) > LONGEST_LABEL or not re.search(LABEL, self.default)):
+            raise InvalidInput(
+                f"{quoted(self.default)} is no Kubernetes namespace:"
+                f" at most {LONGEST_LABEL} lower-case letters, digits and -"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SpecDocument:
+    """A document of ours; what is wrong with it collects in `diagnostics`."""
+
+    document: Document
+    kind: kinds.Kind
+    namespace: str
+    name: str
+    fields: Fields
+    """Those of its `spec`."""
+    diagnostics: Diagnostics
+    old_paths: Mapping[str, str]
+    """What the file calls a field otherwise: the old path by the new one."""
+
+    @property
+    def name_is_certain(self) -> bool:
+        """Others can refer to it: its name and namespace are as they should be."""
+        return not any(finding.path.startswith("metadata") for finding in self.diagnostics.problems)
+
+    def place(self, path: str) -> Place:
+        """Where a path of the document stands in its file."""
+        return Place(self.document, path_in_file(self.document, self._as_written(path)))
+
+    def located(self, findings: Iterable[Finding]) -> Iterator[Problem]:
+        """The findings as problems of the document, at the paths that its file has."""
+        for item in findings:
+            yield Problem.at(self.document, self._as_written(item.path), item.message, item.other)
+
+    def deprecations(self) -> list[Problem]:
+        """The fields, and the kind, that are called otherwise today."""
+        renamed = {old: f"is now {new}" for new, old in self.old_paths.items()}
+        if self.kind.written != self.kind.name:
+            renamed = {"kind": f"{self.kind.written} is now {self.kind.name}", **renamed}
+        return [Problem.at(self.document, path, message) for path, message in renamed.items()]
+
+    def _as_written(self, path: str) -> str:
+        for new, old in self.old_paths.items():
+            if path == new or path.startswith((f"{new}.", f"{new}[")):
+                return old + path[len(new) :]
+        return path
+
+
+def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule) -> SpecDocument:
+    """Read what all kinds have in common; the fields of `spec` are there to be read."""
+    diagnostics = Diagnostics()
+    value, old_paths = _in_todays_spelling(kind, document.value, diagnostics)
+    top = Fields(value, "", diagnostics)
+    metadata = top.mapping("metadata")
+    name = _name(metadata, kind)
+    namespace = "" if kind.name == kinds.CLUSTER_CONNECTION else _namespace(metadata, rule)
+    for field in ("labels", "annotations"):
+        texts = metadata.mapping(field)
+        for key in texts.value:
+            if texts.has(key) and not isinstance(texts.value[key], str):
+                wrong = Finding(join_path(texts.path, key), "must be a string; put it in quotes")
+                diagnostics.add_problems([wrong])
+    metadata.close("namespace", *_OBJECT_META)
+    if not top.has("spec") and kind.name != kinds.POLICY:
+        top.problem("spec", "is required")
+    spec = top.mapping("spec")
+    top.close("apiVersion", "kind", "status")
+    return SpecDocument(document, kind, namespace, name, spec, diagnostics, old_paths)
+
+
+def _in_todays_spelling(
+    kind: kinds.Kind, value: dict[str, Any], diagnostics: Diagnostics
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The document with every field under its new name, and the old paths by the new ones."""
+    old_paths: dict[str, str] = {}
+    for old, new in _RENAMED.get(kind.name, {}).items():
+        found = value_at(value, *old.split("."))
+        if found is None:
+            continue
+        value, (*owner, last) = _without(value, old.split(".")), new.split(".")
+        place = value_at(value, *owner)
+        if place is None or (isinstance(place, dict) and place.get(last) is None):
+            value = _with(value, new.split("."), found)
+            old_paths[new] = old
+        else:
+            message = f"means the same as {old_paths.get(new, new)}, which is there too: keep one"
+            diagnostics.add_problems([Finding(old, message)])
+    return value, old_paths
+
+
+def _without(value: dict[str, Any], path: list[str]) -> dict[str, Any]:
+    if len(path) == 1:
+        return {name: item for name, item in value.items() if name != path[0]}
+    return {**value, path[0]: _without(value[path[0]], path[1:])}
+
+
+def _with(value: Any, path: list[str], item: Any) -> dict[str, Any]:
+    fields = value if isinstance(value, dict) else {}
+    return {**fields, path[0]: _with(fields.get(path[0]), path[1:], item) if len(path) > 1 else item}
+
+
+def _name(metadata: Fields, kind: kinds.Kind) -> str:
+    if kind.name != kinds.WORKER:
+        return metadata.object_name("name", required=True)
+    name = metadata.raw("name")
+    if isinstance(name, str) and "." in name:
+        instead = quoted(name.replace(".", "-"))
+        metadata.problem("name", f"Temporal refuses a dot in the name of a worker: write {instead}")
+    return metadata.text("name", required=True, form=LABEL, most=LONGEST_LABEL)
+
+
+def _namespace(metadata: Fields, rule: NamespaceRule) -> str:
+    namespace = metadata.text("namespace", form=LABEL, most=LONGEST_LABEL)
+    if not namespace and not rule.default:
+        metadata.problem("namespace", "is missing: name it here, or give -n NAMESPACE")
+    if namespace and rule.only and namespace != rule.default:
+        metadata.problem("namespace", f"{quoted(namespace)} is not {rule.default!r}, the application's own")
+    return namespace or rule.default

@@ -1,0 +1,38 @@
+"""Files of Helm and kustomize, which are to be rendered before twgen reads them."""
+
+import re
+from pathlib import PurePath
+from shlex import quote
+
+from twgen.model.document import Document
+from twgen.specs.kinds import is_marked
+
+_HELM_TEMPLATE = re.compile(r"\{\{-?\s*(?:[.$/(]|(?:if|with|range|define|include|template|toYaml|end)\b)")
+_KUSTOMIZE = "kustomize.config.k8s.io"
+
+
+def render_first(document: Document) -> str:
+    """What to run before twgen, for a Kustomization or a chart of Helm; empty: the document is neither."""
+    value = document.value
+    is_for_kustomize = is_marked(value) and value["apiVersion"].partition("/")[0] == _KUSTOMIZE
+    if not isinstance(value, dict) or (is_marked(value) and not is_for_kustomize):
+        return ""
+    file = PurePath(document.source)
+    folder = quote(str(file.parent))
+    if is_for_kustomize or file.stem == "kustomization":
+        return f"is for kustomize: run `kustomize build {folder} | twgen render -`"
+    return f"is a chart of Helm: run `helm template {folder} | twgen render -`" if is_chart(document) else ""
+
+
+def is_chart(document: Document) -> bool:
+    """The document describes a chart of Helm, whose other files stand beside it."""
+    return PurePath(document.source).name == "Chart.yaml" and "kind" not in document.value
+
+
+def template_of_helm(source: str, text: bytes) -> str:
+    """What to run before twgen, when text that is no YAML is a template of Helm; empty: it is none."""
+    if b"{{" not in text or not _HELM_TEMPLATE.search(text.decode(errors="replace")):
+        return ""
+    folder = PurePath(source).parent
+    chart = quote(str(folder.parent if folder.name == "templates" else folder))
+    return f"is a template of Helm: run `helm template {chart} | twgen render -`"
