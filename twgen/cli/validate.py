@@ -13,6 +13,7 @@ from twgen.errors import NegativeAnswer
 from twgen.reading.documents import read_paths
 from twgen.reading.locations import located
 from twgen.reading.schemas import schema_problems
+from twgen.reporting.printable import printable
 from twgen.reporting.problems import problem_lines, problems_document
 from twgen.specs.parse import parse_specs
 
@@ -42,6 +43,6 @@ def command(output: str, **params: Any) -> None:
             + "\n"
         )
     else:
-        write("".join(f"{line}\n" for line in [*read.unreadable, *problem_lines(found)]))
+        write("".join(f"{line}\n" for line in [*map(printable, read.unreadable), *problem_lines(found)]))
     if count := len(found) + len(read.unreadable):
         raise NegativeAnswer(f"{count} problem{'s' if count > 1 else ''} found")

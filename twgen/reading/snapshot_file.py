@@ -7,7 +7,7 @@ from twgen.model.world import World
 from twgen.reading.documents import Sources
 from twgen.records.snapshot_reader import read_snapshot
 from twgen.yaml.errors import YamlError
-from twgen.yaml.limits import DEFAULT
+from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents
 
 _LIMITS = replace(DEFAULT, bytes=2**30)
@@ -17,7 +17,7 @@ _LIMITS = replace(DEFAULT, bytes=2**30)
 def read_snapshot_file(path: str, sources: Sources) -> World:
     """The world of a snapshot file; raises StateUnavailable when it cannot be read in full."""
     try:
-        documents = read_documents(sources.text(path), _LIMITS)
+        documents = read_documents(sources.text(path, _LIMITS.bytes), Budget(_LIMITS))
     except YamlError as error:
         raise StateUnavailable(f"{path}: {error}") from error
     except InvalidInput as error:
