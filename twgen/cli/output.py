@@ -1,5 +1,6 @@
 """Where text goes: data to stdout in one piece, all that is for people to stderr, a safe line at a time."""
 
+import errno
 import io
 import os
 import sys
@@ -24,7 +25,8 @@ class _Stdout(io.FileIO):
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise InvalidInput(f"cannot write to stdout: {error.strerror}") from error
+            reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+            raise InvalidInput(f"cannot write to stdout: {reason}") from error
 
 
 def open_streams() -> None:

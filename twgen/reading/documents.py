@@ -1,5 +1,6 @@
 """Reading documents from files, folders and stdin."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -21,7 +22,7 @@ class Sources:
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
 
-    def text(self, source: str, most: int = DEFAULT.bytes) -> bytes:
+    def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
         """The bytes of a file or of stdin, cut after one more than `most`; raises InvalidInput."""
         if source in self._kept:
             return self._kept[source]
@@ -33,7 +34,8 @@ class Sources:
                     self._kept[source] = content
                 return content
         except OSError as error:
-            raise InvalidInput(f"cannot read {'stdin' if is_stdin else source}: {error.strerror}") from error
+            reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+            raise InvalidInput(f"cannot read {'stdin' if is_stdin else source}: {reason}") from error
 
 
 @dataclass(frozen=True, slots=True)
