@@ -120,7 +120,7 @@ def test_folders_deeper_than_the_system_can_name_are_said(run: Run, story: Path)
         ("specs/connection.json/x", "twgen: specs/connection.json/x: no such file or folder"),
         ("a\x1b[31m\nb", "twgen: a\\x1b[31m\\nb: no such file or folder"),
         ("/proc/self/mem", "cannot read /proc/self/mem: Input/output error"),
-        ("/dev/zero", "/dev/zero: more than 33554432 bytes: split the file"),
+        ("/dev/zero", "/dev/zero: more than 16777216 bytes: split the file"),
         ("/dev/null", "twgen: no document found in /dev/null: name the folder of your specs"),
     ],
 )

@@ -183,12 +183,12 @@ def test_keys_items_and_documents_are_counted() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[" * 30_000_000, "nested deeper"),
-        ("- " * 15_000_000, "nested deeper"),
+        ("[" * 16_000_000, "nested deeper"),
+        ("- " * 8_000_000, "nested deeper"),
         ('{"a":' * 400_000 + "1" + "}" * 400_000, "nested deeper"),
         ("%TAG !a! x\n" * 200_000, "%TAG"),
         ("---\n" * 2_000_000, "documents"),
-        (" " * (32 * 2**20 + 1), "bytes: split the file"),
+        (" " * (16 * 2**20 + 1), "bytes: split the file"),
     ],
     ids=["brackets", "dashes", "json", "tags", "documents", "bytes"],
 )

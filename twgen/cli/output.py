@@ -47,10 +47,10 @@ def open_streams() -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as we do
 
 
-def write(text: str) -> None:
-    """Print data, whole; names that are no UTF-8 are escaped as JSON and Python escape them."""
-    if text:
-        sys.stdout.buffer.write(text.encode(errors="backslashreplace"))
+def write(data: str | bytes) -> None:
+    """Print data, whole; what is no UTF-8 in names of files is escaped as JSON does it."""
+    if data:
+        sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode(errors="backslashreplace"))
         sys.stdout.buffer.flush()
 
 

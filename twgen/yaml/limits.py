@@ -11,10 +11,10 @@ class Limits:
     the characters that writing out the aliases adds. `remedy` is what to do when a total is reached.
     """
 
-    text_bytes: int = 32 * 2**20
+    text_bytes: int = 16 * 2**20
     depth: int = 100
     anchors: int = 10_000
-    bytes: int = 64 * 2**20
+    bytes: int = 48 * 2**20
     documents: int = 100_000
     nodes: int = 1_000_000
     expansion: int = 8 * 2**20
