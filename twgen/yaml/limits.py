@@ -15,7 +15,7 @@ class Limits:
     depth: int = 100
     anchors: int = 10_000
     bytes: int = 48 * 2**20
-    documents: int = 100_000
+    documents: int = 30_000
     nodes: int = 1_000_000
     expansion: int = 8 * 2**20
     remedy: str = "read fewer files at once"
