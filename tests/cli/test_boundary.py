@@ -2,15 +2,15 @@
 
 from twgen.cli.boundary import bug_report
 
-SECRET = "Bearer eyJhbGciOiJSUzI1NiJ9"
+QUOTED = "Bearer eyJhbGciOiJSUzI1NiJ9"
 
 
 def fail() -> None:
     try:
-        raise KeyError(SECRET)
+        {}[QUOTED]
     except KeyError as error:
-        error.add_note(SECRET)
-        raise ValueError(f"header {SECRET!r} has no end") from error
+        error.add_note(QUOTED)
+        raise ValueError(f"header {QUOTED!r} has no end") from error
 
 
 def test_report_of_a_bug_says_where_and_never_what_was_read() -> None:

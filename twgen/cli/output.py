@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from shutil import get_terminal_size
 
 from twgen.errors import InvalidInput
 from twgen.reporting.printable import printable
@@ -92,4 +91,8 @@ def writes_unicode() -> bool:
 
 def width() -> int:
     """The characters of a line: the terminal's, else enough for a log."""
-    return get_terminal_size((_WIDE, 0)).columns if sys.stdout.isatty() else _WIDE
+    if not sys.stdout.isatty():
+        return _WIDE
+    from shutil import get_terminal_size
+
+    return get_terminal_size((_WIDE, 0)).columns
