@@ -18,6 +18,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
+from twgen.yaml.block_text import read_block
 from twgen.yaml.errors import YamlError, error_at
 from twgen.yaml.json_text import read_json
 from twgen.yaml.limits import Budget
@@ -42,8 +43,16 @@ def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]
     if len(text) > limits.text_bytes:
         raise YamlError(f"more than {limits.text_bytes} bytes: split the file")
     content = decode(text)
-    found = read_json(content, budget)
-    return _Reader(content, budget).documents() if found is None else [found]
+    if (found := read_json(content, budget)) is not None:
+        return [found]
+    if (documents := read_block(content, budget)) is not None:
+        return documents
+    return read_all(content, budget)
+
+
+def read_all(text: str, budget: Budget) -> list[Any]:
+    """Return what read_documents does for any text, the slow way that every fast one agrees with."""
+    return _Reader(text, budget).documents()
 
 
 @dataclass(slots=True)
