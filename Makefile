@@ -11,11 +11,15 @@ INSTALLED := .venv/.installed
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(INSTALLED) ## Plan and render an example, offline
-	@cd examples/three-versions && ../../$(BIN)/twgen plan . --snapshot snapshot.yaml
-	@echo
-	@echo '$$ twgen render . --snapshot snapshot.yaml'
-	@cd examples/three-versions && ../../$(BIN)/twgen render . --snapshot snapshot.yaml
+demo: $(INSTALLED) ## Plan, follow, simulate and render an example, offline
+	@export PATH="$(abspath $(BIN)):$$PATH"; cd examples/three-versions; \
+	show() { printf '\n$$ %s\n' "$$*"; "$$@"; }; \
+	show twgen plan . --snapshot snapshot.yaml; \
+	show twgen status . --snapshot snapshot.yaml; \
+	show twgen simulate .; \
+	printf '\n$$ twgen render . --snapshot snapshot.yaml | head -n 24\n'; \
+	manifests="$$(twgen render . --snapshot snapshot.yaml)"; head -n 24 <<< "$$manifests"; \
+	echo "... $$(wc -l <<< "$$manifests") lines, $$(grep -c '^---$$' <<< "$$manifests") manifests in all"
 
 test: $(INSTALLED) servers lint ## Run every check and every test, real servers included
 	@$(BIN)/pytest --durations=10
@@ -33,7 +37,7 @@ lint: $(INSTALLED)
 servers: $(INSTALLED) ## Install the servers that the tests use, once for all clones
 	@$(BIN)/python -m testing.install
 
-bench: $(INSTALLED) ## Measure the speed beside the tools that people use instead
+bench: $(INSTALLED) ## Measure the speed as ratios to what people use instead; 1 when one is missed
 	@$(BIN)/python -m benchmarks.bench
 
 cases: $(INSTALLED) ## Write the golden files of the stories anew

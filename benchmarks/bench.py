@@ -1,44 +1,37 @@
-"""`make bench`: speed, side by side in one run with the tools that people use instead."""
+"""`make bench`: speed as ratios to what people use instead, each timed in the same run."""
 
+import compileall
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.fixtures import write_inputs
+import twgen
+from benchmarks.fixtures import write_drained, write_inputs
 from benchmarks.live import live
-from benchmarks.measuring import TWGEN, Row, measured
-from testing.building import CannotInstall
+from benchmarks.measuring import TWGEN, Row, measured, times
+from testing.install import CannotInstall, installed
+from testing.recipes import HELM, KUBECTL
 from twgen.yaml.reader import read_documents
 
-VERDICTS = {True: "yes", False: "NO", None: "?"}
-HELM = "go install helm.sh/helm/v3/cmd/helm@latest"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))  # noqa: TID251 - where helm may be
+READ_FILES = [sys.executable, str(Path(__file__).with_name("read_files.py"))]
 
 
-def small(folder: Path) -> list[Row]:
+def start(folder: Path) -> Iterator[Row]:
     """Start-up, and one worker."""
     specs = write_inputs(folder, 1, versions=1)
-    render = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.yaml")]
-    bare, version, usage, one = measured(
-        [sys.executable, "-c", "pass"], [TWGEN, "version"], [TWGEN, "--help"], render, rounds=10
+    bare, version, usage, render = measured(
+        [sys.executable, "-c", "pass"],
+        [TWGEN, "version"],
+        [TWGEN, "--help"],
+        [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.yaml")],
+        rounds=15,
     )
-    starts = [
-        Row(
-            name,
-            f"{cost} (bare python {bare.seconds:.3f} s)",
-            "bare python + 0.06 s",
-            cost.seconds - bare.seconds < 0.06,
-        )
-        for name, cost in (("twgen version", version), ("twgen --help", usage))
-    ]
-    return [
-        *starts,
-        Row("offline render of one worker", str(one), "0.2 s, 40 MB", one.seconds < 0.2 and one.mib < 40),
-    ]
+    yield times("twgen version", (version, bare), 4.5, "bare python")
+    yield times("twgen --help", (usage, bare), 4.5, "bare python")
+    yield times("offline render of one worker", (render, bare), 11, "bare python", most_mib=32)
 
 
 def large(folder: Path) -> Iterator[Row]:
@@ -47,45 +40,45 @@ def large(folder: Path) -> Iterator[Row]:
     yaml = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.yaml")]
     as_json = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.json"), "-o", "json"]
     manifests = subprocess.run(yaml, check=True, capture_output=True).stdout
-    yield _beside_kustomize(folder, yaml, manifests)
-    yield _beside_helm(folder, as_json, manifests)
+    overlay = _kustomization(folder, manifests)
+    ours, theirs = measured(yaml, [str(installed(KUBECTL)), "kustomize", str(overlay)], rounds=3)
+    yield times("2,000 manifests, YAML", (ours, theirs), 1 / 20, "kustomize")
+    chart = _chart(folder, manifests)
+    ours, theirs = measured(as_json, [str(installed(HELM)), "template", "workers", str(chart)])
+    yield times("2,000 manifests, JSON", (ours, theirs), 1, "helm", most_mib=theirs.mib)
 
 
-def _beside_kustomize(folder: Path, render: list[str], manifests: bytes) -> Row:
-    what, reach = "2,000 manifests, YAML", "a fifteenth of kustomize"
-    if not shutil.which("kubectl"):
-        return Row(what, f"{measured(render)[0]}; no kubectl here", reach, holds=None)
-    ours, theirs = measured(
-        render, ["kubectl", "kustomize", str(_kustomization(folder, manifests))], rounds=3
-    )
-    return Row(what, f"{ours}; kustomize {theirs}", reach, ours.seconds * 15 <= theirs.seconds)
-
-
-def _beside_helm(folder: Path, render: list[str], manifests: bytes) -> Row:
-    what, reach = "2,000 manifests, JSON", "1.5 times helm, in less memory"
-    if not (helm := _helm()):
-        return Row(what, f"{measured(render)[0]}; no helm here: {HELM}", reach, holds=None)
-    ours, theirs = measured(render, [helm, "template", "workers", str(_chart(folder, manifests))])
-    holds = ours.seconds <= 1.5 * theirs.seconds and ours.mib < theirs.mib
-    return Row(what, f"{ours}; helm {theirs}", reach, holds)
-
-
-def linear(folder: Path) -> list[Row]:
-    """Ten times as much in ten times the time; 1,500 workers planned."""
+def growth(folder: Path) -> Iterator[Row]:
+    """Ten times as much in ten times the time."""
     commands = []
     for workers in (200, 2000):
         specs = write_inputs(folder / str(workers), workers)
         commands.append([TWGEN, "render", str(specs), "--snapshot", str(specs.parent / "snapshot.yaml")])
     fewer, more = measured(*commands, rounds=2)
-    many = write_inputs(folder / "plan", 1500)
-    (plan,) = measured(
-        [TWGEN, "plan", str(many), "--snapshot", str(many.parent / "snapshot.json"), "-o", "json"], rounds=2
-    )
-    factor = more.seconds / fewer.seconds
-    return [
-        Row("20,000 manifests", f"{more}: {factor:.1f} times 2,000", "linear", factor < 12),
-        Row("plan of 1,500 workers, 7,500 versions", str(plan), "2 s", plan.seconds < 2),
-    ]
+    yield times("20,000 manifests, YAML", (more, fewer), 12, "2,000")
+    commands = []
+    for versions in (10_000, 100_000):
+        specs = write_drained(folder / f"drained-{versions}", versions)
+        commands.append([TWGEN, "plan", str(specs), "--snapshot", str(specs.parent / "snapshot.json")])
+    fewer, more = measured(*commands, rounds=2)
+    yield times("plan of 100,000 drained versions", (more, fewer), 12, "10,000")
+
+
+def many(folder: Path) -> Iterator[Row]:
+    """Many workers: planned, locked and simulated."""
+    specs = write_inputs(folder / "1500", 1500)
+    snapshot = str(specs.parent / "snapshot.json")
+    plan = [TWGEN, "plan", str(specs), "--snapshot", snapshot, "-o", "json"]
+    ours, reading = measured(plan, [*READ_FILES, snapshot, str(specs)], rounds=3)
+    yield times("plan of 1,500 workers, 7,500 versions", (ours, reading), 1.5, "json.load and CSafeLoader")
+    specs = write_inputs(folder / "1000", 1000, versions=1)
+    render = [TWGEN, "render", str(specs), "--snapshot", str(specs.parent / "snapshot.json"), "-q"]
+    lock = [TWGEN, "lock", str(specs)]
+    # each lock after the first finds its ledger current, as in CI; the first is the round that is not counted
+    commands = (render, lock, [*lock, "--check"], [TWGEN, "simulate", str(specs), "-o", "json"])
+    rendered, *others = measured(*commands, rounds=3)
+    for name, cost in zip(("lock", "lock --check", "simulate"), others, strict=True):
+        yield times(f"{name} of 1,000 workers", (cost, rendered), 4, "render")
 
 
 def _kustomization(folder: Path, manifests: bytes) -> Path:
@@ -122,24 +115,25 @@ def _chart(folder: Path, manifests: bytes) -> Path:
     return chart
 
 
-def _helm() -> str | None:
-    return shutil.which("helm") or shutil.which("helm", path=str(CACHE / "twgen" / "helm"))
-
-
-def main() -> None:
-    """Print the table, row by row; a command that fails costs the rest of its part, not the others."""
+def main() -> int:
+    """Print the table, row by row; 1 when a row fails or cannot be measured."""
+    # as pip leaves an installed program: otherwise every run may compile it again
+    compileall.compile_dir(os.path.dirname(twgen.__file__), quiet=1)  # noqa: PTH120
+    failed = False
     with tempfile.TemporaryDirectory() as name:
-        for part in (small, live, large, linear):
+        for part in (start, live, large, growth, many):
+            if len(sys.argv) > 1 and part.__name__ not in sys.argv[1:]:
+                continue
             try:
                 for row in part(Path(name) / part.__name__):
-                    print(_line(row), flush=True)
+                    failed |= not row.holds
+                    verdict = "yes" if row.holds else "NO"
+                    print(f"{verdict:3}  {row.what}: {row.measured}; reach: {row.reach}", flush=True)
             except (subprocess.CalledProcessError, CannotInstall) as error:
-                print(f"?    {part.__name__}: {error}", flush=True)
-
-
-def _line(row: Row) -> str:
-    return f"{VERDICTS[row.holds]:3}  {row.what:37} {row.measured:60} reach: {row.reach}"
+                failed = True
+                print(f"NO   {part.__name__}: {error}", flush=True)
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

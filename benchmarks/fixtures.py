@@ -56,6 +56,20 @@ def write_inputs(folder: Path, workers: int, versions: int = 5) -> Path:
     return specs
 
 
+def write_drained(folder: Path, versions: int) -> Path:
+    """One worker with that many drained versions beside its target: specs, and `folder/snapshot.json`."""
+    specs = write_inputs(folder, 1, versions=1)
+    path = folder / "snapshot.json"
+    snapshot = json.loads(path.read_text())
+    drainage = {"status": "Drained", "changedAt": CREATED_AT}
+    snapshot["workers"][0]["temporal"]["versions"] += [
+        {"buildID": f"v{number}", "status": "Drained", "createdAt": CREATED_AT, "drainage": drainage}
+        for number in range(versions)
+    ]
+    path.write_text(json.dumps(snapshot))
+    return specs
+
+
 def _worker(number: int, version: int) -> dict[str, Any]:
     container = {
         "name": "worker",

@@ -68,6 +68,16 @@ KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager")
 KUBECTL = _kubernetes("kubectl")
 """The Kubernetes command line."""
 
+HELM = Server(
+    name="helm",
+    version="3.19.0",
+    program="helm",
+    package="helm.sh/helm/v3/cmd/helm",
+    source=Source.GO_MODULE,
+    variable="HELM",
+)
+"""Helm, which `make bench` compares with; no test needs it."""
+
 ETCD = Server("etcd", "3.4", "etcd", "etcd-server", Source.DEBIAN, "KUBEBUILDER_ASSETS")
 """The store of the Kubernetes API server."""
 
@@ -83,7 +93,7 @@ SERVERS = (
     KUBE_CONTROLLER_MANAGER,
     KUBECTL,
 )
-"""All of them; those that take seconds come first."""
+"""All that the tests use; those that take seconds come first."""
 
 VERSIONED = frozenset({TEMPORAL_CLI, TEMPORAL_SERVER})
 """Those whose version matters to the tests: another one on PATH is not used."""

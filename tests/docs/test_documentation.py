@@ -22,7 +22,9 @@ EXAMPLE = ROOT / "examples" / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDS_A_SERVER = re.compile(r"\||--allow-unlisted-connections|^twgen (plan|render) \.$|^twgen status \. -w")
+NEEDS_A_SERVER = re.compile(
+    r"\||kubectl|--allow-unlisted-connections|^twgen (plan|render) \.$|^twgen status \. -w"
+)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -42,6 +44,16 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 def test_command_of_the_documentation_runs_in_the_example(command: str) -> None:
     ended = run(*shlex.split(command)[1:])
     assert (ended.returncode, re.sub("^checked .*; no problems\n$", "", ended.stderr)) == (0, "")
+
+
+def test_demonstration_shows_four_commands_in_seconds() -> None:
+    command = ["make", "-s", "-C", ROOT, "-o", ".venv/.installed", "demo", f"BIN={TWGEN.parent}"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    shown = [line.split()[2] for line in ended.stdout.splitlines() if line.startswith("$ twgen ")]
+    assert shown == ["plan", "status", "simulate", "render"]
+    assert ended.stdout.endswith("lines, 6 manifests in all\n")
+    assert len(ended.stdout.splitlines()) < 100
 
 
 def test_there_are_commands_in_the_documentation() -> None:

@@ -57,6 +57,14 @@ def test_installed_program_validates_and_plans_an_example(twgen: Path, tmp_path:
         assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_python_m_twgen_is_the_installed_program(twgen: Path, tmp_path: Path) -> None:
+    command = [twgen.with_name("python"), "-m", "twgen", "version"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (
+        ended.stdout == subprocess.run([twgen, "version"], capture_output=True, text=True, check=True).stdout
+    )
+
+
 def test_installed_program_finds_its_own_schemas(twgen: Path, tmp_path: Path) -> None:
     python = twgen.with_name("python")
     code = "from twgen.reading.schemas import _folder; print(_folder())"

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from twgen.specs.opened import NamespaceRule
 
 from testing.kubernetes.cluster import Cluster
 from twgen.cluster.comparison import Comparison, compare
@@ -11,7 +12,6 @@ from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.document import Document
 from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import target_deployment
-from twgen.specs.opened import NamespaceRule
 from twgen.specs.parse import parse_specs
 from twgen.yaml.writer import write_documents
 

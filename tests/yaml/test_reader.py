@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twgen.yaml.errors import YamlError
-from twgen.yaml.limits import Limits
+from twgen.yaml.limits import Budget, Limits
 from twgen.yaml.reader import read_documents
 
 
 def failure(text: bytes | str, limits: Limits | None = None) -> tuple[int | None, str]:
     with pytest.raises(YamlError) as caught:
-        read_documents(text, limits or Limits())
+        read_documents(text, Budget(limits or Limits()))
     return caught.value.line, caught.value.message
 
 
@@ -159,33 +159,36 @@ def test_brackets_in_strings_are_no_nesting() -> None:
 
 def test_aliases_count_as_what_they_stand_for() -> None:
     laughs = "- &a0 [lol, lol]\n" + "".join(f"- &a{n + 1} [*a{n}, *a{n}]\n" for n in range(40))
-    assert failure(laughs)[1].startswith("aliases add more than 8388608 characters")
+    assert failure(laughs)[1].startswith("more than 8388608 characters of what aliases stand for")
     ladder = "- &a0 [x]\n" + "".join(f"- &a{n + 1} [*a{n}]\n" for n in range(100))
     assert failure(ladder) == (100, "nested deeper than 100 levels")
     merges = "- &a {" + ", ".join(f"k{n}: 1" for n in range(1000)) + "}\n" + "- <<: *a\n" * 5000
-    assert failure(merges)[1].startswith("aliases add more than")
+    assert failure(merges)[1].startswith("more than 8388608 characters of what aliases stand for")
 
 
 def test_keys_items_and_documents_are_counted() -> None:
     assert failure("[a, b, c, d, e]\n", Limits(nodes=5)) == (
         1,
-        "more than 5 keys and list items: split the file",
+        "more than 5 keys and list items in all: read fewer files at once",
     )
     assert failure('["a", "b", "c", "d"]', Limits(nodes=3))[1].startswith("more than 3 keys")
     assert failure("{a: 1, b: 1, c: 1, d: 1}", Limits(nodes=5))[1].startswith("more than 5 keys")
-    assert failure("a\n---\nb\n---\nc\n", Limits(documents=2)) == (4, "more than 2 documents: split the file")
-    assert len(read_documents("a\n---\nb\n", Limits(documents=2))) == 2
+    assert failure("a\n---\nb\n---\nc\n", Limits(documents=2)) == (
+        4,
+        "more than 2 documents in all: read fewer files at once",
+    )
+    assert len(read_documents("a\n---\nb\n", Budget(Limits(documents=2)))) == 2
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[" * 50_000_000, "nested deeper"),
-        ("- " * 25_000_000, "nested deeper"),
+        ("[" * 16_000_000, "nested deeper"),
+        ("- " * 8_000_000, "nested deeper"),
         ('{"a":' * 400_000 + "1" + "}" * 400_000, "nested deeper"),
         ("%TAG !a! x\n" * 200_000, "%TAG"),
         ("---\n" * 2_000_000, "documents"),
-        (" " * (64 * 2**20 + 1), "bytes"),
+        (" " * (16 * 2**20 + 1), "bytes: split the file"),
     ],
     ids=["brackets", "dashes", "json", "tags", "documents", "bytes"],
 )

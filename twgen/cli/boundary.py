@@ -1,59 +1,66 @@
 """The one error boundary: every end of the program is a line on stderr and an exit code."""
 
 import os
-import re
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import NoReturn
 
 import click
 
+from twgen.cli.output import open_streams, say
 from twgen.errors import InvalidDocuments, TwgenError
 
 _BUG = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
 _TERMINATED = 143
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_SHORTEST_SECRET = 6
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
     """Run the program and say how it ended."""
-    signal.signal(signal.SIGTERM, _terminate)
     try:
-        ended = run()
+        try:
+            open_streams()
+            _answer_signals(signal.default_int_handler, _terminate)
+            ended = run()
+        finally:
+            # whoever interrupts an end that is under way wants no second one
+            _answer_signals(signal.SIG_DFL, signal.SIG_DFL)
     except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - what nobody expected is a bug
         return _ending(error)
     return ended if isinstance(ended, int) else 0
 
 
 def leave(code: int) -> NoReturn:
-    """End the process at once.
+    """End the process at once; what is written has been flushed.
 
     A thread of Temporal's SDK that still reports an answer aborts an interpreter that is being taken apart
     (https://github.com/temporalio/sdk-python/issues/300). All that needs an end is a context manager.
     """
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
     os._exit(code)
+
+
+_Handler = Callable[[int, FrameType | None], object] | signal.Handlers
+
+
+def _answer_signals(interrupt: _Handler, terminate: _Handler) -> None:
+    for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, terminate)):
+        # nohup, and a shell's `&`, have a program ignore them
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _terminate(_: int, __: FrameType | None) -> None:
+    sys.exit(_TERMINATED)
 
 
 def _ending(error: BaseException) -> int:
     match error:
-        case TwgenError():
-            _say(error)
-            code = error.exit_code
-        case click.exceptions.NoArgsIsHelpError():
-            _print(error.format_message())
-            code = error.exit_code
-        case click.ClickException():
-            context = getattr(error, "ctx", None)
-            hint = f"; see {context.command_path} --help" if context else ""
-            _print(f"twgen: {error.format_message().rstrip('.')}{hint}")
+        case TwgenError() | click.ClickException():
+            for line in _lines(error):
+                say(line)
             code = error.exit_code
         case click.exceptions.Exit():
             code = error.exit_code
@@ -62,7 +69,6 @@ def _ending(error: BaseException) -> int:
         case KeyboardInterrupt() | click.Abort():
             code = _INTERRUPTED
         case BrokenPipeError():
-            _abandon_stdout()
             code = _CLOSED_PIPE
         case _:
             _report_bug(error)
@@ -70,48 +76,55 @@ def _ending(error: BaseException) -> int:
     return code
 
 
-def _say(error: TwgenError) -> None:
-    if isinstance(error, InvalidDocuments):
-        for problem in error.problems:
-            _print(problem)
-        count = len(error.problems)
-        _print(f"twgen: {count} problem{'s' if count > 1 else ''} found")
-    else:
-        _print(f"twgen: {error}")
+def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
+    match error:
+        case InvalidDocuments():
+            count = len(error.problems)
+            return [*error.problems, f"twgen: {count} problem{'s' if count > 1 else ''} found"]
+        case TwgenError():
+            return [f"twgen: {error}"]
+        case click.exceptions.NoArgsIsHelpError():
+            return error.format_message().splitlines()
+        case _:
+            context = getattr(error, "ctx", None)
+            hint = f"; see {context.command_path} --help" if context else ""
+            return [f"twgen: {error.format_message().rstrip('.')}{hint}"]
 
 
 def _report_bug(error: BaseException) -> None:
     import tempfile
-    import traceback
 
-    report = scrubbed("".join(traceback.format_exception(error)))
+    report = bug_report(error)
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="twgen-bug-", suffix=".txt", delete=False, encoding="utf-8"
         ) as file:
             file.write(report)
-        _print(f"twgen: a bug ({type(error).__name__}); please report what is in {file.name}")
+        say(f"twgen: a bug ({type(error).__name__}); please report what is in {file.name}")
     except OSError:
-        _print(f"twgen: a bug ({type(error).__name__}); please report this:\n{report}")
+        say(f"twgen: a bug ({type(error).__name__}); please report this:")
+        for line in report.splitlines():
+            say(line)
 
 
-def scrubbed(report: str) -> str:
-    """The report without the values of variables whose names promise a secret."""
-    for name, value in os.environ.items():
-        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET:
-            report = report.replace(value, "***")
-    return report
+def bug_report(error: BaseException) -> str:
+    """Which errors led to one another and where, the newest last, but not what they say.
 
+    The text of an error that nobody expected can quote anything: a token in a header that a library
+    refused, a line of a kubeconfig, the value of a Secret.
+    """
+    import platform
+    import traceback
 
-def _print(line: str) -> None:
-    with suppress(OSError):
-        print(line, file=sys.stderr)  # noqa: T201 - stderr is where it belongs
+    from twgen import __version__
 
-
-def _abandon_stdout() -> None:
-    # the interpreter flushes stdout once more at its end
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _terminate(_: int, __: FrameType | None) -> None:
-    sys.exit(_TERMINATED)
+    chain: list[BaseException] = []
+    earlier: BaseException | None = error
+    while earlier is not None and earlier not in chain:
+        chain.append(earlier)
+        earlier = earlier.__cause__ or earlier.__context__
+    lines = [f"twgen {__version__}, Python {platform.python_version()}, {sys.platform}\n"]
+    for link in reversed(chain):
+        lines.append(f"{type(link).__module__}.{type(link).__qualname__}\n")
+        lines += traceback.format_tb(link.__traceback__)
+    return "".join(lines)

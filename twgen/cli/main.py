@@ -47,7 +47,7 @@ def twgen() -> None:
     Examples:
       twgen validate .
       twgen plan . --snapshot world.yaml
-      twgen render . | kubectl diff -f -
+      twgen render . > manifests.yaml && kubectl diff -f manifests.yaml
 
     \b
     Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec, 3 state not available,

@@ -1,23 +1,68 @@
-"""Where text goes: data to stdout in one piece, all else to stderr."""
+"""Where text goes: data to stdout in one piece, all that is for people to stderr, a safe line at a time."""
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Iterable
-from shutil import get_terminal_size
+from contextlib import suppress
+
+from twgen.errors import InvalidInput
+from twgen.reporting.printable import printable
 
 _WIDE = 120
+_OPENED_INSTEAD = (os.O_WRONLY, os.O_RDONLY, os.O_RDWR)
+"""How the null device replaces a closed stdin, stdout and stderr: using one of the first two is an error."""
 
 
-def write(text: str) -> None:
-    """Print data, whole."""
-    sys.stdout.buffer.write(text.encode())
-    sys.stdout.buffer.flush()
+class _Stdout(io.FileIO):
+    """Raises InvalidInput when stdout takes no data, but BrokenPipeError where nobody reads any more."""
+
+    def write(self, data: "bytes | memoryview") -> int | None:  # type: ignore[override]
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+            raise InvalidInput(f"cannot write to stdout: {reason}") from error
+
+
+def open_streams() -> None:
+    """Make stdin, stdout and stderr what all other code takes them for: open, and waiting when they are busy.
+
+    Without it the first file that is opened takes the number of a closed stderr, and print() sends what
+    belongs there to stdout.
+    """
+    for number, flags in enumerate(_OPENED_INSTEAD):
+        try:
+            os.set_blocking(number, True)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, flags), True)  # noqa: FBT003 - the lowest free number: this one
+    encoding = sys.stdout.encoding if sys.stdout else "utf-8"
+    raw = _Stdout(1, "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors="backslashreplace")
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as we do
+
+
+def write(data: str | bytes) -> None:
+    """Print data, whole; what is no UTF-8 in names of files is escaped as JSON does it."""
+    if data:
+        sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode(errors="backslashreplace"))
+        sys.stdout.buffer.flush()
+
+
+def say(line: str) -> None:
+    """Tell a person one line, on stderr; where nobody listens, nothing happens."""
+    with suppress(OSError):
+        print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where it belongs
 
 
 def warn(lines: Iterable[str]) -> None:
     """Print a warning a line."""
     for line in lines:
-        print(f"warning: {line}", file=sys.stderr)  # noqa: T201 - stderr is where it belongs
+        say(f"warning: {line}")
 
 
 def wants_colour(color: str) -> bool:
@@ -46,4 +91,8 @@ def writes_unicode() -> bool:
 
 def width() -> int:
     """The characters of a line: the terminal's, else enough for a log."""
-    return get_terminal_size((_WIDE, 0)).columns if sys.stdout.isatty() else _WIDE
+    if not sys.stdout.isatty():
+        return _WIDE
+    from shutil import get_terminal_size
+
+    return get_terminal_size((_WIDE, 0)).columns

@@ -22,7 +22,7 @@ def command(output: str, **params: Any) -> None:
     """Print the manifests of every version that still has work.
 
     \b
-    twgen render . --snapshot world.yaml | kubectl diff -f -
+    twgen render . --snapshot world.yaml > manifests.yaml && kubectl diff -f manifests.yaml
     """
     settings = settings_of(params)
     specs = load_specs(settings)

@@ -15,6 +15,7 @@ from twgen.planning.sentences import counted
 from twgen.reading.documents import Read, read_paths
 from twgen.reading.locations import located
 from twgen.reading.schemas import schema_problems
+from twgen.reporting.printable import printable
 from twgen.reporting.problems import problem_lines, problems_document
 from twgen.specs import kinds
 from twgen.specs.parse import parse_specs
@@ -57,7 +58,7 @@ def command(output: str, **params: Any) -> None:
         document = problems_document(read.unreadable, found, warnings, deprecations)
         write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
-        write("".join(f"{line}\n" for line in [*read.unreadable, *problem_lines(found)]))
+        write("".join(f"{line}\n" for line in [*map(printable, read.unreadable), *problem_lines(found)]))
     if count := len(found) + len(read.unreadable):
         raise NegativeAnswer(f"{counted(count, 'problem')} found")
     if not settings.quiet:

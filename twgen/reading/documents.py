@@ -1,93 +1,141 @@
 """Reading documents from files, folders and stdin."""
 
-import sys
+import errno
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from twgen.errors import InvalidInput
 from twgen.model.document import Document
 from twgen.specs.kinds import without_lists
 from twgen.specs.unrendered import template_of_helm
 from twgen.yaml.errors import YamlError
-from twgen.yaml.limits import DEFAULT
+from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents
 
 STDIN = "-"
-_SUFFIXES = {".yaml", ".yml", ".json"}
+_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class Sources:
-    """The texts that documents came from; a file is read again when it is asked for, stdin is kept."""
+    """The bytes that documents came from; what can be read but once, stdin or a pipe, is kept."""
 
     def __init__(self) -> None:
-        self._stdin: bytes | None = None
+        self._kept: dict[str, bytes] = {}
 
-    def text(self, source: str) -> bytes:
-        """The bytes of a file, or of stdin; raises InvalidInput when it cannot be read."""
-        if source == STDIN:
-            if self._stdin is None:
-                self._stdin = sys.stdin.buffer.read(DEFAULT.bytes + 1)
-            return self._stdin
+    def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
+        """The bytes of a file or of stdin, cut after one more than `most`; raises InvalidInput."""
+        if source in self._kept:
+            return self._kept[source]
+        is_stdin = source == STDIN
         try:
-            with Path(source).open("rb") as file:
-                return file.read(DEFAULT.bytes + 1)
+            with open(0 if is_stdin else source, "rb", closefd=not is_stdin) as file:
+                content = file.read(most + 1)
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    self._kept[source] = content
+                return content
         except OSError as error:
-            raise InvalidInput(f"cannot read {source}: {error.strerror}") from error
+            reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+            raise InvalidInput(f"cannot read {'stdin' if is_stdin else source}: {reason}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The documents of all files, and a line for each file that is not YAML."""
+    """The documents of all files, and a line for each file or folder that could not be read in full."""
 
     documents: tuple[Document, ...]
     unreadable: tuple[str, ...]
 
 
 def read_paths(paths: Iterable[str], sources: Sources) -> Read:
-    """Every document under the paths, in order; raises InvalidInput when there is none.
+    """Every document under the paths, in order, each file once; raises InvalidInput when there is none.
 
     A folder is read with all below it, hidden entries left out; `-` is stdin.
     """
+    paths = tuple(paths)
     documents: list[Document] = []
     unreadable: list[str] = []
-    for file in dict.fromkeys(file for path in paths for file in _files(path)):
+    budget = Budget()
+    for file in _files(paths, unreadable):
+        text = b""
         try:
-            values = read_documents(sources.text(file))
+            text = sources.text(file)
+            values = read_documents(text, budget)
         except YamlError as error:
             place = f"{file}:{error.line}" if error.line else file
-            unreadable.append(f"{place}: {template_of_helm(file, sources.text(file)) or error.message}")
-            continue
-        for index, value in enumerate(values):
-            if value is not None:
-                documents.extend(without_lists(Document(file, index, value)))
+            unreadable.append(f"{place}: {template_of_helm(file, text) or error.message}")
+            if budget.is_spent:
+                break
+        except InvalidInput as error:
+            unreadable.append(str(error))
+        else:
+            for at, value in enumerate(values):
+                if value is not None:
+                    documents.extend(without_lists(Document(file, at, value)))
     if not documents and not unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: name the folder of your specs")
     return Read(tuple(documents), tuple(unreadable))
 
 
-def _files(path: str) -> Iterator[str]:
-    place = Path(path)
-    if path == STDIN or place.is_file():
-        yield path
-    elif place.is_dir():
-        yield from (str(file) for file in _below(place, place.resolve()))
-    else:
-        raise InvalidInput(f"{path}: no such file or folder")
+def _files(paths: Iterable[str], unreadable: list[str]) -> Iterator[str]:
+    """Every file once, by the first of its names; what a folder holds and cannot be read gets a line."""
+    seen: set[str] = set()
+    for path in paths:
+        for name, place in _below(path, unreadable) if _is_folder(path) else [(path, _place(path))]:
+            if place not in seen:
+                seen.add(place)
+                yield name
 
 
-def _below(folder: Path, root: Path) -> Iterator[Path]:
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith("."):
-            continue
+def _is_folder(path: str) -> bool:
+    if path == STDIN:
+        return False
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InvalidInput(f"{path or repr(path)}: no such file or folder") from error
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
+
+
+def _place(path: str) -> str:
+    return path if path == STDIN else os.path.realpath(path)
+
+
+def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
+    """Every document file below a folder: as it is called here, and where it really is."""
+    root = os.path.realpath(folder)
+    # not by recursion: folders nest deeper than Python calls
+    ahead = [(folder, root, True)]
+    while ahead:
+        name, place, is_folder = ahead.pop()
+        if is_folder:
+            ahead += reversed(list(_entries(name, place, root, unreadable)))
+        else:
+            yield name, place
+
+
+def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Iterator[tuple[str, str, bool]]:
+    """The document files and folders in a folder, by name: as called here, real place, whether a folder."""
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
+    except OSError as error:
+        unreadable.append(f"cannot read {folder}: {error.strerror}")
+        return
+    for entry in found:
+        name = entry.name if folder == "." else os.path.join(folder, entry.name)
+        is_document = entry.name.endswith(_SUFFIXES)
         if entry.is_symlink():
-            _refuse_escape(entry, root)
-        if entry.is_dir() and not entry.is_symlink():
-            yield from _below(entry, root)
-        elif entry.suffix in _SUFFIXES and entry.is_file():
-            yield entry
-
-
-def _refuse_escape(link: Path, root: Path) -> None:
-    if not link.resolve().is_relative_to(root):
-        raise InvalidInput(f"{link} is a link out of the folder: only what is inside is read")
+            target = os.path.realpath(name)
+            if not os.path.exists(target):
+                unreadable.append(f"{name} is a link to nothing: mend or remove it")
+            elif os.path.commonpath((root, target)) != root:
+                unreadable.append(f"{name} is a link out of the folder: only what is inside is read")
+            elif is_document and os.path.isfile(target):  # the files of a folder are read where it is
+                yield name, target, False
+        elif entry.is_dir() or (is_document and entry.is_file()):
+            yield name, os.path.join(place, entry.name), entry.is_dir()
+        elif is_document:
+            unreadable.append(f"{name} is neither a file nor a folder: remove it, or name it by itself")

@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from twgen.rendering.manifests import Manifest
-from twgen.yaml.writer import write_documents
+from twgen.yaml.writer import encode_documents, write_documents
 
 
-def _as_list(manifests: Sequence[Manifest]) -> str:
+def _as_list(manifests: Sequence[Manifest]) -> bytes:
     # one document: a list cut short can never be a valid shorter one
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}, ensure_ascii=False) + "\n"
+    items = [json.dumps(manifest, ensure_ascii=False).encode() for manifest in manifests]
+    return b'{"apiVersion": "v1", "kind": "List", "items": [' + b", ".join(items) + b"]}\n"
 
 
 def one_document(document: Any, output: str) -> str:
@@ -20,5 +21,5 @@ def one_document(document: Any, output: str) -> str:
     return write_documents([document])
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Manifest]], str]] = {"yaml": write_documents, "json": _as_list}
+FORMATS: Mapping[str, Callable[[Sequence[Manifest]], bytes]] = {"yaml": encode_documents, "json": _as_list}
 """How a render is printed: `---`-led YAML documents, or one JSON List."""

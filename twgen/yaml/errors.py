@@ -1,5 +1,7 @@
 """The one error of the YAML reader."""
 
+from typing import Any
+
 from twgen.errors import InvalidInput
 
 
@@ -10,3 +12,8 @@ class YamlError(InvalidInput):
         super().__init__(message if line is None else f"line {line}: {message}")
         self.message = message
         self.line = line
+
+
+def error_at(event: Any, message: str) -> YamlError:
+    """Return an error with the line where one of the parser's events starts."""
+    return YamlError(message, event.start_mark.line + 1)

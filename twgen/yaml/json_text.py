@@ -5,7 +5,7 @@ import re
 from typing import Any, NoReturn
 
 from twgen.yaml.errors import YamlError
-from twgen.yaml.limits import Limits
+from twgen.yaml.limits import Budget
 from twgen.yaml.scalars import json_integer, json_number
 from twgen.yaml.source import replace_surrogates
 
@@ -16,14 +16,18 @@ _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
 
 
-def read_json(text: str, limits: Limits) -> dict[str, Any] | list[Any] | None:
+def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     """Return the object or array that the text is; raises YamlError for NaN and infinities.
 
     None is for the YAML reader: all that is no JSON or beyond a limit, so that its errors have a line.
     """
-    if not _START.match(text) or text.count(",") + text.count("[") + text.count("{") > limits.nodes:
+    if not _START.match(text):
         return None
-    if not _is_within(text, limits.depth):
+    # an upper bound, which commas and brackets inside strings make larger
+    nodes = budget.nodes + text.count(",") + text.count("[") + text.count("{")
+    if nodes > budget.limits.nodes or budget.documents == budget.limits.documents:
+        return None
+    if not _is_within(text, budget.limits.depth):
         return None
     try:
         found: dict[str, Any] | list[Any] = _DECODER.decode(text)
@@ -35,6 +39,8 @@ def read_json(text: str, limits: Limits) -> dict[str, Any] | list[Any] | None:
         raise YamlError(f"{error} is not a number of JSON: quote it", line) from None
     except ValueError:
         return None
+    budget.nodes = nodes
+    budget.documents += 1
     return found
 
 

@@ -1,20 +1,43 @@
-"""What a text may cost at most: generous for people's files, out of reach for an attack."""
+"""What reading may cost at most: generous for people's files, out of reach for an attack."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one read accepts: bytes of text, levels of nesting, documents, and keys and list items in all.
+    """What one text may cost (`text_bytes`, `depth`, `anchors`), and what all texts of a run may together.
 
-    `expansion` is how many characters writing out the aliases may add.
+    `depth` is levels of nesting, `anchors` those of one document, `nodes` keys and list items, `expansion`
+    the characters that writing out the aliases adds. `remedy` is what to do when a total is reached.
     """
 
-    bytes: int = 64 * 2**20
+    text_bytes: int = 16 * 2**20
     depth: int = 100
-    documents: int = 100_000
-    nodes: int = 10_000_000
+    anchors: int = 10_000
+    bytes: int = 48 * 2**20
+    documents: int = 30_000
+    nodes: int = 1_000_000
     expansion: int = 8 * 2**20
+    remedy: str = "read fewer files at once"
 
 
 DEFAULT = Limits()
+"""With these, the most expensive input that is accepted stays below 512 MiB of memory."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """The limits of a run, and what its texts have cost so far."""
+
+    limits: Limits = DEFAULT
+    bytes: int = 0
+    documents: int = 0
+    nodes: int = 0
+    expansion: int = 0
+    is_spent: bool = False
+    """A total was reached: nothing more can be read."""
+
+    def spent(self, what: str) -> str:
+        """Say which total is reached, and remember it."""
+        self.is_spent = True
+        return f"more than {what} in all: {self.limits.remedy}"

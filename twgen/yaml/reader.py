@@ -1,7 +1,9 @@
 """Reading documents as Kubernetes does, within limits, by walking the parser's events."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from dataclasses import dataclass
+from itertools import compress, repeat
+from operator import length_hint
 from typing import Any
 
 from yaml import YAMLError
@@ -16,10 +18,10 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from twgen.yaml.aliases import Aliases, error_at
-from twgen.yaml.errors import YamlError
+from twgen.yaml.block_text import read_block
+from twgen.yaml.errors import YamlError, error_at
 from twgen.yaml.json_text import read_json
-from twgen.yaml.limits import DEFAULT, Limits
+from twgen.yaml.limits import Budget
 from twgen.yaml.scalars import NotAScalar, Scalar, key_text, resolve_key, resolve_plain, resolve_tagged, token
 from twgen.yaml.source import decode, describe
 
@@ -27,31 +29,55 @@ _MERGE_TAG = "tag:yaml.org,2002:merge"
 _MOST_REMEMBERED = 20_000  # distinct plain scalars: more than manifests have, bounded for hostile text
 
 
-def read_documents(text: bytes | str, limits: Limits = DEFAULT) -> list[Any]:
+def read_documents(text: bytes | str, budget: Budget | None = None) -> list[Any]:
     """Return the value of each YAML or JSON document (None for an empty one); raises YamlError.
 
     The rules are those of sigs.k8s.io/yaml with strict keys; what `<<` brought may be overridden below it.
-    What an alias stands for is shared, not copied.
+    What an alias stands for is shared, not copied. Texts of one run share a budget.
     """
-    if len(text) > limits.bytes:
-        raise YamlError(f"more than {limits.bytes} bytes: split the file")
+    budget = budget or Budget()
+    limits = budget.limits
+    budget.bytes += len(text)
+    if budget.bytes > limits.bytes:
+        raise YamlError(budget.spent(f"{limits.bytes} bytes"))
+    if len(text) > limits.text_bytes:
+        raise YamlError(f"more than {limits.text_bytes} bytes: split the file")
     content = decode(text)
-    found = read_json(content, limits)
-    return _Reader(content, limits).documents() if found is None else [found]
+    if (found := read_json(content, budget)) is not None:
+        return [found]
+    if (documents := read_block(content, budget)) is not None:
+        return documents
+    return read_all(content, budget)
+
+
+def read_all(text: str, budget: Budget) -> list[Any]:
+    """Return what read_documents does for any text, the slow way that every fast one agrees with."""
+    return _Reader(text, budget).documents()
+
+
+@dataclass(slots=True)
+class _Anchor:
+    """What an anchor names, its characters (None while it is being read) and its levels of nesting."""
+
+    value: Any = None
+    characters: int | None = None
+    height: int = 0
 
 
 class _Reader:
-    """One pass over a text: the parser, the scalars it has seen, and what counts towards the limits."""
+    """One pass over a text: the parser, the scalars and anchors it has seen, and what it may still cost."""
 
-    def __init__(self, text: str, limits: Limits) -> None:
+    def __init__(self, text: str, budget: Budget) -> None:
         self._text = text
-        self._limits = limits
+        self._budget = budget
+        self._limits = budget.limits
         self._next: Callable[[], Any] = CParser(text).get_event
         # all loops share this iterator, and so count keys and items together at no cost
-        self._counted: Iterator[Any] = islice(iter(self._next, None), limits.nodes)
+        self._nodes_left = repeat(True, budget.limits.nodes - budget.nodes)  # noqa: FBT003 - any true value
+        self._counted: Iterator[Any] = compress(iter(self._next, None), self._nodes_left)
         self._plain: dict[str, Any] = {}
         self._keys: dict[str, str] = {}
-        self._aliases = Aliases(limits)
+        self._anchors: dict[str, _Anchor] = {}
         self._deepest = 0
         self._last: Any = None
 
@@ -63,16 +89,17 @@ class _Reader:
             raise describe(error, self._text) from None
 
     def _documents(self) -> Iterator[Any]:
-        count = 0
+        budget = self._budget
         for event in self._counted:
             if event.__class__ is DocumentStartEvent:
-                count += 1
-                if count > self._limits.documents:
-                    raise error_at(event, f"more than {self._limits.documents} documents: split the file")
-                self._aliases.start_document()
+                budget.documents += 1
+                if budget.documents > self._limits.documents:
+                    raise error_at(event, budget.spent(f"{self._limits.documents} documents"))
+                self._anchors.clear()
                 yield self._node(self._next(), 0)
         if (event := self._next()) is not None:
             raise self._too_many(event)
+        budget.nodes = self._limits.nodes - length_hint(self._nodes_left)
 
     def _sequence(self, depth: int) -> list[Any]:
         found: list[Any] = []
@@ -125,9 +152,7 @@ class _Reader:
         if event.__class__ is ScalarEvent:
             return self._scalar(event)
         if event.__class__ is AliasEvent:
-            anchor = self._aliases.resolve(event, depth)
-            self._deepest = max(self._deepest, depth + anchor.height)
-            return anchor.value
+            return self._alias(event, depth)
         if depth == self._limits.depth:
             raise error_at(event, f"nested deeper than {depth} levels")
         if depth >= self._deepest:
@@ -135,21 +160,54 @@ class _Reader:
         read = self._mapping if event.__class__ is MappingStartEvent else self._sequence
         return read(depth + 1) if event.anchor is None else self._anchored(event, depth, read)
 
+    def _alias(self, event: Any, depth: int) -> Any:
+        anchor = self._anchors.get(event.anchor)
+        if anchor is None:
+            raise error_at(event, f"no anchor {token(event.anchor)} comes before this alias")
+        if anchor.characters is None:
+            raise error_at(event, f"the anchor {token(event.anchor)} contains itself")
+        self._expand(event, anchor.characters)
+        if depth + anchor.height > self._limits.depth:
+            raise error_at(event, f"nested deeper than {self._limits.depth} levels")
+        self._deepest = max(self._deepest, depth + anchor.height)
+        return anchor.value
+
+    def _expand(self, event: Any, characters: int) -> None:
+        """Count what an alias or a merge adds when it is written out."""
+        self._budget.expansion += characters
+        if self._budget.expansion > self._limits.expansion:
+            what = f"{self._limits.expansion} characters of what aliases stand for"
+            raise error_at(event, self._budget.spent(what))
+
+    def _anchor(self, event: Any) -> _Anchor:
+        """Return a new anchor, to be filled when what it names has been read."""
+        if len(self._anchors) == self._limits.anchors:
+            raise error_at(event, f"more than {self._limits.anchors} anchors: split the document")
+        anchor = self._anchors[event.anchor] = _Anchor()
+        return anchor
+
     def _anchored(self, event: Any, depth: int, read: Callable[[int], Any]) -> Any:
-        anchor = self._aliases.start(event.anchor)
-        expanded, deepest = self._aliases.expanded, self._deepest
+        anchor = self._anchor(event)
+        expansion, deepest = self._budget.expansion, self._deepest
         self._deepest = depth + 1
         anchor.value = read(depth + 1)
-        added = self._aliases.expanded - expanded
+        added = self._budget.expansion - expansion
         anchor.characters = self._last.end_mark.index - event.start_mark.index + added
         anchor.height = self._deepest - depth
         self._deepest = max(deepest, self._deepest)
         return anchor.value
 
     def _scalar(self, event: Any) -> Scalar:
-        value = _scalar_value(event)
+        value: Scalar
+        try:
+            if event.tag is not None:
+                value = resolve_tagged(event.tag, event.value)
+            else:
+                value = resolve_plain(event.value) if event.implicit[0] else event.value
+        except NotAScalar as error:
+            raise error_at(event, str(error)) from None
         if event.anchor is not None:
-            anchor = self._aliases.start(event.anchor)
+            anchor = self._anchor(event)
             anchor.value = value
             anchor.characters = event.end_mark.index - event.start_mark.index
         elif _is_plain(event) and len(self._plain) < _MOST_REMEMBERED:
@@ -174,7 +232,7 @@ class _Reader:
         for mapping in reversed(value) if event.__class__ is SequenceStartEvent else [value]:
             if not isinstance(mapping, dict):
                 raise error_at(event, "<< takes a mapping or a list of mappings")
-            self._aliases.expand(event, len(mapping))
+            self._expand(event, len(mapping))
             added.update(mapping)
         for key in found.keys() & added.keys():
             raise error_at(event, f"the key {token(key)} is there before << brings it: put << first")
@@ -182,20 +240,11 @@ class _Reader:
         return set(added)
 
     def _too_many(self, event: Any) -> YamlError:
-        return error_at(event, f"more than {self._limits.nodes} keys and list items: split the file")
+        return error_at(event, self._budget.spent(f"{self._limits.nodes} keys and list items"))
 
 
 def _is_plain(event: Any) -> bool:
     return event.__class__ is ScalarEvent and event.implicit[0] and event.anchor is None and event.tag is None
-
-
-def _scalar_value(event: Any) -> Scalar:
-    try:
-        if event.tag is not None:
-            return resolve_tagged(event.tag, event.value)
-        return resolve_plain(event.value) if event.implicit[0] else str(event.value)
-    except NotAScalar as error:
-        raise error_at(event, str(error)) from None
 
 
 def _is_merge(event: Any) -> bool:

@@ -18,7 +18,7 @@ _AMBIGUOUS = re.compile(
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ].*)?"
     r"|(?=[-+.0-9])[-+]?[0-9a-fA-FxXoO.]*_[0-9a-fA-F_.+-]*"
 )
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)}
 _NOT_IN_BLOCKS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
@@ -38,7 +38,7 @@ def quote(text: str) -> str:
         return text
     if ('"' in text or "\\" in text) and text.isprintable():
         return "'" + text.replace("'", "''") + "'"
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return json.dumps(text, ensure_ascii=False).translate(_ESCAPED)
 
 
 def block(text: str, pad: str) -> str | None:

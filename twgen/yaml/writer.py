@@ -3,29 +3,47 @@
 from collections.abc import Iterable
 from typing import Any
 
+from twgen.errors import InvalidInput
+from twgen.yaml.limits import DEFAULT
 from twgen.yaml.scalars import json_number
 from twgen.yaml.strings import block, quote
 
 _LONGEST_KEY = 1000  # characters; from 1024 on readers want a key marked by "? "
 
 
-def write_documents(documents: Iterable[Any]) -> str:
-    """Return values as read_documents gives them as YAML, each document led by `---`.
+_LONGEST_REMEMBERED = 200  # characters
+_MOST_REMEMBERED = 20_000  # strings, as in the reader
+_PACKED_LINES = 10_000
+"""So many lines are packed into bytes at a time: as objects of their own they need four times the memory."""
+_MOST_BYTES = 96 * 2**20
+"""Indentation and aliases make a few MiB of text hundreds of them."""
+
+
+def encode_documents(documents: Iterable[Any]) -> bytes:
+    """Return values as read_documents gives them as YAML in UTF-8, each document led by `---`.
 
     Keys keep their order, lists stand at their parent's column, shared values are written in full, no line is
-    folded. Raises ValueError for infinity and NaN, TypeError for what JSON does not have.
+    folded. Raises ValueError for infinity and NaN, TypeError for what JSON does not have, InvalidInput when
+    it is too long.
     """
     writer = _Writer()
     for document in documents:
         writer.document(document)
-    return "".join(writer.lines)
+    return b"".join(writer.packed)
+
+
+def write_documents(documents: Iterable[Any]) -> str:
+    """Return what encode_documents does, as text."""
+    return encode_documents(documents).decode()
 
 
 class _Inline(dict[str, str]):
-    """Strings as YAML on one line, remembered: manifests repeat themselves."""
+    """Strings as YAML on one line; short ones are remembered: manifests repeat themselves."""
 
     def __missing__(self, text: str) -> str:
-        written = self[text] = quote(text)
+        written = quote(text)
+        if len(text) <= _LONGEST_REMEMBERED and len(self) < _MOST_REMEMBERED:
+            self[text] = written
         return written
 
 
@@ -33,27 +51,45 @@ class _Writer:
     """The lines written so far."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.packed: list[bytes] = []
+        self._lines: list[str] = []
+        self._bytes = 0
         self._inline = _Inline()
 
     def document(self, value: Any) -> None:
         """Write one document."""
         if value and isinstance(value, dict | list):
-            self.lines.append("---\n")
+            self._lines.append("---\n")
             self._collection(value, "", "")
         else:
             written = self._inline[value] if isinstance(value, str) else _constant(value)
-            self.lines.append(f"--- {written}\n")
+            self._lines.append(f"--- {written}\n")
+        self.pack()
+
+    def pack(self) -> None:
+        """Turn the lines into bytes; raises InvalidInput when they are too many."""
+        self.packed.append("".join(self._lines).encode())
+        self._lines.clear()
+        self._bytes += len(self.packed[-1])
+        if self._bytes > _MOST_BYTES:
+            raise InvalidInput(f"this would be more than {_MOST_BYTES} bytes of YAML: {DEFAULT.remedy}")
 
     def _collection(self, value: Any, lead: str, pad: str) -> None:
         """Write a mapping or list whose first line begins with `lead`, all others with `pad`."""
-        if value.__class__ is dict:
-            self._mapping(value, lead, pad)
-        else:
-            self._list(value, lead, pad)
+        if len(self._lines) > _PACKED_LINES:
+            self.pack()
+        write = self._mapping if value.__class__ is dict else self._list
+        if len(value) <= _PACKED_LINES:
+            write(value, lead, pad)
+            return
+        entries = list(value.items() if value.__class__ is dict else value)
+        for start in range(0, len(entries), _PACKED_LINES):
+            write(value.__class__(entries[start : start + _PACKED_LINES]), lead, pad)
+            self.pack()
+            lead = pad
 
     def _mapping(self, mapping: dict[str, Any], lead: str, pad: str) -> None:
-        add, inline = self.lines.append, self._inline
+        add, inline = self._lines.append, self._inline
         for key, value in mapping.items():
             name = inline[key]
             if len(name) > _LONGEST_KEY:
@@ -61,18 +97,16 @@ class _Writer:
             if value.__class__ is str:
                 written = self._text(value, pad) if "\n" in value else inline[value]
                 add(f"{lead}{name}: {written}\n")
-            elif value and value.__class__ is dict:
+            elif value and (value.__class__ is dict or value.__class__ is list):
                 add(f"{lead}{name}:\n")
-                self._mapping(value, pad + "  ", pad + "  ")
-            elif value and value.__class__ is list:
-                add(f"{lead}{name}:\n")
-                self._list(value, pad, pad)
+                below = pad + "  " if value.__class__ is dict else pad
+                self._collection(value, below, below)
             else:
                 add(f"{lead}{name}: {_constant(value)}\n")
             lead = pad
 
     def _list(self, values: list[Any], lead: str, pad: str) -> None:
-        add, inline = self.lines.append, self._inline
+        add, inline = self._lines.append, self._inline
         for value in values:
             if value.__class__ is str:
                 written = self._text(value, pad) if "\n" in value else inline[value]

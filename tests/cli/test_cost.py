@@ -1,0 +1,83 @@
+"""What reading and writing may cost, whatever is read: bounded memory, and a line that names the limit."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import TWGEN, Run
+
+RUN_ONE = Path(__file__).parents[2] / "benchmarks" / "run_one.py"
+HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x{}, namespace: d}}\n"
+
+
+@pytest.mark.parametrize("command", ["validate", "render"])
+@pytest.mark.parametrize(
+    ("body", "files"),
+    [
+        ('data: {{k: "\U0001f600' + "x" * (16 * 2**20 - 200) + '"}}\n', 3),
+        ('data: {{k: "\x85' + "\x85" * (8 * 2**20 - 100) + '"}}\n', 1),
+        ("data: " + "[" * 95 + "1, " * 450_000 + "]" * 95 + "\n", 1),
+    ],
+    ids=["characters of four bytes", "characters that are escaped", "indentation"],
+)
+def test_largest_input_that_is_accepted_needs_less_than_512_mib(
+    tmp_path: Path, command: str, body: str, files: int
+) -> None:
+    (tmp_path / "specs").mkdir()
+    for number in range(files):
+        (tmp_path / "specs" / f"{number}.yaml").write_text((HEAD + body).format(number))
+    measured = [sys.executable, "-I", "-S", RUN_ONE, tmp_path / "output", TWGEN, command, "specs"]
+    (tmp_path / "output").touch()
+    ended = subprocess.run(measured, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert int(ended.stdout.split()[1]) < 512 * 1024
+
+
+def test_keys_and_items_of_all_files_are_counted_together(run: Run, tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.json").write_text("[" + "0, " * 400_000 + "0]")
+    ended = run("render", ".")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "2.json:1: more than 1000000 keys and list items in all: read fewer files at once" in ended.stderr
+
+
+def test_bytes_of_all_files_are_counted_together(run: Run, tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.yaml").write_text(" " * (12 * 2**20))
+    ended = run("validate", ".")
+    assert ended.returncode == 1
+    assert ended.stdout == "4.yaml: more than 50331648 bytes in all: read fewer files at once\n"
+
+
+def test_documents_of_all_files_are_counted_together(run: Run, tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.yaml").write_text("---\n" * 20_000)
+    ended = run("validate", ".")
+    assert ended.stdout == "1.yaml:10001: more than 30000 documents in all: read fewer files at once\n"
+
+
+def test_what_aliases_add_in_all_files_is_counted_together(run: Run, tmp_path: Path) -> None:
+    aliases = "a: &a [" + "x, " * 100_000 + "]\nb: [" + "*a, " * 20 + "]\n"
+    for number in range(2):
+        (tmp_path / f"{number}.yaml").write_text(HEAD.format(number) + aliases)
+    ended = run("validate", ".")
+    assert ended.returncode == 1
+    assert "1.yaml:5: more than 8388608 characters of what aliases stand for in all" in ended.stdout
+
+
+def test_output_that_would_be_huge_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "deep.yaml").write_text(
+        HEAD.format(0) + "data: " + "[" * 95 + "1, " * 900_000 + "]" * 95 + "\n"
+    )
+    ended = run("render", ".")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "this would be more than 100663296 bytes of YAML: read fewer files at once" in ended.stderr
+
+
+def test_snapshot_that_is_too_large_says_what_to_do(run: Run, story: Path) -> None:
+    (story / "snapshot.json").write_text(" " * (52 * 2**20 + 1))
+    ended = run("render", "specs", "--snapshot", "snapshot.json")
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "more than 54525952 bytes in all: record fewer workers in it" in ended.stderr

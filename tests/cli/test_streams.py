@@ -1,0 +1,135 @@
+"""Streams as a shell gives them: stdout holds data or nothing, and every end is a line and a code."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import TWGEN, Ended
+
+RENDER = f"{TWGEN} render specs --snapshot snapshot.json"
+
+
+def shell(folder: Path, line: str) -> Ended:
+    command = ["bash", "-o", "pipefail", "-c", line]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "command", [RENDER, RENDER.replace("render", "plan"), f"{TWGEN} version", f"{TWGEN} -h"]
+)
+@pytest.mark.parametrize(
+    ("stdout", "reason"), [("> /dev/full", "No space left on device"), (">&-", "it is closed")]
+)
+def test_stdout_that_takes_nothing_is_said(story: Path, command: str, stdout: str, reason: str) -> None:
+    ended = shell(story, f"{command} {stdout}")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"twgen: cannot write to stdout: {reason}\n"
+
+
+def test_a_command_without_data_needs_no_stdout(story: Path) -> None:
+    assert shell(story, f"{TWGEN} validate specs -q >&-").returncode == 0
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
+def test_without_stderr_messages_are_lost_and_never_data(story: Path, stderr: str) -> None:
+    refused = shell(story, f"{TWGEN} render nowhere {stderr}")
+    assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", "")
+    assert shell(story, f"{RENDER} {stderr}").stdout == shell(story, RENDER).stdout
+    (story / "specs" / "odd.yaml").write_text("a: 1\n")  # warned of
+    assert shell(story, f"{RENDER} {stderr}").stdout == shell(story, RENDER).stdout
+
+
+def test_usage_without_stderr_is_no_bug(story: Path) -> None:
+    assert shell(story, f"{TWGEN} 2>/dev/full").returncode == 2
+
+
+def test_closed_stdin_is_said(story: Path) -> None:
+    assert "cannot read stdin: it is closed" in shell(story, f"{TWGEN} render - <&-").stderr
+    assert shell(story, f"{RENDER} <&-").stdout == shell(story, RENDER).stdout
+
+
+def test_all_streams_closed_is_still_a_code(story: Path) -> None:
+    assert shell(story, f"{TWGEN} render - <&- >&- 2>&-").returncode == 2
+
+
+def test_busy_pipes_are_waited_for(story: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    text = "\n---\n".join(path.read_text() for path in (story / "specs").iterdir())
+    command = [TWGEN, "render", "-", "--snapshot", "snapshot.json"]
+    with subprocess.Popen(command, cwd=story, stdin=reading, stdout=subprocess.PIPE) as process:
+        os.close(reading)
+        time.sleep(0.5)  # it finds nothing to read for a while
+        os.write(writing, text[:100].encode())
+        time.sleep(0.5)
+        os.write(writing, text[100:].encode())
+        os.close(writing)
+        output, _ = process.communicate(timeout=60)
+    assert output.decode() == shell(story, RENDER).stdout
+
+
+def test_stdin_named_twice_is_read_once(story: Path) -> None:
+    given = "cat specs/connection.json <(echo; echo ---) specs/workerdeployment.json"
+    once = shell(story, f"{given} | {TWGEN} render - - --snapshot snapshot.json")
+    assert once.stdout == shell(story, RENDER).stdout
+
+
+def test_process_substitution_is_read(story: Path) -> None:
+    files = "<(cat specs/connection.json) <(cat specs/workerdeployment.json)"
+    ended = shell(story, f"{TWGEN} render {files} --snapshot <(cat snapshot.json)")
+    assert ended.stdout == shell(story, RENDER).stdout
+
+
+def test_problems_of_a_pipe_have_lines_although_it_is_read_once(story: Path) -> None:
+    broken = "printf 'apiVersion: temporal.io/v1alpha1\\nkind: Connection\\nspec: {}\\n'"
+    ended = shell(story, f"{TWGEN} validate <({broken})")
+    assert ended.returncode == 1
+    assert ":1: metadata.name: is required" in ended.stdout
+
+
+def test_named_pipe_is_read(story: Path) -> None:
+    os.mkfifo(story / "pipe")
+    expected = shell(story, RENDER).stdout
+    (story / "specs" / "connection.json").rename(story / "connection.json")
+    command = RENDER.replace("specs", "specs pipe")
+    assert shell(story, f"cat connection.json > pipe & {command}").stdout == expected
+
+
+def test_closed_pipe_at_any_size_is_silent(story: Path) -> None:
+    for command in (RENDER, f"{TWGEN} --help", f"{TWGEN} version"):
+        ended = shell(story, f"{command} | true")
+        assert ended.returncode in {0, 141}  # a pipe takes a few lines before it is closed
+        assert ended.stderr == ""
+
+
+def test_python_m_twgen_is_the_program(story: Path) -> None:
+    ended = shell(story, f"{sys.executable} -m twgen render specs --snapshot snapshot.json")
+    assert ended.stdout == shell(story, RENDER).stdout
+    assert "Usage: twgen version" in shell(story, f"{sys.executable} -m twgen version --help").stdout
+
+
+def test_interrupt_while_it_is_being_imported_is_silent(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    ended = subprocess.run(
+        [sys.executable, "-m", "twgen", "version"], cwd=tmp_path, capture_output=True, check=False, timeout=60
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_that_the_shell_ignores_is_ignored(story: Path, number: signal.Signals) -> None:
+    command = f"trap '' {number.name.removeprefix('SIG')}; exec {TWGEN} render - --snapshot snapshot.json"
+    with subprocess.Popen(
+        ["bash", "-c", command], cwd=story, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        time.sleep(1)
+        process.send_signal(number)
+        text = "\n---\n".join(path.read_text() for path in (story / "specs").iterdir())
+        output, _ = process.communicate(text.encode(), timeout=60)
+    assert (process.returncode, output.decode()) == (0, shell(story, RENDER).stdout)
