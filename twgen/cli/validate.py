@@ -20,7 +20,7 @@ from twgen.specs.parse import parse_specs
 @click.command(short_help="Check specs without reading any server.")
 @paths_argument
 @output_option("text", "json")
-@options("namespace", "strict", "quiet")
+@options("namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Check specs without reading any server; all problems of all files at once.
 

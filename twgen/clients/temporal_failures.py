@@ -26,6 +26,8 @@ _NO_CONNECTION = {
     "NoCertificatesPresented": "is not asked: client_cert_path of {profile} is no certificate",
     "KeyMismatch": "is not asked: client_cert_path and client_key_path of {profile} do not belong together",
     "client cert": "is not asked: {profile} needs both client_cert_path and client_key_path",
+    "InvalidContentType": "speaks no TLS, and {profile} asks for it: correct the address; for a server that"
+    " is meant to be without, take the key and tls out of {profile}",
     "fatal alert": "does not accept the client certificate: check client_cert_path of {profile}",
     "broken pipe": _HANGS_UP,
     "operation was canceled": _HANGS_UP,

@@ -94,6 +94,8 @@ class WorkerSpec:
     has_custom_build_id: bool
     policy: Policy
     attached: tuple[AttachedResource, ...] = ()
+    source: str = ""
+    """The file that it stands in; empty: none."""
 
     @property
     def worker_deployment(self) -> str:

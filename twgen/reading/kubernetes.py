@@ -1,44 +1,103 @@
-"""Reading the live Deployments of workers: one LIST for each namespace."""
+"""Asking Kubernetes during one reading."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient, PodsForbidden
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.records.deployments import live_deployments
 from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
 
-LiveByWorker = Mapping[str, tuple[LiveDeployment, ...]]
-"""Live Deployments by what Temporal calls the worker; one without any has an empty tuple."""
+Manifest = Mapping[str, Any]
+
+_FORBIDDEN = "its pods may not be listed: the account needs the verb list on pods in this namespace"
 
 
-def read_deployments(
-    specs: Sequence[WorkerSpec], client: KubernetesClient
-) -> tuple[LiveByWorker, list[WorkerWorld]]:
-    """The live Deployments of the workers, and the workers of the same namespaces that no spec names.
+class ClusterReader:
+    """What a cluster says of workers until the deadline: one LIST of Deployments for each namespace."""
 
-    Raises StateUnavailable or OutOfTime when one namespace cannot be read.
-    """
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for namespace in sorted({spec.namespace for spec in specs}):
-        for manifest in client.deployments(namespace, BUILD_ID_LABEL):
-            found[namespace, manifest["metadata"]["labels"].get(DEPLOYMENT_NAME_LABEL, "")].append(manifest)
-    named = {spec.worker_deployment: tuple(live_deployments(found.pop(_place(spec), ()))) for spec in specs}
-    return named, [stray for manifests in found.values() for stray in _strays(manifests)]
+    def __init__(self, client: KubernetesClient, deadline: Deadline) -> None:
+        self._client = client
+        self._deadline = deadline
+        self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
+
+    async def deployments(self, spec: WorkerSpec) -> tuple[LiveDeployment, ...]:
+        """The live Deployments of a worker."""
+        if spec.namespace not in self._listing:
+            self._listing[spec.namespace] = asyncio.create_task(self._list(spec.namespace))
+        by_label = await self._listing[spec.namespace]
+        return tuple(live_deployments(by_label.get(_label(spec), ())))
+
+    def strays(self, specs: Sequence[WorkerSpec]) -> Iterator[WorkerWorld]:
+        """The workers of the namespaces that were listed that none of the specs names."""
+        named = {(spec.namespace, _label(spec)) for spec in specs}
+        by_worker: dict[tuple[str, str], list[LiveDeployment]] = defaultdict(list)
+        for namespace, listing in self._listing.items():
+            for label, manifests in listing.result().items():
+                if (namespace, label) not in named:
+                    for live in live_deployments(manifests):
+                        recorded = live.recorded
+                        by_worker[recorded.worker_deployment, recorded.temporal_namespace].append(live)
+        for (name, temporal_namespace), found in by_worker.items():
+            if name:
+                yield WorkerWorld(name, temporal_namespace, temporal_was_read=False, deployments=tuple(found))
+
+    async def pod_problems(
+        self, spec: WorkerSpec, deployments: Sequence[LiveDeployment]
+    ) -> Mapping[str, str]:
+        """Why the newest Pod of each Deployment waits or crashes, by build ID; of those where one does."""
+        if not deployments:
+            return {}
+        build_ids = {
+            selector_labels(spec.name, live.build_id)[BUILD_ID_LABEL]: live.build_id for live in deployments
+        }
+        selector = (
+            f"{DEPLOYMENT_NAME_LABEL}={_label(spec)},{BUILD_ID_LABEL} in ({','.join(sorted(build_ids))})"
+        )
+        try:
+            pods = await self._client.pods(spec.namespace, selector, self._deadline)
+        except PodsForbidden:
+            return dict.fromkeys(build_ids.values(), _FORBIDDEN)
+        # names break ties: both are made in the same second
+        pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
+        newest = {build_ids[pod["metadata"]["labels"][BUILD_ID_LABEL]]: pod for pod in pods}
+        problems = {build_id: _problem(pod) for build_id, pod in newest.items()}
+        return {build_id: problem for build_id, problem in problems.items() if problem}
+
+    async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
+        by_label: dict[str, list[Manifest]] = defaultdict(list)
+        for manifest in await self._client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self._deadline):
+            by_label[manifest["metadata"]["labels"][DEPLOYMENT_NAME_LABEL]].append(manifest)
+        return by_label
 
 
-def _place(spec: WorkerSpec) -> tuple[str, str]:
-    return spec.namespace, selector_labels(spec.name, spec.build_id)[DEPLOYMENT_NAME_LABEL]
+def _label(spec: WorkerSpec) -> str:
+    return selector_labels(spec.name, spec.build_id)[DEPLOYMENT_NAME_LABEL]
 
 
-def _strays(manifests: Iterable[Mapping[str, Any]]) -> list[WorkerWorld]:
-    by_worker: dict[tuple[str, str], list[LiveDeployment]] = defaultdict(list)
-    for live in live_deployments(manifests):
-        by_worker[live.recorded.worker_deployment, live.recorded.temporal_namespace].append(live)
-    return [
-        WorkerWorld(name, temporal_namespace, temporal_was_read=False, deployments=tuple(deployments))
-        for (name, temporal_namespace), deployments in by_worker.items()
-        if name
-    ]
+def _problem(pod: Manifest) -> str:
+    """Why a Pod does not run, in the words of its status; empty: nothing is said against it."""
+    status = pod.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return _sentence(condition)
+    for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+        state = container.get("state") or {}
+        last = state.get("terminated") or (container.get("lastState") or {}).get("terminated")
+        ended = (
+            f"{_sentence(last)}, exit code {last.get('exitCode')}" if last and last.get("exitCode") else ""
+        )
+        if waiting := state.get("waiting"):
+            said = _sentence(waiting)
+            return f"{said}; it ended with {ended}" if ended else said
+        if ended:
+            return ended
+    return _sentence(status) if status.get("phase") == "Failed" else ""
+
+
+def _sentence(said: Mapping[str, Any]) -> str:
+    return ": ".join(" ".join(str(said[key]).split()) for key in ("reason", "message") if said.get(key))

@@ -65,6 +65,7 @@ def parse_worker(
         has_custom_build_id=bool(cleaned_build_id(custom)),
         policy=policy,
         attached=attached,
+        source=opened.document.source,
     )
     if custom and cleaned_build_id(custom) != custom:
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
