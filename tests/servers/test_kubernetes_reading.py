@@ -1,6 +1,8 @@
 """What is read of a real cluster, and what a cluster that is not the right one comes to."""
 
+import asyncio
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ def live(cluster: Cluster, folder: Path, *command: str) -> Ended:
 
 
 def with_kubeconfig(path: Path, folder: Path, *command: str) -> Ended:
-    return run(folder, *command, options=["--kubeconfig", str(path), "--allow-unlisted-connections"])
+    return run(folder, *command, options=["--kubeconfig", str(path)])
 
 
 def applied(cluster: Cluster, folder: Path, *options: str) -> list[Document]:
@@ -133,8 +135,8 @@ def test_deployments_come_in_pages(cluster: Cluster, namespace: str, monkeypatch
         "apply", "-f", "-", input=write_documents([deployment(namespace, f"d{i}") for i in range(5)])
     )
     monkeypatch.setattr(kubernetes, "_PAGE", 2)
-    with KubernetesClient(ClusterAccess(str(cluster.kubeconfig)), Deadline(20)) as client:
-        found = client.deployments(namespace, "temporal.io/build-id")
+    with closing(KubernetesClient(ClusterAccess(str(cluster.kubeconfig)))) as client:
+        found = asyncio.run(client.deployments(namespace, "temporal.io/build-id", Deadline(20)))
     assert [item["metadata"]["name"] for item in found] == [f"d{i}" for i in range(5)]
     assert {item["kind"] for item in found} == {"Deployment"}
 

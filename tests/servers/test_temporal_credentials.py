@@ -21,8 +21,7 @@ pytestmark = pytest.mark.server
 
 UNAVAILABLE = 3
 TIMEOUT, SLACK = 5.0, 2.0
-LISTED_ONLY = ("--no-cluster", "-q", "--timeout", f"{TIMEOUT:g}s")
-"""No connection is used that the profiles do not list."""
+OPTIONS = ("--no-cluster", "-q", "--timeout", f"{TIMEOUT:g}s")
 SECRETS: Mapping[Security, dict[str, dict[str, str]]] = {
     Security.TLS: {},
     Security.MUTUAL_TLS: {"mutualTLSSecretRef": {"name": "certificate"}},
@@ -79,7 +78,7 @@ def run_with(
     folder: Path,
     *command: str,
     namespace: str = "default",
-    options: Sequence[str] = LISTED_ONLY,
+    options: Sequence[str] = OPTIONS,
 ) -> Ended:
     specs = write_secured_specs(folder, server, namespace)
     file = folder / "temporal.toml"
@@ -138,7 +137,7 @@ def test_credentials_of_the_environment_work(servers: Servers, security: Securit
         **credential_variables(server, "default"),
     }
     specs = write_secured_specs(tmp_path, server)
-    ended = run(specs, "render", options=LISTED_ONLY, variables=variables)
+    ended = run(specs, "render", options=OPTIONS, variables=variables)
     assert (ended.code, ended.stderr) == (0, "")
     assert "name: secured-v1" in ended.stdout
 
@@ -171,9 +170,8 @@ def test_server_of_another_authority_is_refused(servers: Servers, security: Secu
 
 
 def test_secured_server_is_not_read_in_plain_text(servers: Servers, tmp_path: Path) -> None:
-    options = (*LISTED_ONLY, "--allow-unlisted-connections")
     server = servers[Security.TLS]
-    refused(run_with("", server, tmp_path, "render", options=options), server)
+    refused(run_with("", server, tmp_path, "render"), server)
 
 
 def wrong_certificates(given: Credentials, folder: Path) -> Mapping[str, Certificate | None]:

@@ -27,9 +27,11 @@ class Deadline:
     async def bound(self, who: str, work: Awaitable[Answer]) -> Answer:
         """What the work returns or raises; OutOfTime, which names `who`, when it takes longer."""
         try:
-            async with asyncio.timeout(self.remaining):
+            async with asyncio.timeout(self.remaining) as limit:
                 return await work
         except TimeoutError:
+            if not limit.expired():
+                raise
             raise self.missed(who) from None
 
     def missed(self, who: str) -> OutOfTime:

@@ -81,9 +81,17 @@ class Profiles:
         here = f"address {connection.host_port!r} and namespace {namespace!r}"
         if not self.of_person:
             unlisted = "" if connection.needs_credentials else ", or sets TWGEN_ALLOW_UNLISTED_CONNECTIONS"
-            return f"no profile of Temporal matches: the operator adds one with {here}{unlisted}"
+            return (
+                f"no profile of Temporal matches connection {connection.name!r}: the operator adds one with"
+                f" {here}{unlisted}"
+            )
         variables = f"{_ADDRESS}={connection.host_port} and TEMPORAL_NAMESPACE={namespace}"
-        if nowhere := [profile for profile in self.all if not profile.address]:
+        nowhere = [
+            profile
+            for profile in self.all
+            if not profile.address and (profile.credentials.api_key or profile.credentials.tls)
+        ]
+        if nowhere:
             return (
                 f"{needs} profile {_named(nowhere)} has no address: set {variables} to say whom its"
                 " credentials are for"
@@ -126,7 +134,7 @@ def _existing(file: str) -> Path:
 
 
 def _is_for(profile: Profile, connection: Connection, namespace: str) -> bool:
-    return profile.address == connection.host_port and profile.namespace == namespace
+    return bool(profile.address) and (profile.address, profile.namespace) == (connection.host_port, namespace)
 
 
 def _named(profiles: Iterable[Profile]) -> str:
