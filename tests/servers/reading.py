@@ -8,7 +8,7 @@ from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerDeployment, World
-from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.world import read_world
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -25,18 +25,18 @@ async def read_all(
     for_routing: bool = False,
     timeout: float = 20.0,  # noqa: ASYNC109 - it is a deadline's length
 ) -> World:
-    temporal = TemporalReader(opened, Deadline(timeout))
-    return await read_world(specs, temporal, None, NOW, for_routing=for_routing)
+    shared = SharedReads(opened, Deadline(timeout))
+    return await read_world(specs, shared, None, NOW, for_routing=for_routing)
 
 
 def read(
     spec: WorkerSpec, *, for_routing: bool = False, due: Collection[str] = (), timeout: float = 20.0
 ) -> WorkerDeployment | None:
     async def read_one() -> WorkerDeployment | None:
-        temporal = TemporalReader(clients(), Deadline(timeout))
-        world = await read_world([spec], temporal, None, NOW, for_routing=for_routing)
+        shared = SharedReads(clients(), Deadline(timeout))
+        world = await read_world([spec], shared, None, NOW, for_routing=for_routing)
         found = world.workers[spec.worker_deployment, spec.temporal_namespace].temporal
-        counts = await temporal.open_workflows(spec, due)
+        counts = await shared.open_workflows(spec, due)
         return found and replace(
             found,
             versions=tuple(

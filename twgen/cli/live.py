@@ -17,7 +17,7 @@ from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reading.kubernetes import ClusterReader
-from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.world import read_world
 
 
@@ -57,7 +57,7 @@ class Servers:
         now = self._settings.now or clock()
         self._is_reading = True
         try:
-            temporal = TemporalReader(opened.temporal, deadline)
+            temporal = SharedReads(opened.temporal, deadline)
             cluster = ClusterReader(opened.kubernetes, deadline) if opened.kubernetes else None
             world = opened.runner.run(read_world(workers, temporal, cluster, now, for_routing=for_routing))
         except BaseException:

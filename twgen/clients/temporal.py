@@ -76,9 +76,9 @@ class TemporalClients:
         self._connecting: dict[tuple[str, str], asyncio.Task[ServiceClient]] = {}
         self._limiters: dict[tuple[str, str, str], AsyncLimiter] = {}
 
-    def profile_of(self, call: Call[Any]) -> Profile | None:
-        """The profile that a call uses (None: none); raises StateUnavailable when it may not be made."""
-        return self._profiles.of(call.connection, call.namespace, call.worker)
+    def profile_of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
+        """The profile that calls about a worker use (None: none); raises StateUnavailable when none may."""
+        return self._profiles.of(connection, namespace, worker)
 
     async def ask(self, call: Call[Answer], deadline: Deadline) -> Answer:
         """The value of the answer.
@@ -126,7 +126,7 @@ class TemporalClients:
         return self._limiters[key]
 
     async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
-        profile = self.profile_of(call)
+        profile = self.profile_of(call.connection, call.namespace, call.worker)
         key = (call.connection.host_port, profile.name if profile else "")
         if key not in self._connecting:
             self._connecting[key] = asyncio.create_task(self._connect(call.connection.host_port, profile))

@@ -8,12 +8,13 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reading.kubernetes import ClusterReader
 from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.worker import read_worker
 
 
 async def read_world(
     specs: Sequence[WorkerSpec],
-    temporal: TemporalReader,
+    shared: SharedReads,
     cluster: ClusterReader | None,
     now: datetime,
     *,
@@ -23,11 +24,13 @@ async def read_world(
 
     `for_routing` as for `read_worker`. The first read that fails is raised, StateUnavailable or OutOfTime.
     """
-    temporal.require_credentials(specs)
+    shared.require_credentials(specs)
     try:
         async with asyncio.TaskGroup() as group:
             reading = [
-                group.create_task(read_worker(spec, temporal, cluster, now, for_routing=for_routing))
+                group.create_task(
+                    read_worker(spec, TemporalReader(spec, shared), cluster, now, for_routing=for_routing)
+                )
                 for spec in specs
             ]
     except ExceptionGroup as failures:

@@ -59,8 +59,10 @@ _VERSIONED = 2
 """WORKER_VERSIONING_MODE_VERSIONED."""
 
 
-def worker_deployment(answer: "DescribeWorkerDeploymentResponse") -> WorkerDeployment:
-    """What DescribeWorkerDeployment answered, less the server's version."""
+def worker_deployment(answer: "DescribeWorkerDeploymentResponse | None") -> WorkerDeployment | None:
+    """What DescribeWorkerDeployment answered, less the server's version; None: nobody knows the worker."""
+    if answer is None:
+        return None
     info = answer.worker_deployment_info
     return WorkerDeployment(
         routing=_routing(info),
@@ -135,8 +137,12 @@ def with_pollers(
     )
 
 
-def gate_run(task_queue: str, workflow_id: str, answer: "DescribeWorkflowExecutionResponse") -> GateRun:
-    """How far a gate workflow is."""
+def gate_run(
+    task_queue: str, workflow_id: str, answer: "DescribeWorkflowExecutionResponse | None"
+) -> GateRun | None:
+    """How far a gate workflow is; None: it has not been started."""
+    if answer is None:
+        return None
     info = answer.workflow_execution_info
     # whatever has no end status is still open, paused included
     status = _GATE_STATUSES.get(info.status, GateStatus.RUNNING)

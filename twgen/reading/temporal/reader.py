@@ -1,87 +1,94 @@
-"""Asking Temporal during one reading."""
+"""Asking Temporal about one worker; every answer is a value."""
 
-import asyncio
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Collection, Mapping
 
-from twgen.clients.deadline import Deadline
-from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
-from twgen.reading.temporal.calls import count_open_workflows, describe_worker, server_version
-
-Answer = TypeVar("Answer")
-NamedVersion = tuple[str, str]
-"""A worker, as Temporal calls it, and a build ID."""
-
-_IN_ONE_QUERY = 500
-"""Versions; a server takes as many in some milliseconds."""
-
-
-@dataclass(slots=True)
-class _Counts:
-    """The open workflows of versions of one Temporal namespace."""
-
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    waiting: list[NamedVersion] = field(default_factory=list)
-    counted: dict[NamedVersion, int] = field(default_factory=dict)
+from twgen.model.world import GateRun, TaskQueue, Version, WorkerDeployment
+from twgen.reading.temporal.answers import (
+    TASK_QUEUE_TYPES,
+    described_version,
+    gate_run,
+    pollers,
+    worker_deployment,
+)
+from twgen.reading.temporal.shared import SharedReads
 
 
 class TemporalReader:
-    """What Temporal's servers say until the deadline; what several workers need is asked once."""
+    """What Temporal says of one worker; every method raises StateUnavailable or OutOfTime."""
 
-    def __init__(self, clients: TemporalClients, deadline: Deadline) -> None:
-        self._clients = clients
-        self._deadline = deadline
-        self._server_versions: dict[str, asyncio.Task[str]] = {}
-        self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
+    def __init__(self, spec: WorkerSpec, shared: SharedReads) -> None:
+        self._spec = spec
+        self._shared = shared
 
-    def require_credentials(self, specs: Iterable[WorkerSpec]) -> None:
-        """Raise StateUnavailable when a worker has none that may be used; to be asked before any call."""
-        for spec in specs:
-            self._clients.profile_of(describe_worker(spec))
+    async def deployment(self) -> WorkerDeployment | None:
+        """The worker's routing and its list of versions; None: Temporal has never heard of it."""
+        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
-    async def ask(self, call: Call[Answer]) -> Answer:
-        """The value of a call's answer; raises StateUnavailable or OutOfTime."""
-        return await self._clients.ask(call, self._deadline)
+        request = DescribeWorkerDeploymentRequest(
+            namespace=self._spec.temporal_namespace, deployment_name=self._spec.worker_deployment
+        )
+        method = "describe_worker_deployment"
+        return await self._shared.ask(self._spec, method, request, worker_deployment, may_be_absent=True)
 
-    async def server_version(self, spec: WorkerSpec) -> str:
+    async def version(self, build_id: str, listed: Version | None) -> Version | None:
+        """One version by name, beside what the list says of it; None: neither knows it."""
+        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
+
+        request = DescribeWorkerDeploymentVersionRequest(
+            namespace=self._spec.temporal_namespace,
+            deployment_version=WorkerDeploymentVersion(
+                deployment_name=self._spec.worker_deployment, build_id=build_id
+            ),
+        )
+        return await self._shared.ask(
+            self._spec,
+            "describe_worker_deployment_version",
+            request,
+            lambda answer: described_version(answer, listed),
+            may_be_absent=True,
+        )
+
+    async def pollers(self, queue: TaskQueue) -> frozenset[tuple[str, str]]:
+        """Who polled a task queue lately: worker and build ID, UNVERSIONED for those that have none."""
+        from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
+        from temporalio.api.taskqueue.v1 import TaskQueue as Named
+        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+
+        number = next(number for number, kind in TASK_QUEUE_TYPES.items() if kind is queue.type)
+        request = DescribeTaskQueueRequest(
+            namespace=self._spec.temporal_namespace,
+            task_queue=Named(name=queue.name),
+            task_queue_type=TypeNumber.ValueType(number),
+        )
+        return await self._shared.ask(self._spec, "describe_task_queue", request, pollers)
+
+    async def gate_run(self, task_queue: str, workflow_id: str) -> GateRun | None:
+        """The latest run of a gate workflow; None: it has none."""
+        from temporalio.api.common.v1 import WorkflowExecution
+        from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+
+        request = DescribeWorkflowExecutionRequest(
+            namespace=self._spec.temporal_namespace, execution=WorkflowExecution(workflow_id=workflow_id)
+        )
+        return await self._shared.ask(
+            self._spec,
+            "describe_workflow_execution",
+            request,
+            lambda answer: gate_run(task_queue, workflow_id, answer),
+            may_be_absent=True,
+        )
+
+    async def server_version(self) -> str:
         """The version of the worker's server."""
-        address = spec.connection.host_port
-        if address not in self._server_versions:
-            self._server_versions[address] = asyncio.create_task(self.ask(server_version(spec)))
-        return await self._server_versions[address]
+        return await self._shared.server_version(self._spec)
 
-    async def open_workflows(self, spec: WorkerSpec, build_ids: Collection[str]) -> Mapping[str, int]:
-        """How many open workflows are pinned to each of a worker's versions.
+    async def open_workflows(self, build_ids: Collection[str]) -> Mapping[str, int]:
+        """How many open workflows are pinned to each of the versions."""
+        return await self._shared.open_workflows(self._spec, build_ids)
 
-        A server counts but ten times a second for a namespace: versions of other workers that come while it
-        counts are counted together by the next call.
-        """
-        if not build_ids:
-            return {}
-        counts = self._counts[spec.connection.host_port, spec.temporal_namespace]
-        counts.waiting += [(spec.worker_deployment, build_id) for build_id in build_ids]
-        async with counts.turn:
-            together = tuple(counts.waiting)
-            async with asyncio.TaskGroup() as group:
-                parts = [
-                    group.create_task(self._count(spec, together[start : start + _IN_ONE_QUERY]))
-                    for start in range(0, len(together), _IN_ONE_QUERY)
-                ]
-            del counts.waiting[: len(together)]
-            for part in parts:
-                counts.counted.update(part.result())
-        return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
-
-    async def _count(self, spec: WorkerSpec, versions: Sequence[NamedVersion]) -> dict[NamedVersion, int]:
-        """The count of each: one call when there is none on all together, else by halves."""
-        number = await self.ask(count_open_workflows(spec, versions))
-        if number == 0 or len(versions) == 1:
-            return dict.fromkeys(versions, number)
-        middle = len(versions) // 2
-        async with asyncio.TaskGroup() as group:
-            first = group.create_task(self._count(spec, versions[:middle]))
-            second = group.create_task(self._count(spec, versions[middle:]))
-        return first.result() | second.result()
+    async def auto_upgrade_workflows(self, build_id: str) -> int:
+        """How many open auto-upgrade workflows run on a version."""
+        version = (self._spec.worker_deployment, build_id)
+        return await self._shared.count(self._spec, [version], "AutoUpgrade")
