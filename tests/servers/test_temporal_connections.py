@@ -76,7 +76,8 @@ def test_render_past_its_deadline_prints_one_line_on_stderr(silent_address: str,
     )
     assert (ended.returncode, ended.stdout) == (4, "")
     [line] = ended.stderr.splitlines()
-    assert line.startswith(f"twgen: Temporal at {silent_address}, namespace 'default' did not answer")
+    asked = f"twgen: Temporal at {silent_address}, namespace 'default'"
+    assert line.startswith(f"{asked} (for default/pay of {tmp_path / 'worker.yaml'}) did not answer")
 
 
 def test_unlisted_connection_is_refused_by_naming_the_option(silent_address: str) -> None:

@@ -88,10 +88,13 @@ def run_with(
     return ended
 
 
-def write_secured_specs(folder: Path, server: TemporalServer, namespace: str = "default") -> Path:
+def write_secured_specs(
+    folder: Path, server: TemporalServer, namespace: str = "default", address: str = ""
+) -> Path:
     specs = folder / "specs"
     specs.mkdir()
-    connection = connection_document(server.address, **SECRETS[server.security])
+    secrets = SECRETS.get(server.security, {})
+    connection = connection_document(address or server.address, **secrets)
     worker = worker_document("secured", "v1", temporal_namespace=namespace)
     (specs / "specs.yaml").write_text(write_documents([connection, worker]))
     return specs
@@ -172,6 +175,59 @@ def test_server_of_another_authority_is_refused(servers: Servers, security: Secu
 def test_secured_server_is_not_read_in_plain_text(servers: Servers, tmp_path: Path) -> None:
     server = servers[Security.TLS]
     refused(run_with("", server, tmp_path, "render"), server)
+
+
+def test_key_for_a_server_that_speaks_no_tls_is_not_sent_and_the_remedy_is_told(
+    newest_temporal: TemporalServer, tmp_path: Path
+) -> None:
+    key = KeyIssuer().api_key(["default:read"])
+    profiles = profile(newest_temporal, {}, key).replace("[profile.ours.tls]", "")
+    line = refused(run_with(profiles, newest_temporal, tmp_path, "render"), newest_temporal)
+    assert line.endswith(
+        f" (for live/secured of {tmp_path / 'specs' / 'specs.yaml'}) speaks no TLS, and profile 'ours' asks for"
+        " it: correct the address; for a server that is meant to be without, take the key and tls out of"
+        " profile 'ours'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "code"), [(f"{SERVER_NAME}:7233", 0), ("elsewhere.example:7233", UNAVAILABLE)]
+)
+def test_certificate_behind_a_port_forward_must_be_that_of_the_connections_address(
+    servers: Servers, address: str, code: int, tmp_path: Path
+) -> None:
+    server = servers[Security.MUTUAL_TLS]
+    profiles = right_profile(server).replace(server.address, address)
+    specs = tmp_path / "specs"
+    write_secured_specs(tmp_path, server, address=address)
+    (tmp_path / "temporal.toml").write_text(profiles)
+    variables = {
+        "TEMPORAL_CONFIG_FILE": str(tmp_path / "temporal.toml"),
+        "TWGEN_VIA": f"{address}={server.address}",
+    }
+    ended = run(specs, "render", options=OPTIONS, variables=variables)
+    assert ended.code == code, ended.stderr
+    if code:
+        assert f"Temporal at {address} via {server.address}, " in ended.stderr
+        assert "certificate that is not trusted" in ended.stderr
+
+
+def test_port_forward_gives_credentials_to_no_address_that_no_profile_is_for(
+    servers: Servers, tmp_path: Path
+) -> None:
+    server = servers[Security.API_KEY]
+    write_secured_specs(tmp_path, server, address="temporal.prod.svc:7233")
+    (tmp_path / "temporal.toml").write_text(right_profile(server))
+    before = server.calls()
+    ended = run(
+        tmp_path / "specs",
+        "render",
+        options=(*OPTIONS, "--via", f"temporal.prod.svc:7233={server.address}"),
+        variables={"TEMPORAL_CONFIG_FILE": str(tmp_path / "temporal.toml")},
+    )
+    assert ended.code == UNAVAILABLE
+    assert "no profile of Temporal matches" in ended.stderr
+    assert server.calls() - before == {}
 
 
 def wrong_certificates(given: Credentials, folder: Path) -> Mapping[str, Certificate | None]:

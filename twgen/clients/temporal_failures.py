@@ -74,11 +74,14 @@ def unreachable(server: str, connection: str, profile: str, error: Exception) ->
     """The error of a connection that could not be made, with the names of its Connection and its profile."""
     said = str(error)
     reasons = [quoted or named for quoted, named in _REASON.findall(said)]
-    reason = reasons[-1].replace("(", ": ") if reasons else _one_line(error)
-    advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in said), _NOBODY_THERE)
+    advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in said), "")
     whose = f"profile {profile!r}" if profile else "a profile"
-    advised = advice.format(connection=connection, profile=whose)
-    return StateUnavailable(f"{server} {advised} ({reason})")
+    advised = (advice or _NOBODY_THERE).format(connection=connection, profile=whose)
+    if reasons:
+        advised += f" ({reasons[-1].replace('(', ': ')})"
+    elif not advice:
+        advised += f" ({_one_line(error)})"
+    return StateUnavailable(f"{server} {advised}")
 
 
 def _names_unknown_namespace(error: "RPCError") -> bool:
