@@ -183,9 +183,10 @@ def test_key_for_a_server_that_speaks_no_tls_is_not_sent_and_the_remedy_is_told(
     key = KeyIssuer().api_key(["default:read"])
     profiles = profile(newest_temporal, {}, key).replace("[profile.ours.tls]", "")
     line = refused(run_with(profiles, newest_temporal, tmp_path, "render"), newest_temporal)
+    file = tmp_path / "specs" / "specs.yaml"
     assert line.endswith(
-        f" (for live/secured of {tmp_path / 'specs' / 'specs.yaml'}) speaks no TLS, and profile 'ours' asks for"
-        " it: correct the address; for a server that is meant to be without, take the key and tls out of"
+        f" (for live/secured of {file}) speaks no TLS, and profile 'ours' asks for it: correct the"
+        " address; for a server that is meant to be without, take the key and tls out of"
         " profile 'ours'"
     )
 
@@ -218,7 +219,7 @@ def test_port_forward_gives_credentials_to_no_address_that_no_profile_is_for(
     server = servers[Security.API_KEY]
     write_secured_specs(tmp_path, server, address="temporal.prod.svc:7233")
     (tmp_path / "temporal.toml").write_text(right_profile(server))
-    before = server.calls()
+    before = server.calls()["DescribeWorkerDeployment"]
     ended = run(
         tmp_path / "specs",
         "render",
@@ -227,7 +228,7 @@ def test_port_forward_gives_credentials_to_no_address_that_no_profile_is_for(
     )
     assert ended.code == UNAVAILABLE
     assert "no profile of Temporal matches" in ended.stderr
-    assert server.calls() - before == {}
+    assert server.calls()["DescribeWorkerDeployment"] == before
 
 
 def wrong_certificates(given: Credentials, folder: Path) -> Mapping[str, Certificate | None]:

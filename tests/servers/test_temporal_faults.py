@@ -87,21 +87,24 @@ def test_server_that_takes_9_seconds_for_one_answer_in_a_hundred_is_read_inside_
 ) -> None:
     with forwarding(oldest_temporal.address, Trouble(slow_every=100, slow_by=9)) as slow:
         write_specs(tmp_path, slow.address, *some(300))
-        # without --timeout: 20 s, as at a terminal
+        # without --timeout: all is read within 20 s, as at a terminal, or it ends with 4
         ended = run(tmp_path, "plan")
     assert (ended.code, ended.stderr) == (0, "")
     assert slow.requests > 300
-    assert 9 < ended.seconds < 20 + SLACK
+    assert ended.seconds > 9
 
 
 def test_reads_of_a_worker_that_need_not_wait_for_each_other_do_not(
     server: TemporalServer, tmp_path: Path
 ) -> None:
-    with forwarding(server.address, Trouble(slow_every=1, slow_by=1)) as slow:
-        ended = run_against(slow.address, tmp_path, "plan", timeout=20)
-    assert (ended.code, ended.stderr, slow.requests) == (0, "", READS_OF_A_PLAN)
+    pause, steps = 3, 4
     # the SDK's hello; the deployment; the version and the server's; the task queues and the gate
-    assert 4 < ended.seconds < 5 + SLACK
+    with forwarding(server.address, Trouble(slow_every=1, slow_by=pause)) as slow:
+        timeout = pause * (steps + 1.5)
+        assert timeout < pause * READS_OF_A_PLAN
+        ended = run_against(slow.address, tmp_path, "plan", timeout=timeout)
+    assert (ended.code, ended.stderr, slow.requests) == (0, "", READS_OF_A_PLAN)
+    assert ended.seconds > pause * steps
 
 
 @pytest.mark.parametrize("answer_bytes", [0, 1, 9, 40, 100, 200])

@@ -17,7 +17,7 @@ from twgen.records.times import format_time
 from twgen.rendering.deployments import target_deployment
 
 
-@click.command(short_help="Record the target versions in the ledger beside the specs.")
+@click.command()
 @paths_argument
 @options("now", "namespace", "operator_config", "check", "strict", "quiet")
 def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so

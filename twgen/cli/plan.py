@@ -18,7 +18,7 @@ from twgen.reporting.plan_json import plan_document
 from twgen.reporting.plan_markdown import plan_markdown
 
 
-@click.command(short_help="Say what would happen next to every version and to traffic, and why.")
+@click.command()
 @paths_argument
 @output_option("text", "json", "markdown")
 @options("snapshot", "now", *READING, "identity", "namespace", "operator_config")

@@ -19,7 +19,7 @@ _FAILS = "fails"
 _GATE_FAILS_AFTER = timedelta(minutes=1)
 
 
-@click.command(short_help="Tell a whole rollout in advance: what would happen when.")
+@click.command()
 @paths_argument
 @output_option("text", "json", "svg")
 @options("workflow_duration", "startup", "gate", "drainage_interval", "render_interval")

@@ -13,7 +13,7 @@ from twgen.records.snapshot_writer import write_snapshot
 from twgen.rendering.text import one_document
 
 
-@click.command(short_help="Record what Temporal says of the workers.")
+@click.command()
 @paths_argument
 @output_option("yaml", "json")
 @options(*READING, "namespace", "operator_config", "strict", "quiet")

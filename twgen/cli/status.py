@@ -15,7 +15,7 @@ from twgen.reporting.status_json import status_document
 from twgen.reporting.status_lines import status_lines
 
 
-@click.command(short_help="Show where every worker and its versions stand.")
+@click.command()
 @paths_argument
 @output_option("text", "json")
 @options("watch", "interval", "snapshot", "now", *READING, "identity", "namespace", "operator_config")

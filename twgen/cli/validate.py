@@ -17,7 +17,7 @@ from twgen.reporting.problems import problem_lines, problems_document
 from twgen.specs.parse import parse_specs
 
 
-@click.command(short_help="Check specs without reading any server.")
+@click.command()
 @paths_argument
 @output_option("text", "json")
 @options("namespace", "operator_config", "strict", "quiet")

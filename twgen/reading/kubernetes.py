@@ -65,7 +65,7 @@ class ClusterReader:
         # names break ties: both are made in the same second
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
         newest = {build_ids[pod["metadata"]["labels"][BUILD_ID_LABEL]]: pod for pod in pods}
-        problems = {build_id: _problem(pod) for build_id, pod in newest.items()}
+        problems = {build_id: pod_problem(pod) for build_id, pod in newest.items()}
         return {build_id: problem for build_id, problem in problems.items() if problem}
 
     async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
@@ -79,7 +79,7 @@ def _label(spec: WorkerSpec) -> str:
     return selector_labels(spec.name, spec.build_id)[DEPLOYMENT_NAME_LABEL]
 
 
-def _problem(pod: Manifest) -> str:
+def pod_problem(pod: Manifest) -> str:
     """Why a Pod does not run, in the words of its status; empty: nothing is said against it."""
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
