@@ -1,20 +1,18 @@
 """Where twgen runs, at a terminal or as a plugin of Argo CD, and what follows from it."""
 
-import json
 import os
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.cli.output import warn
 from twgen.errors import InvalidInput
-from twgen.model.caller import Caller
 from twgen.model.operator import Application, Operator
 
 if TYPE_CHECKING:
     from twgen.clients.kubeconfig import ClusterAccess
     from twgen.clients.profiles import Profiles
+    from twgen.model.caller import Caller
     from twgen.specs.opened import NamespaceRule
 
 _PARAMETERS = "ARGOCD_APP_PARAMETERS"
@@ -35,16 +33,20 @@ class Terminal:
 
         return NamespaceRule(namespace)
 
-    def rendering_caller(self, identity: str, _: Operator) -> Caller:
+    def rendering_caller(self, identity: str, _: Operator) -> "Caller":
         """Who renders: nobody in particular, unless `--identity` says it."""
+        from twgen.model.caller import Caller
+
         return Caller(identity, forced=bool(identity))
 
-    def planning_caller(self, identity: str, operator: Operator) -> Caller:
+    def planning_caller(self, identity: str, operator: Operator) -> "Caller":
         """Who plans: the person, unless `--identity` says otherwise."""
         if identity:
             return self.rendering_caller(identity, operator)
         import getpass
         import socket
+
+        from twgen.model.caller import Caller
 
         return Caller(f"twgen/{getpass.getuser()}@{socket.gethostname()}", is_person=True)
 
@@ -56,6 +58,8 @@ class Terminal:
 
     def cluster(self, _: Operator, *, quiet: bool) -> "ClusterAccess | None":
         """The cluster that kubectl would use, or that of the Pod; None, and a warning: neither is there."""
+        from pathlib import Path
+
         from twgen.clients.kubeconfig import ClusterAccess
 
         if "KUBECONFIG" in os.environ or Path(usual_kubeconfig()).exists():
@@ -91,8 +95,10 @@ class Plugin:
         only = namespace or os.environ.get("ARGOCD_APP_NAMESPACE", "")
         return NamespaceRule(only, only=bool(only))
 
-    def rendering_caller(self, identity: str, operator: Operator) -> Caller:
+    def rendering_caller(self, identity: str, operator: Operator) -> "Caller":
         """Who renders: what `--identity` says, else the operator's instance of Argo CD."""
+        from twgen.model.caller import Caller
+
         name = self._application.name
         instance = f"twgen/{operator.instance}/{name}" if operator.instance else ""
         return Caller(identity or instance, forced=bool(identity), application=name)
@@ -125,6 +131,8 @@ def surroundings() -> Surroundings:
 
 def usual_kubeconfig() -> str:
     """Where kubectl looks; it need not be there."""
+    from pathlib import Path
+
     return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
 
 
@@ -146,6 +154,8 @@ def _settings_of_application() -> Mapping[str, str]:
 
 
 def _parameters() -> list[Any]:
+    import json
+
     try:
         parameters = json.loads(os.environ.get(_PARAMETERS) or "null") or []
     except (ValueError, RecursionError) as error:
