@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
@@ -54,6 +54,7 @@ class Servers:
         """What Temporal and Kubernetes say of the workers right now; raises when one read fails."""
         deadline = Deadline(self._settings.timeout)
         self._connections = opened = self._connections or self._open(workers)
+        self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
         now = self._settings.now or clock()
         self._is_reading = True
         try:

@@ -1,7 +1,7 @@
 """A worker as its team wants it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -94,8 +94,8 @@ class WorkerSpec:
     has_custom_build_id: bool
     policy: Policy
     attached: tuple[AttachedResource, ...] = ()
-    source: str = ""
-    """The file that it stands in; empty: none."""
+    source: str = field(default="", compare=False)
+    """The file that it stands in; for messages."""
 
     @property
     def worker_deployment(self) -> str:
