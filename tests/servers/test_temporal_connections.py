@@ -96,6 +96,16 @@ def test_unknown_namespace_is_not_an_unknown_worker(temporal: TemporalServer) ->
 
 
 @pytest.mark.server
+def test_refusal_of_one_worker_names_it_and_its_file(temporal: TemporalServer) -> None:
+    refused = replace(worker_spec("a.b", "v1", temporal.connection), source="specs/pay.yaml")
+    others = [worker_spec(f"x{number}", "v1", temporal.connection) for number in range(5)]
+    with pytest.raises(StateUnavailable) as raised:
+        asyncio.run(read_all([*others, refused, *others], clients()))
+    said = str(raised.value)
+    assert "(for default/a.b of specs/pay.yaml): the server refuses what the spec asks for: correct" in said
+
+
+@pytest.mark.server
 def test_worker_of_another_namespace_is_unknown(temporal: TemporalServer) -> None:
     temporal.create_namespace("payments")
     assert read(worker_spec("x", "v1", temporal.connection, temporal_namespace="payments")) is None

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from temporalio.service import RPCError
 
 _ADVICE = {
+    "INVALID_ARGUMENT": "refuses what the spec asks for: correct the spec",
     "PERMISSION_DENIED": "does not permit it: check the credentials",
     "UNAUTHENTICATED": "asks for other credentials: check them",
     "UNAVAILABLE": "is not available: try again when it is up",
