@@ -23,8 +23,8 @@ from tests.planning.situations import (
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.world import Drainage, TaskQueue, TaskQueueType, WorkerDeployment
 from twgen.model.world import VersionStatus as S
+from twgen.planning.plan import worker_world
 from twgen.planning.reads import Reads, further_reads, versions_to_describe
-from twgen.planning.versions import worker_world
 
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
 CURRENT = version("v1", S.CURRENT, task_queues=(TaskQueue("old", TaskQueueType.WORKFLOW),))

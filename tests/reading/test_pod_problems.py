@@ -34,7 +34,7 @@ UNSCHEDULABLE = {
                     {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "a"'}}
                 )
             ),
-            'ImagePullBackOff: Back-off pulling image "a"',
+            'waits (ImagePullBackOff: Back-off pulling image "a")',
         ),
         (
             pod(
@@ -42,34 +42,34 @@ UNSCHEDULABLE = {
                     {"waiting": BACK_OFF}, lastState={"terminated": {"reason": "OOMKilled", "exitCode": 137}}
                 )
             ),
-            f"CrashLoopBackOff: {BACK_OFF['message']}; it ended with OOMKilled, exit code 137",
+            f"crashes (OOMKilled, exit code 137) and waits (CrashLoopBackOff: {BACK_OFF['message']})",
         ),
         (
             pod(container({"running": {}}, lastState={"terminated": {"reason": "Error", "exitCode": 1}})),
-            "Error, exit code 1",
+            "crashes (Error, exit code 1)",
         ),
-        (pod(container({"terminated": {"reason": "Error", "exitCode": 2}})), "Error, exit code 2"),
+        (pod(container({"terminated": {"reason": "Error", "exitCode": 2}})), "crashes (Error, exit code 2)"),
         (
             pod(
                 container({"waiting": {"reason": "PodInitializing"}}),
                 initContainerStatuses=[container({"terminated": {"reason": "Error", "exitCode": 5}})],
             ),
-            "Error, exit code 5",
+            "crashes (Error, exit code 5)",
         ),
         (
             pod(
                 container({"waiting": {"reason": "PodInitializing"}}),
                 initContainerStatuses=[container({"terminated": {"reason": "Completed", "exitCode": 0}})],
             ),
-            "PodInitializing",
+            "waits (PodInitializing)",
         ),
         (
             pod(conditions=[UNSCHEDULABLE]),
-            "Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.",
+            "has no node (Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.)",
         ),
         (
             pod(phase="Failed", reason="Evicted", message="The node was low on memory."),
-            "Evicted: The node was low on memory.",
+            "failed (Evicted: The node was low on memory.)",
         ),
         (pod(container({"running": {}})), ""),
         (pod(), ""),

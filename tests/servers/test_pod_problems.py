@@ -61,7 +61,7 @@ def test_pod_that_crashes_is_told_with_its_exit_code(
 
     def crashed() -> bool:
         problem = problems(cluster.kubeconfig, namespace).get("v1", "")
-        return problem.startswith("CrashLoopBackOff: ") and "; it ended with Error, exit code 3" in problem
+        return problem.startswith("crashes (Error, exit code 3) and waits (CrashLoopBackOff: ")
 
     eventually(crashed)
 
@@ -80,5 +80,5 @@ def test_pods_that_may_not_be_listed_fail_nothing(cluster: Cluster, namespace: s
     applied(cluster, namespace, "sleep 1000")
     kubeconfig = cluster.user("careful", [MAY_LIST_DEPLOYMENTS], namespace)
     assert problems(kubeconfig, namespace) == {
-        "v1": "its pods may not be listed: the account needs the verb list on pods in this namespace"
+        "v1": "may not be looked at: the account needs the verb list on pods in this namespace"
     }

@@ -13,11 +13,11 @@ from twgen.model.world import (
     WorkerDeployment,
     WorkerWorld,
 )
-from twgen.planning.gates import gate_attempt, gate_workflow_id
-from twgen.planning.rollback import auto_upgrade_to_count
-from twgen.planning.status import status_of
-from twgen.planning.target import Target
-from twgen.planning.versions import versions_to_count
+from twgen.planning.routing.gates import gate_attempt, gate_workflow_id
+from twgen.planning.routing.rollback import auto_upgrade_to_count
+from twgen.planning.routing.target import Target
+from twgen.planning.version_status import status_of
+from twgen.planning.versions.plan import versions_to_count
 
 _STALE_AFTER = timedelta(minutes=15)
 """A server looks every few minutes whether a version has drained; its list may never hear of it."""
@@ -108,5 +108,5 @@ def _drained_without_deployment(world: WorkerWorld) -> set[str]:
         for version in (world.temporal.versions if world.temporal else ())
         if version.status is VersionStatus.DRAINED
         and version.build_id not in live
-        and status_of(version.build_id, world.temporal) is VersionStatus.DRAINED
+        and status_of(version.build_id, version, world.temporal) is VersionStatus.DRAINED
     }

@@ -14,7 +14,7 @@ from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, select
 
 Manifest = Mapping[str, Any]
 
-_FORBIDDEN = "its pods may not be listed: the account needs the verb list on pods in this namespace"
+_FORBIDDEN = "may not be looked at: the account needs the verb list on pods in this namespace"
 
 
 class ClusterReader:
@@ -80,24 +80,27 @@ def _label(spec: WorkerSpec) -> str:
 
 
 def pod_problem(pod: Manifest) -> str:
-    """Why a Pod does not run, in the words of its status; empty: nothing is said against it."""
+    """What a Pod does instead of running, in the words of its status; empty: nothing is said against it.
+
+    It goes on from "its newest Pod": `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
+    """
     status = pod.get("status") or {}
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return _sentence(condition)
+            return f"has no node{_said(condition)}"
     for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         state = container.get("state") or {}
-        last = state.get("terminated") or (container.get("lastState") or {}).get("terminated")
-        ended = (
-            f"{_sentence(last)}, exit code {last.get('exitCode')}" if last and last.get("exitCode") else ""
-        )
-        if waiting := state.get("waiting"):
-            said = _sentence(waiting)
-            return f"{said}; it ended with {ended}" if ended else said
-        if ended:
-            return ended
-    return _sentence(status) if status.get("phase") == "Failed" else ""
+        last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
+        waits = f"waits{_said(state['waiting'])}" if "waiting" in state else ""
+        if code := last.get("exitCode"):
+            crashes = f"crashes{_said(last, f'exit code {code}')}"
+            return f"{crashes} and {waits}" if waits else crashes
+        if waits:
+            return waits
+    return f"failed{_said(status)}" if status.get("phase") == "Failed" else ""
 
 
-def _sentence(said: Mapping[str, Any]) -> str:
-    return ": ".join(" ".join(str(said[key]).split()) for key in ("reason", "message") if said.get(key))
+def _said(state: Mapping[str, Any], *more: str) -> str:
+    parts = [" ".join(str(state[key]).split()) for key in ("reason", "message") if state.get(key)]
+    said = ", ".join([": ".join(parts), *more] if parts else more)
+    return f" ({said})" if said else ""
