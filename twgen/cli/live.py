@@ -16,7 +16,7 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
-from twgen.reading.kubernetes import ClusterReader
+from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.world import read_world
 
@@ -59,7 +59,7 @@ class Servers:
         self._is_reading = True
         try:
             temporal = SharedReads(opened.temporal, deadline)
-            cluster = ClusterReader(opened.kubernetes, deadline) if opened.kubernetes else None
+            cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
             world = opened.runner.run(read_world(workers, temporal, cluster, now, for_routing=for_routing))
         except BaseException:
             self._is_reading = False

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from twgen.clients.deadline import Deadline
@@ -17,22 +17,22 @@ Manifest = Mapping[str, Any]
 _FORBIDDEN = "may not be looked at: the account needs the verb list on pods in this namespace"
 
 
-class ClusterReader:
-    """What a cluster says of workers until the deadline: one LIST of Deployments for each namespace."""
+class SharedLists:
+    """The cluster and the deadline of one reading, and its one LIST of Deployments for each namespace."""
 
     def __init__(self, client: KubernetesClient, deadline: Deadline) -> None:
-        self._client = client
-        self._deadline = deadline
+        self.client = client
+        self.deadline = deadline
         self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
 
-    async def deployments(self, spec: WorkerSpec) -> tuple[LiveDeployment, ...]:
-        """The live Deployments of a worker."""
-        if spec.namespace not in self._listing:
-            self._listing[spec.namespace] = asyncio.create_task(self._list(spec.namespace))
-        by_label = await self._listing[spec.namespace]
-        return tuple(live_deployments(by_label.get(_label(spec), ())))
+    async def deployments(self, namespace: str, label: str) -> Iterator[LiveDeployment]:
+        """The live Deployments of a namespace whose label names this worker."""
+        if namespace not in self._listing:
+            self._listing[namespace] = asyncio.create_task(self._list(namespace))
+        by_label = await self._listing[namespace]
+        return live_deployments(by_label.get(label, ()))
 
-    def strays(self, specs: Sequence[WorkerSpec]) -> Iterator[WorkerWorld]:
+    def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
         """The workers of the namespaces that were listed that none of the specs names."""
         named = {(spec.namespace, _label(spec)) for spec in specs}
         by_worker: dict[tuple[str, str], list[LiveDeployment]] = defaultdict(list)
@@ -46,37 +46,49 @@ class ClusterReader:
             if name:
                 yield WorkerWorld(name, temporal_namespace, temporal_was_read=False, deployments=tuple(found))
 
-    async def pod_problems(
-        self, spec: WorkerSpec, deployments: Sequence[LiveDeployment]
-    ) -> Mapping[str, str]:
-        """Why the newest Pod of each Deployment waits or crashes, by build ID; of those where one does."""
+    async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
+        # one that lost its other labels by hand is still seen
+        by_label: dict[str, list[Manifest]] = defaultdict(list)
+        for manifest in await self.client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self.deadline):
+            by_label[manifest["metadata"]["labels"][DEPLOYMENT_NAME_LABEL]].append(manifest)
+        return by_label
+
+
+class ClusterReader:
+    """What Kubernetes says of one worker; every method raises StateUnavailable or OutOfTime."""
+
+    def __init__(self, spec: WorkerSpec, shared: SharedLists) -> None:
+        self._spec = spec
+        self._shared = shared
+
+    async def deployments(self) -> tuple[LiveDeployment, ...]:
+        """The worker's live Deployments."""
+        return tuple(await self._shared.deployments(self._spec.namespace, _label(self._spec)))
+
+    async def pod_problems(self, deployments: Sequence[LiveDeployment]) -> Mapping[str, str]:
+        """What the newest Pod of each Deployment does instead of running, by build ID, where it does so."""
         if not deployments:
             return {}
-        build_ids = {
-            selector_labels(spec.name, live.build_id)[BUILD_ID_LABEL]: live.build_id for live in deployments
-        }
-        selector = (
-            f"{DEPLOYMENT_NAME_LABEL}={_label(spec)},{BUILD_ID_LABEL} in ({','.join(sorted(build_ids))})"
-        )
+        build_ids = {_build_id_label(self._spec, live.build_id): live.build_id for live in deployments}
+        versions = f"{BUILD_ID_LABEL} in ({','.join(sorted(build_ids))})"
+        selector = f"{DEPLOYMENT_NAME_LABEL}={_label(self._spec)},{versions}"
         try:
-            pods = await self._client.pods(spec.namespace, selector, self._deadline)
+            pods = await self._shared.client.pods(self._spec.namespace, selector, self._shared.deadline)
         except PodsForbidden:
             return dict.fromkeys(build_ids.values(), _FORBIDDEN)
-        # names break ties: both are made in the same second
+        # of those made in the same second any will do, but always the same
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
         newest = {build_ids[pod["metadata"]["labels"][BUILD_ID_LABEL]]: pod for pod in pods}
         problems = {build_id: pod_problem(pod) for build_id, pod in newest.items()}
         return {build_id: problem for build_id, problem in problems.items() if problem}
 
-    async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
-        by_label: dict[str, list[Manifest]] = defaultdict(list)
-        for manifest in await self._client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self._deadline):
-            by_label[manifest["metadata"]["labels"][DEPLOYMENT_NAME_LABEL]].append(manifest)
-        return by_label
-
 
 def _label(spec: WorkerSpec) -> str:
     return selector_labels(spec.name, spec.build_id)[DEPLOYMENT_NAME_LABEL]
+
+
+def _build_id_label(spec: WorkerSpec, build_id: str) -> str:
+    return selector_labels(spec.name, build_id)[BUILD_ID_LABEL]
 
 
 def pod_problem(pod: Manifest) -> str:

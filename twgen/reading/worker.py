@@ -28,7 +28,7 @@ async def read_worker(
     worker = spec.worker_deployment
     async with TaskGroup() as group:
         describing = group.create_task(temporal.deployment())
-        listing = group.create_task(cluster.deployments(spec)) if cluster else None
+        listing = group.create_task(cluster.deployments()) if cluster else None
     found, live = describing.result(), listing.result() if listing else None
     world = WorkerWorld(worker, spec.temporal_namespace, found, live)
 
@@ -55,7 +55,7 @@ async def read_worker(
         }
         polling = {queue: group.create_task(temporal.pollers(queue)) for queue in reads.task_queues}
         gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
-        pods = group.create_task(cluster.pod_problems(spec, reads.pods_of)) if cluster else None
+        pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
     if found:
         polled = {queue: task.result() for queue, task in polling.items()}
         upgraded = {build_id: task.result() for build_id, task in upgrading.items()}

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
-from twgen.reading.kubernetes import ClusterReader
+from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.worker import read_worker
@@ -14,8 +14,8 @@ from twgen.reading.worker import read_worker
 
 async def read_world(
     specs: Sequence[WorkerSpec],
-    shared: SharedReads,
-    cluster: ClusterReader | None,
+    temporal: SharedReads,
+    cluster: SharedLists | None,
     now: datetime,
     *,
     for_routing: bool,
@@ -24,12 +24,18 @@ async def read_world(
 
     `for_routing` as for `read_worker`. The first read that fails is raised, StateUnavailable or OutOfTime.
     """
-    shared.require_credentials(specs)
+    temporal.require_credentials(specs)
     try:
         async with asyncio.TaskGroup() as group:
             reading = [
                 group.create_task(
-                    read_worker(spec, TemporalReader(spec, shared), cluster, now, for_routing=for_routing)
+                    read_worker(
+                        spec,
+                        TemporalReader(spec, temporal),
+                        ClusterReader(spec, cluster) if cluster else None,
+                        now,
+                        for_routing=for_routing,
+                    )
                 )
                 for spec in specs
             ]
