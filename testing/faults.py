@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -40,6 +40,8 @@ class Forwarder:
         self._writers: list[asyncio.StreamWriter] = []
         self._server: asyncio.Server | None = None
         self._background = Background()
+        self._begun = 0
+        self._late: set[tuple[asyncio.StreamWriter, int]] = set()
         self.connections = 0
         """How many were made so far."""
         self.requests = 0
@@ -76,24 +78,31 @@ class Forwarder:
 
     async def _pass_requests(self, reader: asyncio.StreamReader, onward: asyncio.StreamWriter) -> None:
         frames = _Frames()
-        late: set[int] = set()
-        loop = asyncio.get_running_loop()
         while data := await reader.read(_CHUNK):
-            for frame in frames.whole_in(data):
-                if frame.begins_request:
-                    self.requests += 1
-                    if self._trouble.slow_every and self.requests % self._trouble.slow_every == 0:
-                        late.add(frame.stream)
-                if self._trouble.last_request is not None and self.requests > self._trouble.last_request:
-                    await self._die()
-                    return
-                # headers must arrive in their order: they are compressed with those before them
-                if frame.is_body and frame.stream in late:
-                    loop.call_later(self._trouble.slow_by, onward.write, frame.data)
-                else:
-                    onward.write(frame.data)
+            arrived = list(frames.whole_in(data))
+            self.requests += sum(frame.begins_request for frame in arrived)
+            if self._trouble.last_request is not None and self.requests > self._trouble.last_request:
+                await self._die()
+                return
+            if self._trouble.slow_every:
+                self._pass_late(arrived, onward)
+            else:
+                onward.write(data)
             await onward.drain()
         onward.close()
+
+    def _pass_late(self, frames: Iterable["_Frame"], onward: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        for frame in frames:
+            if frame.begins_request:
+                self._begun += 1
+                if self._begun % (self._trouble.slow_every or 1) == 0:
+                    self._late.add((onward, frame.stream))
+            # headers must arrive in their order: they are compressed with those before them
+            if frame.is_body and (onward, frame.stream) in self._late:
+                loop.call_later(self._trouble.slow_by, onward.write, frame.data)
+            else:
+                onward.write(frame.data)
 
     async def _pass_answers(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         left = self._trouble.answer_bytes
