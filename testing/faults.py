@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from testing.background import Background
 _CHUNK = 65536
 _PREFACE = 24
 _FRAME_HEADER = 9
+_DATA = 0
 _HEADERS = 1
 
 
@@ -22,6 +23,10 @@ class Trouble:
     """Seconds before each part of the answer."""
     answer_bytes: int | None = None
     """The answer of each connection ends after so many bytes."""
+    slow_every: int | None = None
+    """One request of so many reaches the server late, while the others of its connection go on."""
+    slow_by: float = 0.0
+    """So many seconds late."""
     last_request: int | None = None
     """The server is gone when the request after this one comes, counted from 1 over all connections."""
 
@@ -35,6 +40,10 @@ class Forwarder:
         self._writers: list[asyncio.StreamWriter] = []
         self._server: asyncio.Server | None = None
         self._background = Background()
+        self._begun = 0
+        self._late: set[tuple[asyncio.StreamWriter, int]] = set()
+        self.connections = 0
+        """How many were made so far."""
         self.requests = 0
         """How many requests came so far; the SDK's first one in a connection is GetSystemInfo."""
         self.address = f"127.0.0.1:{self._background.run(self._listen())}"
@@ -61,6 +70,7 @@ class Forwarder:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)
+        self.connections += 1
         with suppress(OSError, asyncio.CancelledError):
             answers, onward = await asyncio.open_connection(*self._target)
             self._writers.append(onward)
@@ -69,13 +79,30 @@ class Forwarder:
     async def _pass_requests(self, reader: asyncio.StreamReader, onward: asyncio.StreamWriter) -> None:
         frames = _Frames()
         while data := await reader.read(_CHUNK):
-            self.requests += frames.requests_in(data)
+            arrived = list(frames.whole_in(data))
+            self.requests += sum(frame.begins_request for frame in arrived)
             if self._trouble.last_request is not None and self.requests > self._trouble.last_request:
                 await self._die()
                 return
-            onward.write(data)
+            if self._trouble.slow_every:
+                self._pass_late(arrived, onward)
+            else:
+                onward.write(data)
             await onward.drain()
         onward.close()
+
+    def _pass_late(self, frames: Iterable["_Frame"], onward: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        for frame in frames:
+            if frame.begins_request:
+                self._begun += 1
+                if self._begun % (self._trouble.slow_every or 1) == 0:
+                    self._late.add((onward, frame.stream))
+            # headers must arrive in their order: they are compressed with those before them
+            if frame.is_body and (onward, frame.stream) in self._late:
+                loop.call_later(self._trouble.slow_by, onward.write, frame.data)
+            else:
+                onward.write(frame.data)
 
     async def _pass_answers(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         left = self._trouble.answer_bytes
@@ -88,26 +115,50 @@ class Forwarder:
         writer.close()
 
 
-class _Frames:
-    """Counts the requests in one direction of an HTTP/2 connection: frames of the type HEADERS.
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A frame of an HTTP/2 connection: https://www.rfc-editor.org/rfc/rfc9113#name-frame-format."""
 
-    https://www.rfc-editor.org/rfc/rfc9113#name-frame-format
-    """
+    data: bytes
+
+    @property
+    def begins_request(self) -> bool:
+        return self._kind == _HEADERS
+
+    @property
+    def is_body(self) -> bool:
+        return self._kind == _DATA
+
+    @property
+    def stream(self) -> int:
+        return int.from_bytes(self.data[5:_FRAME_HEADER], "big") & 0x7FFFFFFF
+
+    @property
+    def _kind(self) -> int:
+        return self.data[3]
+
+
+class _Frames:
+    """Cuts what a client sends into frames, the preface of the connection first."""
 
     def __init__(self) -> None:
-        self._skipped = _PREFACE
         self._pending = b""
+        self._is_first = True
 
-    def requests_in(self, data: bytes) -> int:
-        """How many requests begin in the next bytes of the connection."""
+    def whole_in(self, data: bytes) -> Iterator[_Frame]:
+        """The frames that are complete with the next bytes of the connection."""
         self._pending += data
-        count = 0
-        while len(self._pending) >= self._skipped + _FRAME_HEADER:
-            header = self._pending[self._skipped : self._skipped + _FRAME_HEADER]
-            count += header[3] == _HEADERS
-            self._pending = self._pending[self._skipped + _FRAME_HEADER :]
-            self._skipped = int.from_bytes(header[:3], "big")
-        return count
+        if self._is_first:
+            if len(self._pending) < _PREFACE:
+                return
+            yield _Frame(self._pending[:_PREFACE])
+            self._pending, self._is_first = self._pending[_PREFACE:], False
+        while len(self._pending) >= _FRAME_HEADER:
+            end = _FRAME_HEADER + int.from_bytes(self._pending[:3], "big")
+            if len(self._pending) < end:
+                return
+            yield _Frame(self._pending[:end])
+            self._pending = self._pending[end:]
 
 
 @contextmanager

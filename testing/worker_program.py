@@ -39,6 +39,16 @@ class WaitingWorkflow:
 
 
 @workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
+class UpgradingWorkflow:
+    """Stays open, on whatever version is current."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Wait for ever."""
+        await workflow.wait_condition(lambda: False)
+
+
+@workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class GreetingWorkflow:
     """Ends at once, on whatever version is current."""
 
@@ -75,7 +85,7 @@ async def main() -> None:
     worker = Worker(
         client,
         task_queue=_ENVIRONMENT["TASK_QUEUE"],
-        workflows=[WaitingWorkflow, GreetingWorkflow, gate],
+        workflows=[WaitingWorkflow, UpgradingWorkflow, GreetingWorkflow, gate],
         activities=[greet],
         deployment_config=_deployment_config(),
     )

@@ -65,7 +65,10 @@ def test_parameter_of_the_application_goes_before_its_variable_and_the_operators
     assert identities(run(*asked, env=both)) == {"twgen/c"}
 
 
-@pytest.mark.parametrize("name", ["snapshot", "now", "timeout", "allow-unlisted-connections", "kubeconfig"])
+@pytest.mark.parametrize(
+    "name",
+    ["snapshot", "now", "timeout", "allow-unlisted-connections", "via", "operator-config", "kubeconfig"],
+)
 def test_option_of_the_operator_is_refused_from_a_repository(run: Run, operator: Path, name: str) -> None:
     variable = f"TWGEN_{name.replace('-', '_').upper()}"
     said = (f"'{name}' is the operator's", variable)
@@ -121,6 +124,13 @@ def test_deployment_of_another_application_is_refused_with_5(run: Run, story: Pa
 
 def test_settings_of_an_application_mean_nothing_outside_of_argocd(run: Run, story: Path) -> None:  # noqa: ARG001
     assert run(*RENDER, env={**ENVIRONMENT, "ARGOCD_ENV_TWGEN_TIMEOUT": "x"}).returncode == 0
+
+
+def test_connection_that_no_profile_lists_is_not_used_in_argocd(run: Run, operator: Path) -> None:
+    ended = run("render", "specs", env=plugin(operator))
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "the operator adds one with address" in ended.stderr
+    assert "(for default/helloworld of specs/" in ended.stderr
 
 
 def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, operator: Path) -> None:

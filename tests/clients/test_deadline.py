@@ -1,34 +1,44 @@
+import asyncio
+import time
 from threading import Event
 
 import pytest
 
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import Deadline, in_thread
 from twgen.errors import OutOfTime
 
 
+async def five() -> int:
+    return 5
+
+
 def test_work_that_is_done_in_time_gives_its_answer() -> None:
-    assert Deadline(10).cut("somebody", lambda: 5) == 5
+    assert asyncio.run(Deadline(10).bound("somebody", five())) == 5
 
 
-def test_work_that_fails_raises_its_own_error() -> None:
-    def fail() -> None:
-        message = "no"
-        raise KeyError(message)
+@pytest.mark.parametrize("error", [KeyError, TimeoutError])
+def test_work_that_fails_raises_its_own_error(error: type[Exception]) -> None:
+    async def fail() -> None:
+        raise error
 
-    with pytest.raises(KeyError):
-        Deadline(10).cut("somebody", fail)
-
-
-def test_error_of_the_work_that_is_a_timeout_is_no_missed_deadline() -> None:
-    def fail() -> None:
-        raise TimeoutError
-
-    with pytest.raises(TimeoutError):
-        Deadline(10).cut("somebody", fail)
+    with pytest.raises(error):
+        asyncio.run(Deadline(10).bound("somebody", fail()))
 
 
-def test_work_that_hangs_is_left_behind_at_the_deadline() -> None:
-    release = Event()
+def test_work_that_hangs_is_cut_at_the_deadline() -> None:
     with pytest.raises(OutOfTime, match=r"^the server did not answer within 0\.05 s: .*--timeout"):
-        Deadline(0.05).cut("the server", release.wait)
+        asyncio.run(Deadline(0.05).bound("the server", asyncio.sleep(60)))
+
+
+def test_blocking_work_that_hangs_is_left_behind() -> None:
+    release = Event()
+    started = time.monotonic()
+    with pytest.raises(OutOfTime):
+        asyncio.run(Deadline(0.05).bound("the server", in_thread(release.wait)))
+    assert time.monotonic() - started < 5
     release.set()
+
+
+def test_blocking_work_raises_its_own_error() -> None:
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(in_thread(lambda: 1 // 0))

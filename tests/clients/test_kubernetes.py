@@ -1,10 +1,12 @@
 """A cluster that cannot be asked: one line that says why, and never an empty answer."""
 
+import asyncio
 import json
 import socket
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,8 +39,8 @@ def silent_port() -> Iterator[int]:
 
 
 def ask(path: Path | str, context: str = "", timeout: float = 5) -> object:
-    with KubernetesClient(ClusterAccess(str(path), context), Deadline(timeout)) as client:
-        return client.deployments("shop", "a")
+    with closing(KubernetesClient(ClusterAccess(str(path), context))) as client:
+        return asyncio.run(client.deployments("shop", "a", Deadline(timeout)))
 
 
 def test_refused_connection_names_the_kubeconfig_and_the_namespace(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ namespace = "payments"
 api_key = "the-key-of-nobody"
 """
 HERE = Connection("here", "temporal.example:7233")
+WORKER = "default/pay of specs/pay.yaml"
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def load(file: Path | str, *, environment: bool = True, **variables: str) -> tup
 
 
 def key_for(profiles: Profiles, connection: Connection, namespace: str) -> object:
-    profile = profiles.of(connection, namespace)
+    profile = profiles.of(connection, namespace, WORKER)
     return profile.connect_options()["api_key"] if profile else None
 
 
@@ -63,12 +64,28 @@ def test_profile_without_a_namespace_is_for_the_one_called_default(file: Path) -
 )
 def test_credentials_go_to_no_other_place(file: Path, connection: Connection, namespace: str) -> None:
     with pytest.raises(StateUnavailable, match="no profile of Temporal matches"):
-        Profiles(load(file)).of(connection, namespace)
-    assert Profiles(load(file), allow_unlisted=True).of(connection, namespace) is None
+        Profiles(load(file)).of(connection, namespace, WORKER)
+    assert Profiles(load(file), allow_unlisted=True).of(connection, namespace, WORKER) is None
 
 
 def test_profile_without_an_address_is_for_no_place(file: Path) -> None:
-    assert [profile.name for profile in load(file)] == ["payments", "shop"]
+    profiles = Profiles(load(file))
+    assert [profile.name for profile in profiles.all] == ["nowhere", "payments", "shop"]
+    with pytest.raises(StateUnavailable, match="no profile of Temporal matches"):
+        profiles.of(Connection("none", ""), "payments", WORKER)
+
+
+def test_key_without_an_address_is_told_with_the_worker_and_what_to_set() -> None:
+    cloud = Connection("cloud", "temporal.example:7233", api_key_secret=SecretKey("key", "token"))
+    profiles = Profiles(load("", TEMPORAL_API_KEY="the-key"), allow_unlisted=True, of_person=True)
+    with pytest.raises(StateUnavailable) as refused:
+        profiles.of(cloud, "payments", WORKER)
+    assert str(refused.value) == (
+        "Temporal at temporal.example:7233, namespace 'payments' (for default/pay of specs/pay.yaml):"
+        " connection 'cloud' needs TLS or credentials, and profile 'default' has no address:"
+        " set TEMPORAL_ADDRESS=temporal.example:7233 and TEMPORAL_NAMESPACE=payments"
+        " to say whom its credentials are for"
+    )
 
 
 def test_two_profiles_for_one_place_are_refused(file: Path) -> None:
@@ -76,13 +93,13 @@ def test_two_profiles_for_one_place_are_refused(file: Path) -> None:
         FILE + '[profile.again]\naddress = "temporal.example:7233"\nnamespace = "payments"\napi_key = "b"\n'
     )
     with pytest.raises(StateUnavailable, match="'again' and 'payments' all match: keep one"):
-        Profiles(load(file)).of(HERE, "payments")
+        Profiles(load(file)).of(HERE, "payments", WORKER)
 
 
 def test_profile_that_the_project_may_not_use_is_refused_by_name(file: Path) -> None:
     profiles = Profiles(load(file), lambda name: name == "shop", allow_unlisted=True)
     with pytest.raises(StateUnavailable, match="may not use profile 'payments'"):
-        profiles.of(HERE, "payments")
+        profiles.of(HERE, "payments", WORKER)
     assert key_for(profiles, HERE, "default") == "the-key-of-shop"
 
 
@@ -96,7 +113,7 @@ def test_profile_that_the_project_may_not_use_is_refused_by_name(file: Path) -> 
 )
 def test_connection_that_needs_credentials_is_never_used_without(connection: Connection) -> None:
     with pytest.raises(StateUnavailable, match="needs TLS or credentials"):
-        Profiles(allow_unlisted=True).of(connection, "default")
+        Profiles(allow_unlisted=True, of_person=True).of(connection, "default", WORKER)
 
 
 def test_variables_of_temporal_are_a_profile_at_a_terminal() -> None:
@@ -114,9 +131,11 @@ def test_variables_of_temporal_change_the_chosen_profile_only(file: Path) -> Non
 
 
 def test_api_key_means_tls_unless_the_profile_says_otherwise(file: Path) -> None:
-    assert load(file)[0].connect_options()["tls"] is True
+    [_, payments, _] = load(file)
+    assert payments.connect_options()["tls"] is True
     file.write_text(FILE.replace('"the-key-of-payments"', '"k"\n[profile.payments.tls]\ndisabled = true'))
-    assert load(file)[0].connect_options()["tls"] is False
+    [_, payments, _] = load(file)
+    assert payments.connect_options()["tls"] is False
 
 
 def test_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -144,7 +163,7 @@ def test_variables_that_contradict_each_other_are_an_error() -> None:
 
 def test_certificate_that_cannot_be_read_is_named(file: Path) -> None:
     file.write_text(FILE + '[profile.payments.tls]\nclient_cert_path = "/absent/tls.crt"\n')
-    profile = Profiles(load(file)).of(HERE, "payments")
+    profile = Profiles(load(file)).of(HERE, "payments", WORKER)
     assert profile
     with pytest.raises(StateUnavailable, match=r"profile 'payments' of Temporal: /absent/tls\.crt cannot be"):
         profile.connect_options()

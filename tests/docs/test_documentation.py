@@ -22,9 +22,7 @@ EXAMPLE = ROOT / "examples" / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDS_A_SERVER = re.compile(
-    r"\||kubectl|--allow-unlisted-connections|^twgen (plan|render) \.$|^twgen status \. -w"
-)
+NEEDS_A_SERVER = re.compile(r"\||kubectl|--via|^twgen (plan|render) \.$|^twgen status \. -w")
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -18,7 +18,7 @@ ENVIRONMENT = {
     for name, value in os.environ.items()  # noqa: TID251 - the program's environment is made here
     if not name.startswith(("TEMPORAL_", "TWGEN_"))
 }
-ALONE = ("--no-cluster", "--allow-unlisted-connections", "-q")
+ALONE = ("--no-cluster", "-q")
 MANAGER = "twgen/testing/live"
 
 Document = dict[str, Any]

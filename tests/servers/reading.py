@@ -1,26 +1,48 @@
-from collections.abc import Collection
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import WorkerDeployment
-from twgen.reading.temporal import read_temporal
-from twgen.reading.temporal_visibility import with_open_workflows
+from twgen.model.world import WorkerDeployment, World
+from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.world import read_world
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def clients(timeout: float = 20.0) -> TemporalClients:
-    return TemporalClients(Deadline(timeout), Profiles(allow_unlisted=True))
+def clients() -> TemporalClients:
+    return TemporalClients(Profiles(allow_unlisted=True), {})
+
+
+async def read_all(
+    specs: Sequence[WorkerSpec],
+    opened: TemporalClients,
+    *,
+    for_routing: bool = False,
+    timeout: float = 20.0,  # noqa: ASYNC109 - it is a deadline's length
+) -> World:
+    shared = SharedReads(opened, Deadline(timeout))
+    return await read_world(specs, shared, None, NOW, for_routing=for_routing)
 
 
 def read(
     spec: WorkerSpec, *, for_routing: bool = False, due: Collection[str] = (), timeout: float = 20.0
 ) -> WorkerDeployment | None:
-    with clients(timeout) as opened:
-        [world] = read_temporal([spec], None, opened, for_routing=for_routing, now=NOW)
-        if not world.temporal or not due:
-            return world.temporal
-        return with_open_workflows([(spec, world.temporal)], [due], opened)[0]
+    async def read_one() -> WorkerDeployment | None:
+        shared = SharedReads(clients(), Deadline(timeout))
+        world = await read_world([spec], shared, None, NOW, for_routing=for_routing)
+        found = world.workers[spec.worker_deployment, spec.temporal_namespace].temporal
+        counts = await shared.open_workflows(spec, due)
+        return found and replace(
+            found,
+            versions=tuple(
+                replace(item, open_workflows=counts.get(item.build_id, item.open_workflows))
+                for item in found.versions
+            ),
+        )
+
+    return asyncio.run(read_one())

@@ -36,7 +36,7 @@ def ended_job(
     cluster.user("planner", rules, namespace)
     # a terminal's kubeconfig would go before the account
     command = ["env", "-u", "KUBECONFIG", f"HOME={specs.parent}", str(TWGEN), "plan", str(specs)]
-    container = {"name": "plan", "image": "local", "command": [*command, "--allow-unlisted-connections"]}
+    container = {"name": "plan", "image": "local", "command": command}
     planned = job(namespace, "plan", container, backoffLimit=0)
     planned["spec"]["template"]["spec"]["serviceAccountName"] = "planner"
     planned["spec"]["template"]["metadata"] = {"labels": {"app": "plan"}}

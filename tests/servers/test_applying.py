@@ -98,7 +98,7 @@ class Shop:
         ended = run(
             self.folder,
             "render",
-            options=["--kubeconfig", str(self.cluster.kubeconfig), "--allow-unlisted-connections", "-q"],
+            options=["--kubeconfig", str(self.cluster.kubeconfig), "-q"],
         )
         assert (ended.code, ended.stderr) == (0, "")
         return ended.stdout

@@ -1,6 +1,8 @@
 """What is read of a real cluster, and what a cluster that is not the right one comes to."""
 
+import asyncio
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ def live(cluster: Cluster, folder: Path, *command: str) -> Ended:
 
 
 def with_kubeconfig(path: Path, folder: Path, *command: str) -> Ended:
-    return run(folder, *command, options=["--kubeconfig", str(path), "--allow-unlisted-connections"])
+    return run(folder, *command, options=["--kubeconfig", str(path)])
 
 
 def applied(cluster: Cluster, folder: Path, *options: str) -> list[Document]:
@@ -59,7 +61,7 @@ def plan(cluster: Cluster, folder: Path, *options: str) -> Document:
 
 def test_live_deployment_is_kept(cluster: Cluster, specs: Path) -> None:
     [version] = plan(cluster, specs)["versions"]
-    assert (version["action"], version["because"]) == ("Create", "it is the target and has no Deployment")
+    assert (version["action"], version["because"]) == ("Create", "it is the target; it has no Deployment")
     applied(cluster, specs)
     [version] = plan(cluster, specs)["versions"]
     assert (version["action"], version["replicas"]) == ("Keep", 1)
@@ -133,8 +135,8 @@ def test_deployments_come_in_pages(cluster: Cluster, namespace: str, monkeypatch
         "apply", "-f", "-", input=write_documents([deployment(namespace, f"d{i}") for i in range(5)])
     )
     monkeypatch.setattr(kubernetes, "_PAGE", 2)
-    with KubernetesClient(ClusterAccess(str(cluster.kubeconfig)), Deadline(20)) as client:
-        found = client.deployments(namespace, "temporal.io/build-id")
+    with closing(KubernetesClient(ClusterAccess(str(cluster.kubeconfig)))) as client:
+        found = asyncio.run(client.deployments(namespace, "temporal.io/build-id", Deadline(20)))
     assert [item["metadata"]["name"] for item in found] == [f"d{i}" for i in range(5)]
     assert {item["kind"] for item in found} == {"Deployment"}
 
@@ -161,7 +163,9 @@ def test_deployment_of_a_worker_that_no_spec_names_is_warned_of_and_not_rendered
     stray = deployment(namespace, "gone-v1", annotations={"twgen.io/identity": "twgen/me"})
     cluster.kubectl("apply", "-f", "-", input=write_documents([stray]))
     rendered = live(cluster, specs, "render", "--identity", "twgen/me")
-    assert f"no spec names {namespace}/gone any more, and gone-v1 carries our identity" in rendered.stderr
+    assert (
+        f"no spec names {namespace}/gone any more, and its Deployments carry our identity" in rendered.stderr
+    )
     assert "gone-v1" not in rendered.stdout
     snapshot = tmp_path / "snapshot.yaml"
     snapshot.write_text(live(cluster, specs, "snapshot").stdout)
@@ -176,7 +180,7 @@ def test_namespace_that_is_not_there_is_an_empty_one(cluster: Cluster, specs: Pa
         document["metadata"]["namespace"] = "not-there"
     (specs / "specs.yaml").write_text(write_documents(documents))
     [version] = plan(cluster, specs)["versions"]
-    assert version["because"] == "it is the target and has no Deployment"
+    assert version["because"] == "it is the target; it has no Deployment"
 
 
 def test_wrong_cluster_is_noticed_by_the_identity_on_its_deployments(

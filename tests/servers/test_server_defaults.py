@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from twgen.specs.opened import NamespaceRule
+from twgen.specs.spec_document import NamespaceRule
 
 from testing.kubernetes.cluster import Cluster
 from twgen.cluster.comparison import Comparison, compare

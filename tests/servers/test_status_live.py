@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from testing.asking import succeeds
+from testing.faults import Trouble, forwarding
 from testing.processes import eventually, free_ports
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
@@ -95,6 +96,23 @@ def test_server_that_is_gone_ends_nothing(rolled_out: Rollout, tmp_path: Path) -
         (folder / "specs.yaml").write_text(specs.read_text().replace(address, f"127.0.0.1:{closed}"))
         eventually(lambda: f"s ago: Temporal at 127.0.0.1:{closed}" in shown.text)
         assert shown.process.poll() is None
+
+
+def test_connection_is_kept_from_one_look_to_the_next(rolled_out: Rollout, tmp_path: Path) -> None:
+    address = rolled_out.worker.server.address
+    with forwarding(address, Trouble()) as counted:
+        write_specs(tmp_path, counted.address, worker_document("watched", "v2", steps=(25, 50)))
+        watching = subprocess.Popen(
+            command(tmp_path, *WATCH, "-o", "json"), stdout=subprocess.DEVNULL, env=ENVIRONMENT
+        )
+        try:
+            eventually(lambda: counted.requests)
+            [first] = eventually(lambda: [counted.requests] if counted.requests > 4 else [])
+            eventually(lambda: counted.requests > 3 * first)
+        finally:
+            watching.kill()
+            watching.wait()
+        assert counted.connections == 1
 
 
 def test_log_gets_a_line_when_something_changes_and_the_watch_ends_when_all_is_settled(

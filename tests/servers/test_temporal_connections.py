@@ -1,3 +1,4 @@
+import asyncio
 import socket
 import subprocess
 import sys
@@ -5,21 +6,18 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from testing.processes import free_ports
 from testing.servers import TemporalServer, temporal_server
-from tests.servers.reading import NOW, clients, read
+from tests.servers.reading import clients, read, read_all
 from tests.servers.specs import worker_spec
-from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.connection import Connection
-from twgen.reading.temporal import read_temporal
 
 SPEC = """
 apiVersion: temporal.io/v1alpha1
@@ -69,7 +67,7 @@ def test_server_that_never_answers_is_cut_by_the_deadline(silent_address: str) -
 def test_render_past_its_deadline_prints_one_line_on_stderr(silent_address: str, tmp_path: Path) -> None:
     (tmp_path / "worker.yaml").write_text(SPEC.format(address=silent_address))
     program = "import sys; from twgen.cli.main import main; sys.exit(main())"
-    options = ["--no-cluster", "--allow-unlisted-connections", "--timeout", "500ms"]
+    options = ["--no-cluster", "--timeout", "500ms"]
     ended = subprocess.run(
         [sys.executable, "-c", program, "render", tmp_path, *options],
         capture_output=True,
@@ -78,23 +76,33 @@ def test_render_past_its_deadline_prints_one_line_on_stderr(silent_address: str,
     )
     assert (ended.returncode, ended.stdout) == (4, "")
     [line] = ended.stderr.splitlines()
-    assert line.startswith(f"twgen: Temporal at {silent_address}, namespace 'default' did not answer")
+    asked = f"twgen: Temporal at {silent_address}, namespace 'default'"
+    assert line.startswith(f"{asked} (for default/pay of {tmp_path / 'worker.yaml'}) did not answer")
 
 
 def test_unlisted_connection_is_refused_by_naming_the_option(silent_address: str) -> None:
     spec = worker_spec("pay", "v1", Connection("here", silent_address))
-    with (
-        TemporalClients(Deadline(5), Profiles()) as opened,
-        pytest.raises(StateUnavailable, match=f"{silent_address}, .*'default'.*--allow-unlisted-connections"),
+    with pytest.raises(
+        StateUnavailable, match=f"{silent_address}, .*'default'.*TWGEN_ALLOW_UNLISTED_CONNECTIONS"
     ):
-        read_temporal([spec], None, opened, for_routing=False, now=NOW)
+        asyncio.run(read_all([spec], TemporalClients(Profiles(), {})))
 
 
 @pytest.mark.server
 def test_unknown_namespace_is_not_an_unknown_worker(temporal: TemporalServer) -> None:
     spec = worker_spec("pay", "v1", temporal.connection, temporal_namespace="nowhere")
-    with pytest.raises(StateUnavailable, match=f"{temporal.address}, namespace 'nowhere': .*no such namesp"):
+    with pytest.raises(StateUnavailable, match=f"{temporal.address}, namespace 'nowhere' .*no such namesp"):
         read(spec)
+
+
+@pytest.mark.server
+def test_refusal_of_one_worker_names_it_and_its_file(temporal: TemporalServer) -> None:
+    refused = replace(worker_spec("a.b", "v1", temporal.connection), source="specs/pay.yaml")
+    others = [worker_spec(f"x{number}", "v1", temporal.connection) for number in range(5)]
+    with pytest.raises(StateUnavailable) as raised:
+        asyncio.run(read_all([*others, refused, *others], clients()))
+    said = str(raised.value)
+    assert "(for default/a.b of specs/pay.yaml): the server refuses what the spec asks for: correct" in said
 
 
 @pytest.mark.server
@@ -107,18 +115,17 @@ def test_worker_of_another_namespace_is_unknown(temporal: TemporalServer) -> Non
 def test_one_failed_read_fails_all(temporal: TemporalServer, silent_address: str) -> None:
     spec = worker_spec("x", "v1", temporal.connection)
     hanging = replace(spec, connection=Connection("here", silent_address))
-    with clients(1) as opened, pytest.raises(OutOfTime, match=silent_address):
-        read_temporal([spec, hanging], None, opened, for_routing=False, now=NOW)
+    with pytest.raises(OutOfTime, match=silent_address):
+        asyncio.run(read_all([spec, hanging], clients(), timeout=1))
 
 
 @pytest.mark.server
-def test_many_workers_are_read_in_order(temporal: TemporalServer) -> None:
+def test_many_workers_are_read_at_the_same_time(temporal: TemporalServer) -> None:
     specs = [worker_spec(f"x{number}", "v1", temporal.connection) for number in range(40)]
-    with clients() as opened:
-        worlds = read_temporal(specs, None, opened, for_routing=True, now=NOW)
-    assert [(world.name, world.temporal) for world in worlds] == [
-        (spec.worker_deployment, None) for spec in specs
-    ]
+    world = asyncio.run(read_all(specs, clients(), for_routing=True))
+    assert {name: found.temporal for (name, _), found in world.workers.items()} == {
+        spec.worker_deployment: None for spec in specs
+    }
 
 
 @pytest.mark.server
@@ -126,13 +133,14 @@ def test_server_that_goes_away_is_asked_again_until_the_deadline(tmp_path: Path)
     with ExitStack() as until_stopped:
         server = until_stopped.enter_context(temporal_server(tmp_path))
         spec = worker_spec("x", "v1", server.connection)
-        with clients(5) as opened:
-            read_one = partial(read_temporal, [spec], None, opened, for_routing=False, now=NOW)
-            assert read_one()[0].temporal is None
+        with asyncio.Runner() as runner:
+            opened = clients()
+            world = runner.run(read_all([spec], opened))
+            assert world.workers[spec.worker_deployment, "default"].temporal is None
             until_stopped.close()
             started = time.monotonic()
             with pytest.raises(StateUnavailable, match=f"{server.address}, .*not available"):
-                read_one()
+                runner.run(read_all([spec], opened, timeout=5))
             assert 0.5 < time.monotonic() - started < 5
 
 

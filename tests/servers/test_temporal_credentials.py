@@ -21,8 +21,7 @@ pytestmark = pytest.mark.server
 
 UNAVAILABLE = 3
 TIMEOUT, SLACK = 5.0, 2.0
-LISTED_ONLY = ("--no-cluster", "-q", "--timeout", f"{TIMEOUT:g}s")
-"""No connection is used that the profiles do not list."""
+OPTIONS = ("--no-cluster", "-q", "--timeout", f"{TIMEOUT:g}s")
 SECRETS: Mapping[Security, dict[str, dict[str, str]]] = {
     Security.TLS: {},
     Security.MUTUAL_TLS: {"mutualTLSSecretRef": {"name": "certificate"}},
@@ -79,7 +78,7 @@ def run_with(
     folder: Path,
     *command: str,
     namespace: str = "default",
-    options: Sequence[str] = LISTED_ONLY,
+    options: Sequence[str] = OPTIONS,
 ) -> Ended:
     specs = write_secured_specs(folder, server, namespace)
     file = folder / "temporal.toml"
@@ -89,10 +88,13 @@ def run_with(
     return ended
 
 
-def write_secured_specs(folder: Path, server: TemporalServer, namespace: str = "default") -> Path:
+def write_secured_specs(
+    folder: Path, server: TemporalServer, namespace: str = "default", address: str = ""
+) -> Path:
     specs = folder / "specs"
     specs.mkdir()
-    connection = connection_document(server.address, **SECRETS[server.security])
+    secrets = SECRETS.get(server.security, {})
+    connection = connection_document(address or server.address, **secrets)
     worker = worker_document("secured", "v1", temporal_namespace=namespace)
     (specs / "specs.yaml").write_text(write_documents([connection, worker]))
     return specs
@@ -138,7 +140,7 @@ def test_credentials_of_the_environment_work(servers: Servers, security: Securit
         **credential_variables(server, "default"),
     }
     specs = write_secured_specs(tmp_path, server)
-    ended = run(specs, "render", options=LISTED_ONLY, variables=variables)
+    ended = run(specs, "render", options=OPTIONS, variables=variables)
     assert (ended.code, ended.stderr) == (0, "")
     assert "name: secured-v1" in ended.stdout
 
@@ -171,9 +173,62 @@ def test_server_of_another_authority_is_refused(servers: Servers, security: Secu
 
 
 def test_secured_server_is_not_read_in_plain_text(servers: Servers, tmp_path: Path) -> None:
-    options = (*LISTED_ONLY, "--allow-unlisted-connections")
     server = servers[Security.TLS]
-    refused(run_with("", server, tmp_path, "render", options=options), server)
+    refused(run_with("", server, tmp_path, "render"), server)
+
+
+def test_key_for_a_server_that_speaks_no_tls_is_not_sent_and_the_remedy_is_told(
+    newest_temporal: TemporalServer, tmp_path: Path
+) -> None:
+    key = KeyIssuer().api_key(["default:read"])
+    profiles = profile(newest_temporal, {}, key).replace("[profile.ours.tls]", "")
+    line = refused(run_with(profiles, newest_temporal, tmp_path, "render"), newest_temporal)
+    file = tmp_path / "specs" / "specs.yaml"
+    assert line.endswith(
+        f" (for live/secured of {file}) speaks no TLS, and profile 'ours' asks for it: correct the"
+        " address; for a server that is meant to be without, take the key and tls out of"
+        " profile 'ours'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "code"), [(f"{SERVER_NAME}:7233", 0), ("elsewhere.example:7233", UNAVAILABLE)]
+)
+def test_certificate_behind_a_port_forward_must_be_that_of_the_connections_address(
+    servers: Servers, address: str, code: int, tmp_path: Path
+) -> None:
+    server = servers[Security.MUTUAL_TLS]
+    profiles = right_profile(server).replace(server.address, address)
+    specs = tmp_path / "specs"
+    write_secured_specs(tmp_path, server, address=address)
+    (tmp_path / "temporal.toml").write_text(profiles)
+    variables = {
+        "TEMPORAL_CONFIG_FILE": str(tmp_path / "temporal.toml"),
+        "TWGEN_VIA": f"{address}={server.address}",
+    }
+    ended = run(specs, "render", options=OPTIONS, variables=variables)
+    assert ended.code == code, ended.stderr
+    if code:
+        assert f"Temporal at {address} via {server.address}, " in ended.stderr
+        assert "certificate that is not trusted" in ended.stderr
+
+
+def test_port_forward_gives_credentials_to_no_address_that_no_profile_is_for(
+    servers: Servers, tmp_path: Path
+) -> None:
+    server = servers[Security.API_KEY]
+    write_secured_specs(tmp_path, server, address="temporal.prod.svc:7233")
+    (tmp_path / "temporal.toml").write_text(right_profile(server))
+    before = server.calls()["DescribeWorkerDeployment"]
+    ended = run(
+        tmp_path / "specs",
+        "render",
+        options=(*OPTIONS, "--via", f"temporal.prod.svc:7233={server.address}"),
+        variables={"TEMPORAL_CONFIG_FILE": str(tmp_path / "temporal.toml")},
+    )
+    assert ended.code == UNAVAILABLE
+    assert "no profile of Temporal matches" in ended.stderr
+    assert server.calls()["DescribeWorkerDeployment"] == before
 
 
 def wrong_certificates(given: Credentials, folder: Path) -> Mapping[str, Certificate | None]:

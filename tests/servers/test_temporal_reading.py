@@ -240,9 +240,15 @@ def test_render_reads_nothing_but_the_deployment(chapters: Chapters) -> None:
     }
 
 
-def test_settled_worker_is_not_read_further(chapters: Chapters, temporal: TemporalServer) -> None:
+def test_of_a_settled_worker_only_the_target_is_read_further(
+    chapters: Chapters, temporal: TemporalServer
+) -> None:
     assert chapters["settled"].server_version == temporal.version
-    assert [item.task_queues for item in chapters["settled"].versions] == [None, None]
+    assert version(chapters["settled"], "v1").task_queues is None
+    target = version(chapters["settled"], "v2")
+    assert target.metadata == {"note": "by hand", "twgen.io/gate-attempt": 2}
+    assert [queue.pollers for queue in target.task_queues or ()] == [True, True]
+    assert target.gate_runs is None
 
 
 def test_ramp_beside_a_current_target_is_read_further(chapters: Chapters) -> None:

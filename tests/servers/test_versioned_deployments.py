@@ -39,7 +39,7 @@ def write_version(folder: Path, temporal: TemporalServer, namespace: str, build_
 
 
 def applied(cluster: Cluster, folder: Path) -> None:
-    options = ["--kubeconfig", str(cluster.kubeconfig), "--allow-unlisted-connections", "-q"]
+    options = ["--kubeconfig", str(cluster.kubeconfig), "-q"]
     rendered = run(folder, "render", options=options)
     assert rendered.code == 0, rendered.stderr
     cluster.apply(rendered.stdout)
@@ -47,7 +47,7 @@ def applied(cluster: Cluster, folder: Path) -> None:
 
 def registered(folder: Path) -> dict[str, Document]:
     """The worker's versions that Temporal knows, by build ID."""
-    options = ["--no-cluster", "--allow-unlisted-connections", "-q", "-o", "json"]
+    options = ["--no-cluster", "-q", "-o", "json"]
     [worker] = json.loads(run(folder, "snapshot", options=options).stdout)["workers"]
     return {version["buildID"]: version for version in (worker["temporal"] or {}).get("versions", [])}
 
@@ -71,7 +71,7 @@ def test_rendered_deployments_run_workers_that_register(
     await_version(cluster, tmp_path, namespace, "v2")
     known = registered(tmp_path)
     assert {build_id: known[build_id]["status"] for build_id in known} == {"v1": "Current", "v2": "Inactive"}
-    options = ["--kubeconfig", str(cluster.kubeconfig), "--allow-unlisted-connections"]
+    options = ["--kubeconfig", str(cluster.kubeconfig)]
     status = run(tmp_path, "status", options=options).stdout
     assert f"{namespace}/{WORKER} v1: 100 %, Current for" in status
     assert status.count(", 1/1 pods") == 2

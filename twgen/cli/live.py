@@ -1,69 +1,100 @@
 """Reading the servers for a command: with whose credentials, through which cluster, until when."""
 
-import os
+import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
-from pathlib import Path
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
 
-from twgen.cli.argocd import application, in_plugin
 from twgen.cli.clock import clock
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings
+from twgen.cli.surroundings import usual_kubeconfig
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.clients.profiles import Profiles, load_profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
+from twgen.reading.kubernetes import SharedLists
+from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.world import read_world
 
 
-def read_live(settings: Settings, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
-    """What Temporal and Kubernetes say of the workers right now."""
-    deadline = Deadline(settings.timeout)
-    cluster = _cluster(settings)
-    with (
-        KubernetesClient(cluster, deadline) if cluster else nullcontext() as kubernetes,
-        TemporalClients(deadline, _profiles(settings)) as temporal,
-    ):
-        return read_world(workers, temporal, kubernetes, for_routing=for_routing, now=settings.now or clock())
+@dataclass(frozen=True, slots=True)
+class _Connections:
+    """What one event loop has opened."""
+
+    runner: asyncio.Runner
+    temporal: TemporalClients
+    kubernetes: KubernetesClient | None
 
 
-def _profiles(settings: Settings) -> Profiles:
-    operator = settings.operator
-    found = load_profiles(os.environ, operator.temporal_config_file, use_environment=not in_plugin())
-    allow_unlisted = settings.allow_unlisted_connections
-    if not in_plugin():
-        return Profiles(found, allow_unlisted=allow_unlisted)
-    ours = application()
-    return Profiles(found, lambda name: operator.may_use(name, ours), allow_unlisted)
+class Servers:
+    """The servers that a command reads; the one place where coroutines are run.
 
+    Connections are kept from one reading to the next, each of which has a deadline of its own. One that fails
+    closes them: the next begins anew, with credentials and addresses as they are then.
+    """
 
-def _cluster(settings: Settings) -> ClusterAccess | None:
-    if settings.no_cluster:
-        return None
-    if settings.kubeconfig or settings.context:
-        return ClusterAccess(settings.kubeconfig or _usual_kubeconfig(), settings.context)
-    return _cluster_of_application(settings) if in_plugin() else _cluster_at_hand(settings)
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._connections: _Connections | None = None
+        self._is_reading = False
 
+    def __enter__(self) -> Self:
+        return self
 
-def _cluster_of_application(settings: Settings) -> ClusterAccess | None:
-    # Argo CD does not tell a plugin its destination: nothing is read that the operator has not mapped
-    found = settings.operator.cluster_of(application())
-    return ClusterAccess(found.kubeconfig, found.context) if found else None
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
 
+    def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
+        """What Temporal and Kubernetes say of the workers right now; raises when one read fails."""
+        deadline = Deadline(self._settings.timeout)
+        self._connections = opened = self._connections or self._open(workers)
+        self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
+        now = self._settings.now or clock()
+        self._is_reading = True
+        try:
+            temporal = SharedReads(opened.temporal, deadline)
+            cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
+            world = opened.runner.run(read_world(workers, temporal, cluster, now, for_routing=for_routing))
+        except BaseException:
+            self._is_reading = False
+            self._close()
+            raise
+        self._is_reading = False
+        return world
 
-def _cluster_at_hand(settings: Settings) -> ClusterAccess | None:
-    kubeconfig = _usual_kubeconfig()
-    if "KUBECONFIG" in os.environ or Path(kubeconfig).exists():
-        return ClusterAccess(kubeconfig)
-    if "KUBERNETES_SERVICE_HOST" in os.environ:
-        return ClusterAccess()
-    if not settings.quiet:
-        warn(["there is no kubeconfig, so the cluster is not read: --no-cluster says that this is meant"])
-    return None
+    def _open(self, workers: Sequence[WorkerSpec]) -> _Connections:
+        settings = self._settings
+        unused = settings.via.keys() - {worker.connection.host_port for worker in workers}
+        if not settings.quiet:
+            warn(
+                f"no worker's Connection has the address {address}: --via has no effect"
+                for address in sorted(unused)
+            )
+        profiles = settings.surroundings.profiles(
+            settings.operator, allow_unlisted=settings.allow_unlisted_connections
+        )
+        access = self._cluster()
+        kubernetes = KubernetesClient(access) if access else None
+        return _Connections(asyncio.Runner(), TemporalClients(profiles, settings.via), kubernetes)
 
+    def _cluster(self) -> ClusterAccess | None:
+        settings = self._settings
+        if settings.no_cluster:
+            return None
+        if settings.kubeconfig or settings.context:
+            return ClusterAccess(settings.kubeconfig or usual_kubeconfig(), settings.context)
+        return settings.surroundings.cluster(settings.operator, quiet=settings.quiet)
 
-def _usual_kubeconfig() -> str:
-    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    def _close(self) -> None:
+        opened, self._connections = self._connections, None
+        if opened and opened.kubernetes:
+            opened.kubernetes.close()
+        # a thread of `status --watch` that is interrupted may still be reading: it ends with the process
+        if opened and not self._is_reading:
+            opened.runner.close()

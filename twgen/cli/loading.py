@@ -1,10 +1,9 @@
 """Assembling what a command works on: specs, world, manager."""
 
-import os
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from twgen.cli.argocd import application, in_plugin
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, InvalidInput
@@ -18,6 +17,9 @@ from twgen.reporting.problems import problem_lines
 from twgen.specs.kinds import CONTROLLER_API, WORKER
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
+
+if TYPE_CHECKING:
+    from twgen.cli.live import Servers
 
 
 def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
@@ -51,56 +53,47 @@ def planning_time(settings: Settings, world: World) -> datetime:
     return settings.now or world.taken_at
 
 
-def load_world(settings: Settings, specs: Specs, *, for_routing: bool) -> World:
-    """What is known of the specs' workers: the snapshot's word, or the servers' own."""
-    world = _snapshot(settings) if settings.snapshot else _live(settings, specs, for_routing=for_routing)
+def load_world(
+    settings: Settings, specs: Specs, *, for_routing: bool, servers: "Servers | None" = None
+) -> World:
+    """What is known of the specs' workers: the snapshot's word, or the servers' own.
+
+    Servers that the caller gives stay connected.
+    """
+    if settings.snapshot:
+        world = _snapshot(settings)
+    elif servers:
+        world = servers.read(specs.workers, for_routing=for_routing)
+    else:
+        from twgen.cli.live import Servers
+
+        with Servers(settings) as own:
+            world = own.read(specs.workers, for_routing=for_routing)
     return world.remembering(read_ledgers(specs.ledgers)) if specs.ledgers else world
 
 
 def namespace_rule(settings: Settings) -> NamespaceRule:
-    """Whose namespace a document gets; Argo CD's application has but one."""
-    default = settings.namespace or os.environ.get("ARGOCD_APP_NAMESPACE", "")
-    return NamespaceRule(default, only=in_plugin() and bool(default))
+    """Whose namespace a document gets."""
+    return settings.surroundings.namespace_rule(settings.namespace)
 
 
 def rendering_caller(settings: Settings) -> Caller:
-    """Who renders: nobody in particular, unless it is said; in Argo CD, the operator's instance of it."""
-    if settings.identity:
-        return Caller(settings.identity, forced=True, application=_application_name())
-    if in_plugin() and settings.operator.instance:
-        name = application().name
-        return Caller(f"twgen/{settings.operator.instance}/{name}", application=name)
-    return Caller(application=_application_name())
+    """Who renders."""
+    return settings.surroundings.rendering_caller(settings.identity, settings.operator)
 
 
 def planning_caller(settings: Settings) -> Caller:
     """Who plans: at a terminal, the person."""
-    if settings.identity or in_plugin():
-        return rendering_caller(settings)
-    import getpass
-    import socket
-
-    return Caller(f"twgen/{getpass.getuser()}@{socket.gethostname()}", is_person=True)
-
-
-def _application_name() -> str:
-    return application().name if in_plugin() else ""
+    return settings.surroundings.planning_caller(settings.identity, settings.operator)
 
 
 def _refuse_nameless(settings: Settings, workers: Sequence[WorkerSpec]) -> None:
-    # two Argo CDs with an application of the same name would both pass as the owner
     nameless = [worker.worker_deployment for worker in workers if not worker.policy.identity]
-    if in_plugin() and nameless and not settings.identity and not settings.operator.instance:
+    if nameless and settings.surroundings.needs_identity and not rendering_caller(settings).identity:
         raise InvalidInput(
             f"{nameless[0]} has no manager identity: the operator names its instance in"
             " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
         )
-
-
-def _live(settings: Settings, specs: Specs, *, for_routing: bool) -> World:
-    from twgen.cli.live import read_live
-
-    return read_live(settings, specs.workers, for_routing=for_routing)
 
 
 def _snapshot(settings: Settings) -> World:

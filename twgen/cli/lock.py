@@ -17,9 +17,9 @@ from twgen.records.times import format_time
 from twgen.rendering.deployments import target_deployment
 
 
-@click.command(short_help="Record the target versions in the ledger beside the specs.")
+@click.command()
 @paths_argument
-@options("now", "namespace", "check", "strict", "quiet")
+@options("now", "namespace", "operator_config", "check", "strict", "quiet")
 def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Record the Deployment of each target version in twgen.lock.yaml beside the specs.
 

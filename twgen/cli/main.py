@@ -6,8 +6,8 @@ from importlib import import_module
 
 import click
 
-from twgen.cli.argocd import in_plugin
 from twgen.cli.boundary import exit_code_of, leave
+from twgen.cli.surroundings import surroundings
 
 _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def _run() -> object:
-    if in_plugin():
+    if surroundings().settings_of_application:
         from twgen.cli.options import refuse_settings_of_operator
 
         refuse_settings_of_operator()

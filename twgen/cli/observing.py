@@ -1,7 +1,9 @@
 """Reading where every worker stands."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from twgen.cli.loading import load_specs, load_world, planning_caller, planning_time
 from twgen.cli.settings import Settings
@@ -10,6 +12,9 @@ from twgen.model.world import World
 from twgen.planning.plan import make_plan
 from twgen.reporting.status import Status, make_status
 from twgen.specs.parse import Specs
+
+if TYPE_CHECKING:
+    from twgen.cli.live import Servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +32,35 @@ class Observation:
         return make_status(plan, self.world, self.caller)
 
 
+class Observer:
+    """Reads where every worker stands, again and again, over connections that it keeps."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._servers: Servers | None = None
+
+    def __enter__(self) -> Self:
+        if not self._settings.snapshot:
+            from twgen.cli.live import Servers
+
+            self._servers = Servers(self._settings)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._servers:
+            self._servers.__exit__(kind, error, trace)
+
+    def observe(self) -> Observation:
+        """Read specs and world; raises as reading and planning do. Warnings are printed the first time."""
+        settings, self._settings = self._settings, replace(self._settings, quiet=True)
+        specs = load_specs(settings)
+        world = load_world(settings, specs, for_routing=True, servers=self._servers)
+        return Observation(specs, world, planning_caller(settings), planning_time(settings, world))
+
+
 def observe(settings: Settings) -> Observation:
-    """Read specs and world; raises as reading and planning do."""
-    specs = load_specs(settings)
-    world = load_world(settings, specs, for_routing=True)
-    return Observation(specs, world, planning_caller(settings), planning_time(settings, world))
+    """Read specs and world once."""
+    with Observer(settings) as observer:
+        return observer.observe()

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from twgen.cli.argocd import application_settings
+from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -37,7 +37,8 @@ class _Scoped(click.Option):
     """In Argo CD, the application's own setting goes before the operator's variable."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        return application_settings().get(_long_name(self.opts)) or super().resolve_envvar_value(ctx)
+        of_application = surroundings().settings_of_application.get(_long_name(self.opts))
+        return of_application or super().resolve_envvar_value(ctx)
 
 
 def _long_name(flags: Sequence[str]) -> str:
@@ -59,7 +60,7 @@ _OPTIONS: Mapping[str, Option] = {
     ),
     "timeout": Option(
         ("--timeout",),
-        "Give all reading of servers this long (10s; 40s in Argo CD).",
+        "Give all reading of servers this long (20s; 40s in Argo CD).",
         {"metavar": "DURATION"},
     ),
     "identity": Option(
@@ -80,7 +81,18 @@ _OPTIONS: Mapping[str, Option] = {
         "--no-hooks", text="Leave rollout objects out, for `kubectl diff`.", of_application=True
     ),
     "allow_unlisted_connections": _flag(
-        "--allow-unlisted-connections", text="Use connections that no Temporal profile lists."
+        "--allow-unlisted-connections",
+        text="In Argo CD, use connections that need no credentials and that no Temporal profile lists.",
+    ),
+    "via": Option(
+        ("--via",),
+        "Reach a Temporal through another address, such as that of a port-forward; as often as needed.",
+        {"metavar": "ADDRESS=ADDRESS", "multiple": True},
+    ),
+    "operator_config": Option(
+        ("--operator-config",),
+        "Read what the operator of Argo CD configured; elsewhere only the kinds that may be attached count.",
+        {"metavar": "FILE"},
     ),
     "strict": _flag("--strict", text="Take warnings for errors.", of_application=True),
     "quiet": _flag("-q", "--quiet", text="Do not print warnings.", of_application=True),
@@ -106,7 +118,7 @@ _OPTIONS: Mapping[str, Option] = {
     "check": _flag("--check", text="Write nothing; exit with 1 when the ledger is not current."),
 }
 
-READING = ("timeout", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
+READING = ("timeout", "via", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
 """What every command takes that reads servers."""
 
 
@@ -128,7 +140,7 @@ def options(*names: str) -> Callable[[Command], Command]:
 def refuse_settings_of_operator() -> None:
     """Raise InvalidInput when the application sets an option that is the operator's, or none of ours."""
     options = {option.name: option for option in _OPTIONS.values()}
-    for name in application_settings():
+    for name in surroundings().settings_of_application:
         if name not in options:
             known = ", ".join(sorted(option.name for option in options.values() if option.of_application))
             raise InvalidInput(f"no plugin parameter {name!r}: an application may set {known}")

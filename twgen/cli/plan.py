@@ -18,10 +18,10 @@ from twgen.reporting.plan_json import plan_document
 from twgen.reporting.plan_markdown import plan_markdown
 
 
-@click.command(short_help="Say what would happen next to every version and to traffic, and why.")
+@click.command()
 @paths_argument
 @output_option("text", "json", "markdown")
-@options("snapshot", "now", *READING, "identity", "namespace")
+@options("snapshot", "now", *READING, "identity", "namespace", "operator_config")
 @options("exit_code", "strict", "quiet", "color")
 def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  # noqa: FBT001
     """Say what would happen next to every version and to traffic, and why. Changes nothing.

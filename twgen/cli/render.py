@@ -14,10 +14,11 @@ from twgen.rendering.manifests import render_manifests
 from twgen.rendering.text import FORMATS
 
 
-@click.command(short_help="Print the manifests of every version that still has work.")
+@click.command()
 @paths_argument
 @output_option("yaml", "json")
-@options("snapshot", "now", *READING, "identity", "namespace", "no_hooks", "strict", "quiet")
+@options("snapshot", "now", *READING, "identity", "namespace", "operator_config")
+@options("no_hooks", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Print the manifests of every version that still has work.
 

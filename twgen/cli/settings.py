@@ -1,19 +1,20 @@
 """What the command line asked for, in the program's own types."""
 
-import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from twgen.cli.argocd import in_plugin
 from twgen.cli.clock import moment
+from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.operator import Operator
 from twgen.reading.documents import Sources
 from twgen.specs.durations import go_duration, parse_duration
 
-_OPERATOR_CONFIG = "TWGEN_OPERATOR_CONFIG"
+_ADDRESS = re.compile(r"[^\s=/]+:\d{1,5}")
+"""A host and a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +27,10 @@ class Settings:
     snapshot: str | None
     timeout: float
     """Seconds."""
-    identity: str | None
-    namespace: str | None
+    via: Mapping[str, str]
+    """Where to reach a Temporal instead of at its address, by that."""
+    identity: str
+    namespace: str
     strict: bool
     quiet: bool
     allow_unlisted_connections: bool
@@ -35,37 +38,49 @@ class Settings:
     kubeconfig: str
     context: str
     operator: Operator
+    surroundings: Surroundings
     sources: Sources
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:
     """The request of a command's parameters."""
     sources = Sources()
+    where = surroundings()
     return Settings(
         paths=params.get("paths") or (".",),
         now=moment(params["now"]) if params.get("now") else None,
         snapshot=params.get("snapshot"),
-        timeout=seconds("--timeout", params.get("timeout") or ("40s" if in_plugin() else "10s")),
-        identity=params.get("identity"),
-        namespace=params.get("namespace"),
+        timeout=seconds("--timeout", params.get("timeout") or where.timeout),
+        via=dict(_via(text) for text in params.get("via") or ()),
+        identity=params.get("identity") or "",
+        namespace=params.get("namespace") or "",
         strict=bool(params.get("strict")),
         quiet=bool(params.get("quiet")),
         allow_unlisted_connections=bool(params.get("allow_unlisted_connections")),
         no_cluster=bool(params.get("no_cluster")),
         kubeconfig=params.get("kubeconfig") or "",
         context=params.get("context") or "",
-        operator=_operator(sources),
+        operator=_operator(params.get("operator_config") or "", sources),
+        surroundings=where,
         sources=sources,
     )
 
 
-def _operator(sources: Sources) -> Operator:
-    path = os.environ.get(_OPERATOR_CONFIG, "")
-    if not path or not in_plugin():
+def _operator(path: str, sources: Sources) -> Operator:
+    if not path:
         return Operator()
     from twgen.reading.operator_file import read_operator_file
 
     return read_operator_file(path, sources)
+
+
+def _via(text: str) -> tuple[str, str]:
+    address, _, instead = text.partition("=")
+    if not _ADDRESS.fullmatch(address) or not _ADDRESS.fullmatch(instead):
+        raise InvalidInput(
+            f"--via {text!r} is not ADDRESS=ADDRESS such as temporal.prod.svc:7233=127.0.0.1:7233"
+        )
+    return address, instead
 
 
 def seconds(option: str, duration: str) -> float:

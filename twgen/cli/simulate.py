@@ -19,11 +19,11 @@ _FAILS = "fails"
 _GATE_FAILS_AFTER = timedelta(minutes=1)
 
 
-@click.command(short_help="Tell a whole rollout in advance: what would happen when.")
+@click.command()
 @paths_argument
 @output_option("text", "json", "svg")
 @options("workflow_duration", "startup", "gate", "drainage_interval", "render_interval")
-@options("snapshot", "now", "identity", "namespace", "strict", "quiet", "color")
+@options("snapshot", "now", "identity", "namespace", "operator_config", "strict", "quiet", "color")
 def command(output: str, color: str, **params: Any) -> None:
     """Tell a whole rollout in advance: what would happen when, to traffic and to every version.
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.live import read_live
+from twgen.cli.live import Servers
 from twgen.cli.loading import load_specs
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import write
@@ -13,10 +13,10 @@ from twgen.records.snapshot_writer import write_snapshot
 from twgen.rendering.text import one_document
 
 
-@click.command(short_help="Record what Temporal says of the workers.")
+@click.command()
 @paths_argument
 @output_option("yaml", "json")
-@options(*READING, "namespace", "strict", "quiet")
+@options(*READING, "namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Record what Temporal says of the workers right now, for --snapshot.
 
@@ -25,5 +25,6 @@ def command(output: str, **params: Any) -> None:
     """
     settings = settings_of(params)
     specs = load_specs(settings)
-    world = read_live(settings, specs.workers, for_routing=True)
+    with Servers(settings) as servers:
+        world = servers.read(specs.workers, for_routing=True)
     write(one_document(write_snapshot(world), output))

@@ -15,10 +15,11 @@ from twgen.reporting.status_json import status_document
 from twgen.reporting.status_lines import status_lines
 
 
-@click.command(short_help="Show where every worker and its versions stand.")
+@click.command()
 @paths_argument
 @output_option("text", "json")
-@options("watch", "interval", "snapshot", "now", *READING, "identity", "namespace", "quiet", "color")
+@options("watch", "interval", "snapshot", "now", *READING, "identity", "namespace", "operator_config")
+@options("quiet", "color")
 def command(output: str, color: str, watch: bool, interval: str, **params: Any) -> None:  # noqa: FBT001
     """Show where every worker and its versions stand, and what comes next. Changes nothing.
 

@@ -33,10 +33,10 @@ _NOUNS = {
 _OTHER = "other document"
 
 
-@click.command(short_help="Check specs without reading any server.")
+@click.command()
 @paths_argument
 @output_option("text", "json")
-@options("namespace", "strict", "quiet")
+@options("namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Check specs without reading any server; all problems of all files at once.
 

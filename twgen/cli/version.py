@@ -7,7 +7,7 @@ from twgen.cli.options import output_option
 from twgen.cli.output import write
 
 
-@click.command(short_help="Print the version of twgen.")
+@click.command()
 @output_option("text", "json")
 def command(output: str) -> None:
     """Print the version of twgen."""

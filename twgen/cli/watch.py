@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from twgen.cli.clock import clock
-from twgen.cli.observing import Observation, observe
+from twgen.cli.observing import Observation, Observer
 from twgen.cli.output import is_terminal, wants_colour, warn, width, write, writes_unicode
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
@@ -42,17 +42,17 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
     Raises NegativeAnswer when one is blocked then, and as reading does when the first read fails.
     """
     gc.enable()  # what a render leaves to the end of the process would add up here
-    seen = _seen(settings, interval)
-    if output == "text" and is_terminal():
-        _paint(seen, color)
-    else:
-        _follow(seen, as_json=output == "json")
+    with Observer(settings) as observer:
+        seen = _seen(observer, interval)
+        if output == "text" and is_terminal():
+            _paint(seen, color)
+        else:
+            _follow(seen, as_json=output == "json")
 
 
-def _seen(settings: Settings, interval: float) -> Iterator[_Seen]:
+def _seen(observer: Observer, interval: float) -> Iterator[_Seen]:
     """What is known, at every new read and every tick."""
-    seen = _Seen(_read(settings))
-    again = replace(settings, quiet=True)  # its warnings have been printed
+    seen = _Seen(_read(observer))
     pool = ThreadPoolExecutor(1)
     reading: Future[Observation] | None = None
     due = monotonic() + interval
@@ -60,7 +60,7 @@ def _seen(settings: Settings, interval: float) -> Iterator[_Seen]:
         while True:
             yield seen
             if reading is None and monotonic() >= due:
-                reading = pool.submit(_read, again)
+                reading = pool.submit(_read, observer)
             if reading is None:
                 sleep(min(_TICK, max(0.0, due - monotonic())))
             elif wait([reading], _TICK).done:
@@ -69,8 +69,8 @@ def _seen(settings: Settings, interval: float) -> Iterator[_Seen]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _read(settings: Settings) -> Observation:
-    observation = observe(settings)
+def _read(observer: Observer) -> Observation:
+    observation = observer.observe()
     observation.status()  # what cannot be planned was not read well
     return observation
 

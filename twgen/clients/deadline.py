@@ -1,7 +1,8 @@
-"""One deadline for all that is read."""
+"""One deadline for all that one reading asks."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from threading import Thread
 from typing import TypeVar
@@ -15,35 +16,42 @@ class Deadline:
     """A moment so many seconds after it was made, on the monotonic clock."""
 
     def __init__(self, timeout: float) -> None:
-        self.timeout = timeout
-        self.at = time.monotonic() + timeout
+        self._timeout = timeout
+        self._at = time.monotonic() + timeout
 
     @property
     def remaining(self) -> float:
         """Seconds until it; none or fewer: it has passed."""
-        return self.at - time.monotonic()
+        return self._at - time.monotonic()
+
+    async def bound(self, who: str, work: Awaitable[Answer]) -> Answer:
+        """What the work returns or raises; OutOfTime, which names `who`, when it takes longer."""
+        try:
+            async with asyncio.timeout(self.remaining) as limit:
+                return await work
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise self.missed(who) from None
 
     def missed(self, who: str) -> OutOfTime:
         """The error of somebody who did not answer in time."""
         return OutOfTime(
-            f"{who} did not answer within {self.timeout:g} s: check it and the network, or raise --timeout"
+            f"{who} did not answer within {self._timeout:g} s: check it and the network, or raise --timeout"
         )
 
-    def cut(self, who: str, work: Callable[[], Answer]) -> Answer:
-        """What the work returns or raises; OutOfTime when it takes longer, and then it is left behind."""
-        future: Future[Answer] = Future()
-        # a daemon: the end of the program does not wait for it
-        Thread(target=_settle, args=(future, work), daemon=True).start()
+
+async def in_thread(work: Callable[[], Answer]) -> Answer:
+    """What blocking work returns or raises; when it is cancelled, the work is left behind."""
+    future: Future[Answer] = Future()
+
+    def settle() -> None:
+        future.set_running_or_notify_cancel()
         try:
-            return future.result(max(self.remaining, 0.0))
-        except TimeoutError as error:
-            if future.done():
-                raise
-            raise self.missed(who) from error
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the result is awaited
+            future.set_exception(error)
 
-
-def _settle(future: Future[Answer], work: Callable[[], Answer]) -> None:
-    try:
-        future.set_result(work())
-    except BaseException as error:  # noqa: BLE001 - it is raised again where the result is asked for
-        future.set_exception(error)
+    # a daemon: the end of the program does not wait for it
+    Thread(target=settle, daemon=True).start()
+    return await asyncio.wrap_future(future)

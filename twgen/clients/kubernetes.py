@@ -1,13 +1,12 @@
-"""Asks one Kubernetes API server, within the deadline."""
+"""Asks one Kubernetes API server, inside the deadline."""
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import Deadline, in_thread
 from twgen.clients.kubeconfig import ClusterAccess, load_configuration
 from twgen.errors import StateUnavailable
 
@@ -15,8 +14,11 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 _PAGE = 500
+_AT_ONCE = 8
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/{namespace}/deployments"
+_PODS = "/api/v1/namespaces/{namespace}/pods"
 _OK = 200
+_FORBIDDEN = 403
 _ADVICE = {
     401: "asks for other credentials: check the user of the context",
     403: "does not permit it: the account needs the verb list on deployments.apps in this namespace",
@@ -24,72 +26,96 @@ _ADVICE = {
 _OTHER_ADVICE = "did not answer with a list: try again, or look into its log"
 
 
-class KubernetesClient:
-    """Reads from one cluster; every method raises StateUnavailable, or OutOfTime after the deadline.
+class PodsForbidden(StateUnavailable):
+    """The account may not list the Pods of a namespace."""
 
-    Leaving the context removes the files that its credentials were written to.
+
+class KubernetesClient:
+    """Reads from one cluster; its connections outlive a reading, and belong to one event loop.
+
+    Every method raises StateUnavailable, or OutOfTime after the deadline.
     """
 
-    def __init__(self, access: ClusterAccess, deadline: Deadline) -> None:
+    def __init__(self, access: ClusterAccess) -> None:
         self._access = access
-        self._deadline = deadline
         self._files = TemporaryDirectory(prefix="twgen-", ignore_cleanup_errors=True)
+        self._free = asyncio.Semaphore(_AT_ONCE)
+        self._loading: asyncio.Task[ApiClient] | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Remove the files that its credentials were written to."""
         self._files.cleanup()
 
-    def deployments(self, namespace: str, label_selector: str) -> list[Mapping[str, Any]]:
+    async def deployments(
+        self, namespace: str, label_selector: str, deadline: Deadline
+    ) -> list[Mapping[str, Any]]:
         """The Deployments of a namespace that the selector takes, as the API server returns them."""
+        items = await self._listed(_DEPLOYMENTS, namespace, label_selector, deadline)
+        # an API server leaves the kind of a list's items out
+        return [{"apiVersion": "apps/v1", "kind": "Deployment", **item} for item in items]
+
+    async def pods(self, namespace: str, label_selector: str, deadline: Deadline) -> list[Mapping[str, Any]]:
+        """The Pods of a namespace that the selector takes; raises PodsForbidden when it may not."""
+        return await self._listed(_PODS, namespace, label_selector, deadline)
+
+    async def _listed(
+        self, path: str, namespace: str, label_selector: str, deadline: Deadline
+    ) -> list[Mapping[str, Any]]:
         who = f"Kubernetes ({self._access.described}), namespace {namespace!r}"
-        return self._deadline.cut(who, lambda: list(self._pages(who, namespace, label_selector)))
 
-    def _pages(self, who: str, namespace: str, label_selector: str) -> Iterator[Mapping[str, Any]]:
-        query = {"labelSelector": label_selector, "limit": str(_PAGE)}
-        while True:
-            items, token = self._page(who, namespace, query)
-            # an API server leaves the kind of a list's items out
-            yield from ({"apiVersion": "apps/v1", "kind": "Deployment", **item} for item in items)
-            if not token:
-                return
-            query = {**query, "continue": token}
+        async def pages() -> list[Mapping[str, Any]]:
+            async with self._free:
+                api = await self._api()
+                return await in_thread(lambda: list(_pages(api, who, path, namespace, label_selector)))
 
-    def _page(
-        self, who: str, namespace: str, query: Mapping[str, str]
-    ) -> tuple[list[dict[str, Any]], str | None]:
-        from kubernetes.client import ApiException
-        from urllib3.exceptions import HTTPError
+        return await deadline.bound(who, pages())
 
+    async def _api(self) -> "ApiClient":
+        if not self._loading:
+            self._loading = asyncio.create_task(in_thread(self._load))
+        # one LIST that is cut must not cut the login of the others
+        return await asyncio.shield(self._loading)
+
+    def _load(self) -> "ApiClient":
+        from kubernetes.client import ApiClient
+
+        return ApiClient(load_configuration(self._access, self._files.name))
+
+
+def _pages(
+    api: "ApiClient", who: str, path: str, namespace: str, label_selector: str
+) -> Iterator[Mapping[str, Any]]:
+    from kubernetes.client import ApiException
+    from urllib3.exceptions import HTTPError
+
+    query = {"labelSelector": label_selector, "limit": str(_PAGE)}
+    while True:
         try:
-            request = self._api.param_serialize(
+            request = api.param_serialize(
                 "GET",
-                _DEPLOYMENTS,
+                path,
                 path_params={"namespace": namespace},
                 query_params=list(query.items()),
                 header_params={"Accept": "application/json"},
                 auth_settings=["BearerToken"],
             )
-            response = self._api.call_api(*request)
+            response = api.call_api(*request)
             body = response.read()
         except (ApiException, HTTPError, OSError) as error:
             raise _unreachable(who, error) from error
+        if response.status == _FORBIDDEN and path == _PODS:
+            raise PodsForbidden(f"{who}: the account needs the verb list on pods")
         if response.status != _OK:
             raise _refusal(who, response.status, body)
         try:
             page = json.loads(body)
-            return page["items"] or [], page["metadata"].get("continue")
+            yield from page["items"] or ()
+            token = page["metadata"].get("continue")
         except (ValueError, KeyError, TypeError) as error:
             raise _refusal(who, response.status, body) from error
-
-    @cached_property
-    def _api(self) -> "ApiClient":
-        from kubernetes.client import ApiClient
-
-        return ApiClient(load_configuration(self._access, self._files.name))
+        if not token:
+            return
+        query = {**query, "continue": token}
 
 
 def _unreachable(who: str, error: Exception) -> StateUnavailable:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _CONFIG_FILE = "TEMPORAL_CONFIG_FILE"
 _ADDRESS = "TEMPORAL_ADDRESS"
+_API_KEY = "TEMPORAL_API_KEY"
 _PROFILE = "TEMPORAL_PROFILE"
 _DEFAULT = "default"
 """The name of a profile, and of a namespace, that nobody named: Temporal's own rule."""
@@ -24,6 +25,7 @@ class Profile:
 
     name: str
     address: str
+    """Empty: none is given, and they are used nowhere."""
     namespace: str
     credentials: "ClientConfigProfile" = field(repr=False)
 
@@ -50,17 +52,19 @@ class Profiles:
     may_use: Callable[[str], bool] = lambda _: True
     allow_unlisted: bool = False
     """Connections that no profile lists are used too, without credentials."""
+    of_person: bool = False
+    """The TEMPORAL_ variables make one of them."""
 
-    def of(self, connection: Connection, namespace: str) -> Profile | None:
+    def of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The one profile for a connection and a Temporal namespace; None: unlisted, and that is allowed.
 
-        Raises StateUnavailable when there is none, or more than one.
+        Raises StateUnavailable, which names the worker, when there is none, or more than one.
         """
         matching = [profile for profile in self.all if _is_for(profile, connection, namespace)]
         usable = [profile for profile in matching if self.may_use(profile.name)]
         if len(usable) == 1:
             return usable[0]
-        place = f"Temporal at {connection.host_port}, namespace {namespace!r}"
+        place = f"Temporal at {connection.host_port}, namespace {namespace!r} (for {worker})"
         if usable:
             raise StateUnavailable(f"{place}: profiles {_named(usable)} all match: keep one of them")
         if matching:
@@ -70,7 +74,32 @@ class Profiles:
             )
         if self.allow_unlisted and not connection.needs_credentials:
             return None
-        raise StateUnavailable(f"{place}: {_advice(connection, allowed=self.allow_unlisted)}")
+        raise StateUnavailable(f"{place}: {self._advice(connection, namespace)}")
+
+    def _advice(self, connection: Connection, namespace: str) -> str:
+        needs = f"connection {connection.name!r} needs TLS or credentials, and"
+        here = f"address {connection.host_port!r} and namespace {namespace!r}"
+        if not self.of_person:
+            unlisted = "" if connection.needs_credentials else ", or sets TWGEN_ALLOW_UNLISTED_CONNECTIONS"
+            return (
+                f"no profile of Temporal matches connection {connection.name!r}: the operator adds one with"
+                f" {here}{unlisted}"
+            )
+        variables = f"{_ADDRESS}={connection.host_port} and TEMPORAL_NAMESPACE={namespace}"
+        nowhere = [
+            profile
+            for profile in self.all
+            if not profile.address and (profile.credentials.api_key or profile.credentials.tls)
+        ]
+        if nowhere:
+            return (
+                f"{needs} profile {_named(nowhere)} has no address: set {variables} to say whom its"
+                " credentials are for"
+            )
+        return (
+            f"{needs} no profile of Temporal matches: add one with {here} to the file that {_CONFIG_FILE}"
+            f" names, or set {variables} beside the credentials"
+        )
 
 
 def load_profiles(
@@ -87,18 +116,15 @@ def load_profiles(
     source = _existing(file) if file else None
     try:
         found = dict(ClientConfig.load(config_source=source, override_env_vars=dict(variables)).profiles)
-        chosen = variables.get(_PROFILE, _DEFAULT)
-        if use_environment and (variables.get(_ADDRESS) or chosen in found):
+        chosen = variables.get(_PROFILE) or _DEFAULT
+        if use_environment and (chosen in found or variables.get(_ADDRESS) or variables.get(_API_KEY)):
             found[chosen] = ClientConfigProfile.load(config_source=source, override_env_vars=dict(variables))
     except RuntimeError as error:
         raise StateUnavailable(_unreadable(file, error)) from None
-    return tuple(_profiles(found.items()))
-
-
-def _profiles(found: "Iterable[tuple[str, ClientConfigProfile]]") -> Iterable[Profile]:
-    for name, credentials in sorted(found):
-        if credentials.address:
-            yield Profile(name, credentials.address, credentials.namespace or _DEFAULT, credentials)
+    return tuple(
+        Profile(name, credentials.address or "", credentials.namespace or _DEFAULT, credentials)
+        for name, credentials in sorted(found.items())
+    )
 
 
 def _existing(file: str) -> Path:
@@ -108,23 +134,11 @@ def _existing(file: str) -> Path:
 
 
 def _is_for(profile: Profile, connection: Connection, namespace: str) -> bool:
-    return profile.address == connection.host_port and profile.namespace == namespace
+    return bool(profile.address) and (profile.address, profile.namespace) == (connection.host_port, namespace)
 
 
 def _named(profiles: Iterable[Profile]) -> str:
     return " and ".join(repr(profile.name) for profile in profiles)
-
-
-def _advice(connection: Connection, *, allowed: bool) -> str:
-    if allowed:
-        return (
-            f"connection {connection.name!r} needs TLS or credentials, and no profile of Temporal matches"
-            " this address and namespace: add one to the file that TEMPORAL_CONFIG_FILE names"
-        )
-    return (
-        "no profile of Temporal matches this address and namespace: add one to the file that "
-        "TEMPORAL_CONFIG_FILE names, or pass --allow-unlisted-connections for local work"
-    )
 
 
 def _unreadable(file: str, error: RuntimeError) -> str:

@@ -1,11 +1,10 @@
-"""Every call to Temporal goes through here, within one deadline and under the server's own rate limits."""
+"""Every call to Temporal goes through here, inside its deadline and under the server's own rate limits."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
@@ -15,154 +14,147 @@ from twgen.model.connection import Connection
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter
     from temporalio.runtime import Runtime
-    from temporalio.service import RPCError, ServiceClient
+    from temporalio.service import ServiceClient
 
-_AT_ONCE = 8
+Answer = TypeVar("Answer")
+
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Rate:
-    """So many calls in so many seconds, for one namespace of one server."""
+    """So many calls a second for one namespace of one server, and so many at once after a rest."""
 
     name: str
     calls: float
-    seconds: float
+    at_once: float
 
 
-# a little below what a server allows by default: the rest is for everybody else
+# a little below what a server allows by default: the rest is for everybody else; and evenly, since a server
+# that is asked for much at once is the slower with each single answer
 # https://github.com/temporalio/temporal/blob/v1.32.0/service/frontend/configs/quotas.go
-_DEPLOYMENT_READS = _Rate("deployments", 90, 2)
-_VISIBILITY = _Rate("visibility", 9, 1)
+_DEPLOYMENT_READS = _Rate("deployments", 45, 8)
+_VISIBILITY = _Rate("visibility", 9, 3)
+_OTHERS = _Rate("others", 200, 16)
 _RATES: Mapping[str, _Rate] = {
     "describe_worker_deployment": _DEPLOYMENT_READS,
     "describe_worker_deployment_version": _DEPLOYMENT_READS,
     "count_workflow_executions": _VISIBILITY,
-    "list_workflow_executions": _VISIBILITY,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call of Temporal's WorkflowService: the method in snake case, and its request as protobuf."""
+class Call(Generic[Answer]):
+    """One call of Temporal's WorkflowService."""
 
     connection: Connection
     namespace: str
+    worker: str
+    """Whom it is about, for people: the worker, and the file of its spec."""
     method: str
+    """In snake case."""
     request: Any
+    """As protobuf."""
+    value: Callable[[Any], Answer]
+    """Makes a value of the answer; of None, when what is asked for may be absent, and is."""
     may_be_absent: bool = False
-    """What is asked for may not exist: the answer is None then, and no error."""
-
-    @property
-    def server(self) -> str:
-        """Who is asked, for people."""
-        return f"Temporal at {self.connection.host_port}, namespace {self.namespace!r}"
+    is_retried: bool = True
+    """It changes nothing: when it fails in passing it is made again."""
 
 
 class TemporalClients:
-    """Clients for any number of Temporal servers, each with the credentials of its profile."""
+    """Connections to any number of Temporal servers, each with the credentials of its profile.
 
-    def __init__(self, deadline: Deadline, profiles: Profiles) -> None:
-        self._deadline = deadline
+    They outlive a reading, and belong to the event loop that first used them. `via` says where to reach an
+    address instead of at itself.
+    """
+
+    def __init__(self, profiles: Profiles, via: Mapping[str, str]) -> None:
         self._profiles = profiles
-        self._runner = asyncio.Runner()
+        self._via = via
         self._connecting: dict[tuple[str, str], asyncio.Task[ServiceClient]] = {}
         self._limiters: dict[tuple[str, str, str], AsyncLimiter] = {}
 
-    def __enter__(self) -> Self:
-        return self
+    def profile_of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
+        """The profile that calls about a worker use (None: none); raises StateUnavailable when none may."""
+        return self._profiles.of(connection, namespace, worker)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._runner.close()
+    async def ask(self, call: Call[Answer], deadline: Deadline) -> Answer:
+        """The value of the answer.
 
-    def ask(self, calls: Iterable[Call]) -> list[Any]:
-        """The answers in the order of the calls, at most 8 asked at a time; the first failure fails all.
-
-        Raises StateUnavailable when a server refuses or cannot be reached, OutOfTime after the deadline.
+        Raises StateUnavailable when the server refuses or cannot be reached, OutOfTime after the deadline.
         """
-        return self._runner.run(self._ask_all(list(calls)))
+        return await deadline.bound(self._who(call), self._answer(call, deadline))
 
-    async def _ask_all(self, calls: list[Call]) -> list[Any]:
-        # no call leaves before every call has its profile
-        profiles = [self._profiles.of(call.connection, call.namespace) for call in calls]
-        free = asyncio.Semaphore(_AT_ONCE)
-        tasks = [
-            asyncio.create_task(self._ask_in_turn(call, profile, free))
-            for call, profile in zip(calls, profiles, strict=True)
-        ]
-        try:
-            return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _ask_in_turn(self, call: Call, profile: Profile | None, free: asyncio.Semaphore) -> Any:
-        async with free:
-            try:
-                async with asyncio.timeout_at(self._deadline.at):
-                    return await self._ask_until_answered(call, profile)
-            except TimeoutError:
-                raise self._deadline.missed(call.server) from None
-
-    async def _ask_until_answered(self, call: Call, profile: Profile | None) -> Any:
+    async def _answer(self, call: Call[Answer], deadline: Deadline) -> Answer:
         from temporalio.service import RPCError
         from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, wait_random_exponential
 
-        client = await self._client(call, profile)
+        client = await self._client(call, deadline)
         attempts = AsyncRetrying(
-            retry=retry_if_exception(lambda error: isinstance(error, RPCError) and is_passing(error)),
+            retry=retry_if_exception(
+                lambda error: call.is_retried and isinstance(error, RPCError) and is_passing(error)
+            ),
             # many renders start together and must not come back together
             wait=wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE),
-            stop=stop_before_delay(self._deadline.remaining),
+            stop=stop_before_delay(deadline.remaining),
             reraise=True,
         )
+
+        async def attempt() -> Any:
+            await self._limiter(call).acquire()
+            return await getattr(client.workflow_service, call.method)(call.request, retry=False)
+
         try:
-            return await attempts(self._ask_once, client, call)
+            answer: Any = await attempts(attempt)
         except RPCError as error:
             if call.may_be_absent and is_absent(error):
-                return None
-            raise self._failure(call, error) from error
+                return call.value(None)
+            if is_expired(error):
+                raise deadline.missed(self._who(call)) from error
+            raise refusal(self._who(call), error) from error
+        return call.value(answer)
 
-    async def _ask_once(self, client: "ServiceClient", call: Call) -> Any:
-        if rate := _RATES.get(call.method):
-            await self._limiter(call, rate).acquire()
-        return await getattr(client.workflow_service, call.method)(call.request, retry=False)
-
-    def _limiter(self, call: Call, rate: _Rate) -> "AsyncLimiter":
+    def _limiter(self, call: Call[Any]) -> "AsyncLimiter":
         from aiolimiter import AsyncLimiter
 
+        rate = _RATES.get(call.method, _OTHERS)
         key = (call.connection.host_port, call.namespace, rate.name)
         if key not in self._limiters:
-            self._limiters[key] = AsyncLimiter(rate.calls, rate.seconds)
+            self._limiters[key] = AsyncLimiter(rate.at_once, rate.at_once / rate.calls)
         return self._limiters[key]
 
-    async def _client(self, call: Call, profile: Profile | None) -> "ServiceClient":
+    async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
+        profile = self.profile_of(call.connection, call.namespace, call.worker)
         key = (call.connection.host_port, profile.name if profile else "")
         if key not in self._connecting:
-            self._connecting[key] = asyncio.create_task(_connect(call.connection.host_port, profile))
+            self._connecting[key] = asyncio.create_task(self._connect(call.connection.host_port, profile))
         try:
             # one call that is cut must not cut the connection of the others
             return await asyncio.shield(self._connecting[key])
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
-                raise self._deadline.missed(call.server) from error
-            raise unreachable(call.server, call.connection.name, key[1], error) from error
+                raise deadline.missed(self._who(call)) from error
+            raise unreachable(self._who(call), call.connection.name, key[1], error) from error
 
-    def _failure(self, call: Call, error: "RPCError") -> Exception:
-        return self._deadline.missed(call.server) if is_expired(error) else refusal(call.server, error)
+    async def _connect(self, address: str, profile: Profile | None) -> "ServiceClient":
+        from temporalio.service import ConnectConfig, ServiceClient, TLSConfig
 
+        options: dict[str, Any] = dict(profile.connect_options()) if profile else {"tls": False}
+        if address in self._via and options["tls"]:
+            tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
+            # the certificate is still that of the address that the profile is for
+            options["tls"] = replace(tls, domain=tls.domain or address.rpartition(":")[0].strip("[]"))
+        target = self._via.get(address, address)
+        return await ServiceClient.connect(
+            ConnectConfig(target_host=target, runtime=_silent_runtime(), **options)
+        )
 
-async def _connect(address: str, profile: Profile | None) -> "ServiceClient":
-    from temporalio.service import ConnectConfig, ServiceClient
-
-    options = profile.connect_options() if profile else {"tls": False}
-    return await ServiceClient.connect(
-        ConnectConfig(target_host=address, runtime=_silent_runtime(), **options)
-    )
+    def _who(self, call: Call[Any]) -> str:
+        address = call.connection.host_port
+        via = f" via {self._via[address]}" if address in self._via else ""
+        return f"Temporal at {address}{via}, namespace {call.namespace!r} (for {call.worker})"
 
 
 @cache

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from temporalio.service import RPCError
 
 _ADVICE = {
+    "INVALID_ARGUMENT": "refuses what the spec asks for: correct the spec",
     "PERMISSION_DENIED": "does not permit it: check the credentials",
     "UNAUTHENTICATED": "asks for other credentials: check them",
     "UNAVAILABLE": "is not available: try again when it is up",
@@ -26,6 +27,8 @@ _NO_CONNECTION = {
     "NoCertificatesPresented": "is not asked: client_cert_path of {profile} is no certificate",
     "KeyMismatch": "is not asked: client_cert_path and client_key_path of {profile} do not belong together",
     "client cert": "is not asked: {profile} needs both client_cert_path and client_key_path",
+    "InvalidContentType": "speaks no TLS, and {profile} asks for it: correct the address; for a server that"
+    " is meant to be without, take the key and tls out of {profile}",
     "fatal alert": "does not accept the client certificate: check client_cert_path of {profile}",
     "broken pipe": _HANGS_UP,
     "operation was canceled": _HANGS_UP,
@@ -72,11 +75,14 @@ def unreachable(server: str, connection: str, profile: str, error: Exception) ->
     """The error of a connection that could not be made, with the names of its Connection and its profile."""
     said = str(error)
     reasons = [quoted or named for quoted, named in _REASON.findall(said)]
-    reason = reasons[-1].replace("(", ": ") if reasons else _one_line(error)
-    advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in said), _NOBODY_THERE)
+    advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in said), "")
     whose = f"profile {profile!r}" if profile else "a profile"
-    advised = advice.format(connection=connection, profile=whose)
-    return StateUnavailable(f"{server} {advised} ({reason})")
+    advised = (advice or _NOBODY_THERE).format(connection=connection, profile=whose)
+    if reasons:
+        advised += f" ({reasons[-1].replace('(', ': ')})"
+    elif not advice:
+        advised += f" ({_one_line(error)})"
+    return StateUnavailable(f"{server} {advised}")
 
 
 def _names_unknown_namespace(error: "RPCError") -> bool:

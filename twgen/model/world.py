@@ -206,7 +206,7 @@ class WorkerWorld:
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
     """The versions that the ledger remembers, by build ID."""
     pod_problems: Mapping[str, str] = field(default_factory=dict)
-    """Why the newest Pod of a version waits or crashes, by build ID; of versions that are not available."""
+    """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
     temporal_was_read: bool = True
     """No: nothing can be planned for it; it is here for its Deployments."""
 

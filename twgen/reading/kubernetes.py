@@ -1,44 +1,118 @@
-"""Reading the live Deployments of workers: one LIST for each namespace."""
+"""Asking Kubernetes during one reading."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient, PodsForbidden
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.records.deployments import live_deployments
 from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
 
-LiveByWorker = Mapping[str, tuple[LiveDeployment, ...]]
-"""Live Deployments by what Temporal calls the worker; one without any has an empty tuple."""
+Manifest = Mapping[str, Any]
+
+_FORBIDDEN = "may not be looked at: the account needs the verb list on pods in this namespace"
 
 
-def read_deployments(
-    specs: Sequence[WorkerSpec], client: KubernetesClient
-) -> tuple[LiveByWorker, list[WorkerWorld]]:
-    """The live Deployments of the workers, and the workers of the same namespaces that no spec names.
+class SharedLists:
+    """The cluster and the deadline of one reading, and its one LIST of Deployments for each namespace."""
 
-    Raises StateUnavailable or OutOfTime when one namespace cannot be read.
+    def __init__(self, client: KubernetesClient, deadline: Deadline) -> None:
+        self.client = client
+        self.deadline = deadline
+        self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
+
+    async def deployments(self, namespace: str, label: str) -> Iterator[LiveDeployment]:
+        """The live Deployments of a namespace whose label names this worker."""
+        if namespace not in self._listing:
+            self._listing[namespace] = asyncio.create_task(self._list(namespace))
+        by_label = await self._listing[namespace]
+        return live_deployments(by_label.get(label, ()))
+
+    def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
+        """The workers of the namespaces that were listed that none of the specs names."""
+        named = {(spec.namespace, _label(spec)) for spec in specs}
+        by_worker: dict[tuple[str, str], list[LiveDeployment]] = defaultdict(list)
+        for namespace, listing in self._listing.items():
+            for label, manifests in listing.result().items():
+                if (namespace, label) not in named:
+                    for live in live_deployments(manifests):
+                        recorded = live.recorded
+                        by_worker[recorded.worker_deployment, recorded.temporal_namespace].append(live)
+        for (name, temporal_namespace), found in by_worker.items():
+            if name:
+                yield WorkerWorld(name, temporal_namespace, temporal_was_read=False, deployments=tuple(found))
+
+    async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
+        # one that lost its other labels by hand is still seen
+        by_label: dict[str, list[Manifest]] = defaultdict(list)
+        for manifest in await self.client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self.deadline):
+            by_label[manifest["metadata"]["labels"][DEPLOYMENT_NAME_LABEL]].append(manifest)
+        return by_label
+
+
+class ClusterReader:
+    """What Kubernetes says of one worker; every method raises StateUnavailable or OutOfTime."""
+
+    def __init__(self, spec: WorkerSpec, shared: SharedLists) -> None:
+        self._spec = spec
+        self._shared = shared
+
+    async def deployments(self) -> tuple[LiveDeployment, ...]:
+        """The worker's live Deployments."""
+        return tuple(await self._shared.deployments(self._spec.namespace, _label(self._spec)))
+
+    async def pod_problems(self, deployments: Sequence[LiveDeployment]) -> Mapping[str, str]:
+        """What the newest Pod of each Deployment does instead of running, by build ID, where it does so."""
+        if not deployments:
+            return {}
+        build_ids = {_build_id_label(self._spec, live.build_id): live.build_id for live in deployments}
+        versions = f"{BUILD_ID_LABEL} in ({','.join(sorted(build_ids))})"
+        selector = f"{DEPLOYMENT_NAME_LABEL}={_label(self._spec)},{versions}"
+        try:
+            pods = await self._shared.client.pods(self._spec.namespace, selector, self._shared.deadline)
+        except PodsForbidden:
+            return dict.fromkeys(build_ids.values(), _FORBIDDEN)
+        # of those made in the same second any will do, but always the same
+        pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
+        newest = {build_ids[pod["metadata"]["labels"][BUILD_ID_LABEL]]: pod for pod in pods}
+        problems = {build_id: pod_problem(pod) for build_id, pod in newest.items()}
+        return {build_id: problem for build_id, problem in problems.items() if problem}
+
+
+def _label(spec: WorkerSpec) -> str:
+    return selector_labels(spec.name, spec.build_id)[DEPLOYMENT_NAME_LABEL]
+
+
+def _build_id_label(spec: WorkerSpec, build_id: str) -> str:
+    return selector_labels(spec.name, build_id)[BUILD_ID_LABEL]
+
+
+def pod_problem(pod: Manifest) -> str:
+    """What a Pod does instead of running, in the words of its status; empty: nothing is said against it.
+
+    It goes on from "its newest Pod": `crashes (Error, exit code 3) and waits (CrashLoopBackOff)`.
     """
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for namespace in sorted({spec.namespace for spec in specs}):
-        for manifest in client.deployments(namespace, BUILD_ID_LABEL):
-            found[namespace, manifest["metadata"]["labels"].get(DEPLOYMENT_NAME_LABEL, "")].append(manifest)
-    named = {spec.worker_deployment: tuple(live_deployments(found.pop(_place(spec), ()))) for spec in specs}
-    return named, [stray for manifests in found.values() for stray in _strays(manifests)]
+    status = pod.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return f"has no node{_said(condition)}"
+    for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
+        state = container.get("state") or {}
+        last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
+        waits = f"waits{_said(state['waiting'])}" if "waiting" in state else ""
+        if code := last.get("exitCode"):
+            crashes = f"crashes{_said(last, f'exit code {code}')}"
+            return f"{crashes} and {waits}" if waits else crashes
+        if waits:
+            return waits
+    return f"failed{_said(status)}" if status.get("phase") == "Failed" else ""
 
 
-def _place(spec: WorkerSpec) -> tuple[str, str]:
-    return spec.namespace, selector_labels(spec.name, spec.build_id)[DEPLOYMENT_NAME_LABEL]
-
-
-def _strays(manifests: Iterable[Mapping[str, Any]]) -> list[WorkerWorld]:
-    by_worker: dict[tuple[str, str], list[LiveDeployment]] = defaultdict(list)
-    for live in live_deployments(manifests):
-        by_worker[live.recorded.worker_deployment, live.recorded.temporal_namespace].append(live)
-    return [
-        WorkerWorld(name, temporal_namespace, temporal_was_read=False, deployments=tuple(deployments))
-        for (name, temporal_namespace), deployments in by_worker.items()
-        if name
-    ]
+def _said(state: Mapping[str, Any], *more: str) -> str:
+    parts = [" ".join(str(state[key]).split()) for key in ("reason", "message") if state.get(key)]
+    said = ", ".join([": ".join(parts), *more] if parts else more)
+    return f" ({said})" if said else ""

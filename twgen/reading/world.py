@@ -1,25 +1,49 @@
 """Reading the world: what the servers say of the workers right now."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
-from twgen.clients.kubernetes import KubernetesClient
-from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
-from twgen.reading.kubernetes import read_deployments
-from twgen.reading.temporal import read_temporal
+from twgen.reading.kubernetes import ClusterReader, SharedLists
+from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.worker import read_worker
 
 
-def read_world(
+async def read_world(
     specs: Sequence[WorkerSpec],
-    temporal: TemporalClients,
-    kubernetes: KubernetesClient | None,
+    temporal: SharedReads,
+    cluster: SharedLists | None,
+    now: datetime,
     *,
     for_routing: bool,
-    now: datetime,
 ) -> World:
-    """What Temporal and Kubernetes (None: not read) say of the workers; raises when one read fails."""
-    live, strays = read_deployments(specs, kubernetes) if kubernetes else (None, [])
-    workers = read_temporal(specs, live, temporal, for_routing=for_routing, now=now)
+    """What Temporal and Kubernetes (None: not read) say of the workers, all of them at the same time.
+
+    `for_routing` as for `read_worker`. The first read that fails is raised, StateUnavailable or OutOfTime.
+    """
+    temporal.require_credentials(specs)
+    try:
+        async with asyncio.TaskGroup() as group:
+            reading = [
+                group.create_task(
+                    read_worker(
+                        spec,
+                        TemporalReader(spec, temporal),
+                        ClusterReader(spec, cluster) if cluster else None,
+                        now,
+                        for_routing=for_routing,
+                    )
+                )
+                for spec in specs
+            ]
+    except ExceptionGroup as failures:
+        failure: Exception = failures
+        while isinstance(failure, ExceptionGroup):
+            failure = failure.exceptions[0]
+        raise failure from failure.__cause__
+    workers = [task.result() for task in reading]
+    strays = cluster.strays(specs) if cluster else ()
     return World(now, {(worker.name, worker.temporal_namespace): worker for worker in [*strays, *workers]})

@@ -22,7 +22,7 @@ from twgen.model.world import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.reading.temporal_describe import decoded, worker_deployment
+from twgen.reading.temporal.answers import decoded, worker_deployment
 
 Summary = WorkerDeploymentInfo.WorkerDeploymentVersionSummary
 

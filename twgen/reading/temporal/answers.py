@@ -1,19 +1,21 @@
-"""Temporal's answers as values: a Worker Deployment, its routing and its versions."""
+"""Temporal's answers as values: a Worker Deployment, its versions, who polls, and how a gate ended."""
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from twgen.clients.temporal import Call
-from twgen.model.spec import WorkerSpec
 from twgen.model.world import (
     CurrentVersion,
     Drainage,
+    GateRun,
+    GateStatus,
     RampingVersion,
     Routing,
+    TaskQueue,
+    TaskQueueType,
     UpdateState,
     Version,
     VersionStatus,
@@ -25,9 +27,16 @@ if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload
     from temporalio.api.deployment.v1 import RoutingConfig, VersionDrainageInfo, WorkerDeploymentInfo
     from temporalio.api.workflowservice.v1 import (
+        DescribeTaskQueueResponse,
         DescribeWorkerDeploymentResponse,
         DescribeWorkerDeploymentVersionResponse,
+        DescribeWorkflowExecutionResponse,
     )
+
+TASK_QUEUE_TYPES = {1: TaskQueueType.WORKFLOW, 2: TaskQueueType.ACTIVITY, 3: TaskQueueType.NEXUS}
+"""By the number that the API has for them."""
+UNVERSIONED = ("", "")
+"""The worker and build ID of a poller that has none."""
 
 _STATUSES = {
     1: VersionStatus.INACTIVE,
@@ -39,53 +48,105 @@ _STATUSES = {
 }
 _DRAINAGE_STATUSES = {1: VersionStatus.DRAINING, 2: VersionStatus.DRAINED}
 _UPDATE_STATES = {1: UpdateState.IN_PROGRESS, 2: UpdateState.COMPLETED}
+_GATE_STATUSES = {
+    2: GateStatus.COMPLETED,
+    3: GateStatus.FAILED,
+    4: GateStatus.CANCELED,
+    5: GateStatus.TERMINATED,
+    7: GateStatus.TIMED_OUT,
+}
+_VERSIONED = 2
+"""WORKER_VERSIONING_MODE_VERSIONED."""
 
 
-def worker_deployment(response: "DescribeWorkerDeploymentResponse") -> WorkerDeployment:
-    """What DescribeWorkerDeployment answered, less the server's version."""
-    info = response.worker_deployment_info
+def worker_deployment(answer: "DescribeWorkerDeploymentResponse | None") -> WorkerDeployment | None:
+    """What DescribeWorkerDeployment answered, less the server's version; None: nobody knows the worker."""
+    if answer is None:
+        return None
+    info = answer.worker_deployment_info
     return WorkerDeployment(
         routing=_routing(info),
         versions=tuple(_version(summary) for summary in info.version_summaries),
-        conflict_token=b64encode(response.conflict_token).decode("ascii"),
+        conflict_token=b64encode(answer.conflict_token).decode("ascii"),
         manager_identity=info.manager_identity,
         last_modifier_identity=info.last_modifier_identity,
     )
 
 
-def describe_version(spec: WorkerSpec, build_id: str) -> Call:
-    """The call that asks for one version by name; its answer is None when Temporal does not know it."""
-    from temporalio.api.deployment.v1 import WorkerDeploymentVersion
-    from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
+def described_version(
+    answer: "DescribeWorkerDeploymentVersionResponse | None", listed: Version | None
+) -> Version | None:
+    """What DescribeWorkerDeploymentVersion adds to what the list says; None: neither knows the version.
 
-    request = DescribeWorkerDeploymentVersionRequest(
-        namespace=spec.temporal_namespace,
-        deployment_version=WorkerDeploymentVersion(deployment_name=spec.worker_deployment, build_id=build_id),
-    )
-    method = "describe_worker_deployment_version"
-    return Call(spec.connection, spec.temporal_namespace, method, request, may_be_absent=True)
-
-
-def described_version(response: "DescribeWorkerDeploymentVersionResponse") -> Version:
-    """What DescribeWorkerDeploymentVersion answered; it never says when a version was active.
-
+    It never says when a version was active, and where the list says that a version drains, it knows better.
     https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
     """
-    info = response.worker_deployment_version_info
+    if answer is None:
+        return replace(listed, metadata={}, task_queues=()) if listed else None
+    info = answer.worker_deployment_version_info
     status = _STATUSES.get(info.status, VersionStatus.UNSPECIFIED)
-    return Version(
+    drainage = _drainage(info.drainage_info) if info.HasField("drainage_info") else None
+    version = listed or Version(
         build_id=info.deployment_version.build_id,
         # inactive may only be told from never active by the times that are missing here
         status=VersionStatus.UNSPECIFIED if status is VersionStatus.INACTIVE else status,
         created_at=moment(info, "create_time"),
-        drainage=_drainage(info.drainage_info) if info.HasField("drainage_info") else None,
+        drainage=drainage,
+    )
+    if version.status is VersionStatus.DRAINING and status in _DRAINAGE_STATUSES.values():
+        version = replace(version, status=status, drainage=drainage)
+    entries = info.metadata.entries
+    queues = {
+        (queue.name, TASK_QUEUE_TYPES[queue.type])
+        for queue in answer.version_task_queues
+        if queue.type in TASK_QUEUE_TYPES
+    }
+    return replace(
+        version,
+        metadata={key: decoded(entries[key]) for key in sorted(entries)},
+        task_queues=tuple(TaskQueue(*queue) for queue in sorted(queues)),
     )
 
 
-def with_versions(deployment: WorkerDeployment, changed: Mapping[str, Version]) -> WorkerDeployment:
-    """The deployment with those of its versions replaced that the mapping holds, by build ID."""
-    versions = tuple(changed.get(version.build_id, version) for version in deployment.versions)
-    return replace(deployment, versions=versions)
+def pollers(answer: "DescribeTaskQueueResponse") -> frozenset[tuple[str, str]]:
+    """Who polled a task queue lately: worker and build ID, UNVERSIONED for those that have none."""
+    polled = (poller.deployment_options for poller in answer.pollers)
+    return frozenset(
+        (options.deployment_name, options.build_id)
+        if options.worker_versioning_mode == _VERSIONED
+        else UNVERSIONED
+        for options in polled
+    )
+
+
+def with_pollers(
+    version: Version, worker: str, polled: Mapping[TaskQueue, Collection[tuple[str, str]]]
+) -> tuple[TaskQueue, ...] | None:
+    """The task queues of a worker's version, with whether it polls those that were read."""
+    if version.task_queues is None:
+        return None
+    return tuple(
+        replace(
+            queue,
+            pollers=(worker, version.build_id) in polled[queue],
+            unversioned_pollers=UNVERSIONED in polled[queue],
+        )
+        if queue in polled
+        else queue
+        for queue in version.task_queues
+    )
+
+
+def gate_run(
+    task_queue: str, workflow_id: str, answer: "DescribeWorkflowExecutionResponse | None"
+) -> GateRun | None:
+    """How far a gate workflow is; None: it has not been started."""
+    if answer is None:
+        return None
+    info = answer.workflow_execution_info
+    # whatever has no end status is still open, paused included
+    status = _GATE_STATUSES.get(info.status, GateStatus.RUNNING)
+    return GateRun(task_queue, workflow_id, status, moment(info, "start_time"))
 
 
 def moment(message: "Message", name: str) -> datetime | None:

@@ -1,0 +1,135 @@
+"""What is read of a worker, and what is left alone."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    MAIN,
+    MINUTE,
+    NOW,
+    SPEC,
+    ago,
+    drained,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
+from twgen.model.world import Drainage, TaskQueue, TaskQueueType, WorkerDeployment
+from twgen.model.world import VersionStatus as S
+from twgen.planning.plan import worker_world
+from twgen.planning.reads import Reads, further_reads, versions_to_describe
+
+GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
+CURRENT = version("v1", S.CURRENT, task_queues=(TaskQueue("old", TaskQueueType.WORKFLOW),))
+
+
+def described(
+    says: WorkerDeployment, deployments: list[dict[str, object]] | None = None, *, for_routing: bool = False
+) -> tuple[str, ...]:
+    world = worker_world(SPEC, situation(says, deployments))
+    return versions_to_describe(SPEC, world, NOW, for_routing=for_routing)
+
+
+def reads(
+    says: WorkerDeployment | None,
+    deployments: list[dict[str, object]] | None = None,
+    *,
+    spec: WorkerSpec = SPEC,
+    for_routing: bool = True,
+) -> Reads:
+    return further_reads(spec, worker_world(spec, situation(says, deployments)), NOW, for_routing=for_routing)
+
+
+def draining(checked: timedelta | None, changed: timedelta | None = DAY) -> WorkerDeployment:
+    times = [None if age is None else ago(age) for age in (changed, checked)]
+    return temporal(version("v1", S.DRAINING, drainage=Drainage(S.DRAINING, *times)))
+
+
+def test_live_version_that_the_list_leaves_out_is_asked_for_by_name() -> None:
+    assert described(temporal(version("v3")), [live("v3"), live("v2")]) == ("v2",)
+    assert described(temporal(version("v3")), None) == ()
+
+
+@pytest.mark.parametrize(
+    ("says", "expected"),
+    [
+        pytest.param(draining(16 * MINUTE), ("v1",), id="checked long ago"),
+        pytest.param(draining(14 * MINUTE), (), id="checked lately"),
+        pytest.param(draining(None, 14 * MINUTE), (), id="not checked, and draining for a short time"),
+        pytest.param(draining(None, 16 * MINUTE), ("v1",), id="not checked, and draining for long"),
+        pytest.param(draining(None, None), ("v1",), id="draining for nobody knows how long"),
+        pytest.param(temporal(drained(2 * DAY)), (), id="drained"),
+    ],
+)
+def test_draining_version_is_asked_for_by_name_when_it_was(
+    says: WorkerDeployment, expected: tuple[str, ...]
+) -> None:
+    assert described(says) == expected
+
+
+def test_target_and_current_version_decide_on_traffic() -> None:
+    says = temporal(version("v3"), CURRENT, drained(DAY, "v0"), traffic=routing("v1"))
+    assert described(says, for_routing=True) == ("v1", "v3")
+    assert reads(says).task_queues == {MAIN, *(CURRENT.task_queues or ())}
+    assert described(says) == ()
+
+
+def test_target_is_asked_for_by_name_also_when_it_is_current() -> None:
+    says = temporal(version("v3", S.CURRENT), drained(DAY, "v1"), traffic=routing("v3"))
+    assert described(says, for_routing=True) == ("v3",)
+    assert reads(says).task_queues == {MAIN}
+
+
+def test_target_that_temporal_has_not_listed_is_not_asked_for() -> None:
+    assert described(temporal(CURRENT, traffic=routing("v1")), for_routing=True) == ("v1",)
+
+
+def test_gate_is_read_on_every_workflow_task_queue_until_the_target_is_current() -> None:
+    says = temporal(version("v3"), CURRENT, traffic=routing("v1"))
+    assert reads(says, spec=GATED).gate_runs == (("main", "test-shop/payments:v3-main"),)
+    assert reads(says).gate_runs is None
+    settled = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
+    assert reads(settled, spec=GATED).gate_runs is None
+
+
+@pytest.mark.parametrize("age", [MINUTE, 2 * HOUR, 3 * DAY])
+def test_workflows_of_a_drained_version_without_a_deployment_are_counted(age: timedelta) -> None:
+    says = temporal(version("v3", S.CURRENT), drained(age, "v1"), traffic=routing("v3"))
+    assert reads(says, [live("v3")]).open_workflows == {"v1"}
+
+
+def test_workflows_of_a_version_that_just_drained_and_keeps_its_pods_are_not_counted() -> None:
+    says = temporal(version("v3", S.CURRENT), drained(MINUTE, "v1"), traffic=routing("v3"))
+    assert reads(says, [live("v3"), live("v1")]).open_workflows == set()
+
+
+def test_render_counts_only_what_holds_pods_or_a_deployment() -> None:
+    says = temporal(version("v3"), drained(2 * HOUR, "v1"), drained(2 * HOUR, "v2"))
+    assert reads(says, [live("v3"), live("v1")], for_routing=False) == Reads(frozenset({"v1"}))
+
+
+def test_workflows_that_a_rollback_would_move_back_are_counted() -> None:
+    left = {"last_current_at": ago(HOUR), "last_deactivated_at": ago(MINUTE), "created_at": ago(2 * DAY)}
+    newer = version("v4", S.CURRENT, created_at=ago(HOUR))
+    says = temporal(version("v3", S.DRAINING, **left), newer, traffic=routing("v4", age=MINUTE))
+    assert reads(says).auto_upgrade_workflows == ("v4",)
+
+
+def test_pods_are_looked_at_where_a_deployment_has_none_that_is_available() -> None:
+    broken, resting = live("v3"), live("v2", 0)
+    broken["status"] = {"observedGeneration": 1}
+    found = reads(temporal(CURRENT, traffic=routing("v1")), [broken, resting, live("v1")]).pods_of
+    assert [item.build_id for item in found] == ["v3"]
+
+
+def test_pods_of_a_worker_that_temporal_has_never_heard_of_are_looked_at() -> None:
+    broken = live("v3")
+    broken["status"] = {}
+    assert [item.build_id for item in reads(None, [broken]).pods_of] == ["v3"]

@@ -1,0 +1,165 @@
+"""Where twgen runs, at a terminal or as a plugin of Argo CD, and what follows from it."""
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from twgen.cli.output import warn
+from twgen.errors import InvalidInput
+from twgen.model.operator import Application, Operator
+
+if TYPE_CHECKING:
+    from twgen.clients.kubeconfig import ClusterAccess
+    from twgen.clients.profiles import Profiles
+    from twgen.model.caller import Caller
+    from twgen.specs.spec_document import NamespaceRule
+
+_PARAMETERS = "ARGOCD_APP_PARAMETERS"
+_VARIABLE = "ARGOCD_ENV_TWGEN_"
+
+
+class Terminal:
+    """A person's shell, or a job of CI."""
+
+    timeout = "20s"
+    needs_identity = False
+    """Every worker must have a manager identity: the default one is nobody's in particular."""
+    settings_of_application: Mapping[str, str] = {}
+
+    def namespace_rule(self, namespace: str) -> "NamespaceRule":
+        """Whose namespace a document gets; `namespace` is what `-n` says."""
+        from twgen.specs.spec_document import NamespaceRule
+
+        return NamespaceRule(namespace)
+
+    def rendering_caller(self, identity: str, _: Operator) -> "Caller":
+        """Who renders: nobody in particular, unless `--identity` says it."""
+        from twgen.model.caller import Caller
+
+        return Caller(identity, forced=bool(identity))
+
+    def planning_caller(self, identity: str, operator: Operator) -> "Caller":
+        """Who plans: the person, unless `--identity` says otherwise."""
+        if identity:
+            return self.rendering_caller(identity, operator)
+        import getpass
+        import socket
+
+        from twgen.model.caller import Caller
+
+        return Caller(f"twgen/{getpass.getuser()}@{socket.gethostname()}", is_person=True)
+
+    def profiles(self, _: Operator, *, allow_unlisted: bool) -> "Profiles":  # noqa: ARG002
+        """The person's credentials; a connection that needs none may be used without."""
+        from twgen.clients.profiles import Profiles, load_profiles
+
+        return Profiles(load_profiles(os.environ, use_environment=True), allow_unlisted=True, of_person=True)
+
+    def cluster(self, _: Operator, *, quiet: bool) -> "ClusterAccess | None":
+        """The cluster that kubectl would use, or that of the Pod; None, and a warning: neither is there."""
+        from pathlib import Path
+
+        from twgen.clients.kubeconfig import ClusterAccess
+
+        if "KUBECONFIG" in os.environ or Path(usual_kubeconfig()).exists():
+            return ClusterAccess(usual_kubeconfig())
+        if "KUBERNETES_SERVICE_HOST" in os.environ:
+            return ClusterAccess()
+        if not quiet:
+            warn(["there is no kubeconfig, so the cluster is not read: --no-cluster says that this is meant"])
+        return None
+
+
+class Plugin:
+    """A config-management plugin of Argo CD, which ends it after 60 s."""
+
+    timeout = "40s"
+    needs_identity = True
+    """Two Argo CDs with an application of the same name would both pass as the owner."""
+
+    def __init__(self) -> None:
+        self._application = Application(
+            os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", "")
+        )
+        self.settings_of_application = _settings_of_application()
+        """The options that the application sets, by name (`no-hooks`), as text.
+
+        A repository can set them through `.argocd-source.yaml`, so only what is harmless may come from here.
+        """
+
+    def namespace_rule(self, namespace: str) -> "NamespaceRule":
+        """The application's namespace, and no other."""
+        from twgen.specs.spec_document import NamespaceRule
+
+        only = namespace or os.environ.get("ARGOCD_APP_NAMESPACE", "")
+        return NamespaceRule(only, only=bool(only))
+
+    def rendering_caller(self, identity: str, operator: Operator) -> "Caller":
+        """Who renders: what `--identity` says, else the operator's instance of Argo CD."""
+        from twgen.model.caller import Caller
+
+        name = self._application.name
+        instance = f"twgen/{operator.instance}/{name}" if operator.instance else ""
+        return Caller(identity or instance, forced=bool(identity), application=name)
+
+    planning_caller = rendering_caller
+
+    def profiles(self, operator: Operator, *, allow_unlisted: bool) -> "Profiles":
+        """The operator's credentials, as far as the application's project may use them."""
+        from twgen.clients.profiles import Profiles, load_profiles
+
+        found = load_profiles(os.environ, operator.temporal_config_file, use_environment=False)
+        return Profiles(found, lambda name: operator.may_use(name, self._application), allow_unlisted)
+
+    def cluster(self, operator: Operator, *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
+        """The cluster that the operator has mapped: Argo CD does not tell a plugin its destination."""
+        from twgen.clients.kubeconfig import ClusterAccess
+
+        found = operator.cluster_of(self._application)
+        return ClusterAccess(found.kubeconfig, found.context) if found else None
+
+
+Surroundings = Terminal | Plugin
+
+
+@cache
+def surroundings() -> Surroundings:
+    """Where this process runs; raises InvalidInput when Argo CD's parameters cannot be read."""
+    return Plugin() if "ARGOCD_APP_NAME" in os.environ else Terminal()
+
+
+def usual_kubeconfig() -> str:
+    """Where kubectl looks; it need not be there."""
+    from pathlib import Path
+
+    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+
+
+def _settings_of_application() -> Mapping[str, str]:
+    settings = {
+        name.removeprefix(_VARIABLE).lower().replace("_", "-"): value
+        for name, value in os.environ.items()
+        if name.startswith(_VARIABLE)
+    }
+    for parameter in _parameters():
+        match parameter:
+            case {"name": str(name), "string": str(value)}:
+                settings[name] = value
+            case {"name": name}:
+                raise InvalidInput(f"plugin parameter {name!r} must be a string")
+            case _:
+                raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name")
+    return settings
+
+
+def _parameters() -> list[Any]:
+    import json
+
+    try:
+        parameters = json.loads(os.environ.get(_PARAMETERS) or "null") or []
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{_PARAMETERS} is not JSON") from error
+    if not isinstance(parameters, list):
+        raise InvalidInput(f"{_PARAMETERS} is not a list")
+    return parameters

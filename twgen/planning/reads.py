@@ -1,0 +1,112 @@
+"""What must be read of a worker before anything about it is decided."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import (
+    Drainage,
+    LiveDeployment,
+    TaskQueue,
+    Version,
+    VersionStatus,
+    WorkerDeployment,
+    WorkerWorld,
+)
+from twgen.planning.routing.gates import gate_attempt, gate_workflow_id
+from twgen.planning.routing.rollback import auto_upgrade_to_count
+from twgen.planning.routing.target import Target
+from twgen.planning.version_status import status_of
+from twgen.planning.versions.plan import versions_to_count
+
+_STALE_AFTER = timedelta(minutes=15)
+"""A server looks every few minutes whether a version has drained; its list may never hear of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What is still to be read of a worker whose versions are known."""
+
+    open_workflows: frozenset[str]
+    """Build IDs of the versions whose open pinned workflows are counted."""
+    auto_upgrade_workflows: tuple[str, ...] = ()
+    """Build IDs of the versions whose open auto-upgrade workflows are counted."""
+    task_queues: frozenset[TaskQueue] = frozenset()
+    """Those whose pollers are read."""
+    gate_runs: tuple[tuple[str, str], ...] | None = None
+    """Task queue and workflow ID of the gate's runs on the target; None: they decide nothing."""
+    pods_of: tuple[LiveDeployment, ...] = ()
+    """The Deployments that should have pods, and have none that is available."""
+
+
+def versions_to_describe(
+    spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool
+) -> tuple[str, ...]:
+    """The build IDs of the versions to ask Temporal for by name, because its list of them will not do.
+
+    A live version that the list leaves out: the list may lag behind, and a version taken for unknown is
+    scaled away. One that is said to be draining on the word of an old check. And with `for_routing` those
+    whose metadata and task queues decide on traffic.
+    """
+    if not world.temporal:
+        return ()
+    listed = {version.build_id: version for version in world.temporal.versions}
+    live = {deployment.build_id for deployment in world.deployments or ()}
+    stale = {version.build_id for version in listed.values() if _is_stale(version, now)}
+    routed = _deciding_on_traffic(spec, world.temporal) if for_routing else set()
+    return tuple(sorted((live - listed.keys()) | stale | (routed & listed.keys())))
+
+
+def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool) -> Reads:
+    """What is to be read beside the versions; without `for_routing` only what holds a version that may go."""
+    holding = frozenset(versions_to_count(spec, world, now))
+    if not for_routing:
+        return Reads(holding)
+    target = Target(spec, world, now)
+    deciding = _deciding_on_traffic(spec, target.temporal)
+    worker, attempt = spec.worker_deployment, gate_attempt(target)
+    runs = tuple(
+        (queue, gate_workflow_id(worker, target.build_id, queue, attempt))
+        for queue in target.workflow_task_queues
+    )
+    return Reads(
+        open_workflows=holding | _drained_without_deployment(world),
+        auto_upgrade_workflows=auto_upgrade_to_count(target),
+        task_queues=frozenset(
+            queue
+            for version in target.temporal.versions
+            if version.build_id in deciding
+            for queue in version.task_queues or ()
+        ),
+        gate_runs=runs if spec.rollout.gate and not target.is_current else None,
+        pods_of=tuple(
+            live
+            for live in world.deployments or ()
+            if live.replicas > 0 and not live.serving and not live.terminating
+        ),
+    )
+
+
+def _deciding_on_traffic(spec: WorkerSpec, temporal: WorkerDeployment) -> set[str]:
+    # the target also when it is current: it may be marked as aborted, or nobody polls for it
+    current = temporal.routing.current
+    return {spec.build_id, current.build_id} if current else {spec.build_id}
+
+
+def _is_stale(version: Version, now: datetime) -> bool:
+    drainage = version.drainage or Drainage(VersionStatus.UNSPECIFIED)
+    checked_at = drainage.checked_at or drainage.changed_at
+    is_old = checked_at is None or now - checked_at > _STALE_AFTER
+    return version.status is VersionStatus.DRAINING and is_old
+
+
+def _drained_without_deployment(world: WorkerWorld) -> set[str]:
+    # Temporal's own check of drainage may not have seen a workflow that was started pinned to one of them
+    live = {deployment.build_id for deployment in world.deployments or ()}
+    return {
+        version.build_id
+        for version in (world.temporal.versions if world.temporal else ())
+        if version.status is VersionStatus.DRAINED
+        and version.build_id not in live
+        and status_of(version.build_id, version, world.temporal) is VersionStatus.DRAINED
+    }

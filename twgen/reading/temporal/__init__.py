@@ -1,0 +1,1 @@
+"""What is asked of Temporal, and its answers as values."""

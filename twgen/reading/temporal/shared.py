@@ -1,0 +1,129 @@
+"""What one reading asks Temporal once for several workers."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.temporal import Call, TemporalClients
+from twgen.model.spec import WorkerSpec
+
+Answer = TypeVar("Answer")
+NamedVersion = tuple[str, str]
+"""A worker, as Temporal calls it, and a build ID."""
+
+_IN_ONE_QUERY = 500
+"""Versions; a server takes as many in some milliseconds."""
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The open workflows of versions of one Temporal namespace."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: list[NamedVersion] = field(default_factory=list)
+    counted: dict[NamedVersion, int] = field(default_factory=dict)
+
+
+class SharedReads:
+    """The connections and the deadline of one reading, and the answers that its workers share."""
+
+    def __init__(self, clients: TemporalClients, deadline: Deadline) -> None:
+        self._clients = clients
+        self._deadline = deadline
+        self._server_versions: dict[str, asyncio.Task[str]] = {}
+        self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
+
+    def require_credentials(self, specs: Iterable[WorkerSpec]) -> None:
+        """Raise StateUnavailable when a worker has none that may be used; to be called before any other."""
+        for spec in specs:
+            self._clients.profile_of(spec.connection, spec.temporal_namespace, _named(spec))
+
+    async def ask(
+        self,
+        spec: WorkerSpec,
+        method: str,
+        request: Any,
+        value: Callable[[Any], Answer],
+        *,
+        may_be_absent: bool = False,
+    ) -> Answer:
+        """The value of what the worker's server answers; raises StateUnavailable or OutOfTime."""
+        connection, namespace = spec.connection, spec.temporal_namespace
+        call = Call(connection, namespace, _named(spec), method, request, value, may_be_absent=may_be_absent)
+        return await self._clients.ask(call, self._deadline)
+
+    async def server_version(self, spec: WorkerSpec) -> str:
+        """The version of the worker's server."""
+        from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
+
+        address = spec.connection.host_port
+        if address not in self._server_versions:
+            asking = self.ask(
+                spec, "get_system_info", GetSystemInfoRequest(), lambda answer: str(answer.server_version)
+            )
+            self._server_versions[address] = asyncio.create_task(asking)
+        return await self._server_versions[address]
+
+    async def open_workflows(self, spec: WorkerSpec, build_ids: Collection[str]) -> Mapping[str, int]:
+        """How many open workflows are pinned to each of a worker's versions.
+
+        A server counts but ten times a second for a namespace: versions of other workers that come while it
+        counts are counted together by the next call.
+        """
+        if not build_ids:
+            return {}
+        counts = self._counts[spec.connection.host_port, spec.temporal_namespace]
+        counts.waiting += [(spec.worker_deployment, build_id) for build_id in build_ids]
+        async with counts.turn:
+            together = tuple(counts.waiting)
+            async with asyncio.TaskGroup() as group:
+                parts = [
+                    group.create_task(self._count_each(spec, together[start : start + _IN_ONE_QUERY]))
+                    for start in range(0, len(together), _IN_ONE_QUERY)
+                ]
+            del counts.waiting[: len(together)]
+            for part in parts:
+                counts.counted.update(part.result())
+        return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
+
+    async def _count_each(
+        self, spec: WorkerSpec, versions: Sequence[NamedVersion]
+    ) -> dict[NamedVersion, int]:
+        """One call when no workflow is open on all of them together, else the same for both halves."""
+        number = await self.count(spec, versions, "Pinned")
+        if number == 0 or len(versions) == 1:
+            return dict.fromkeys(versions, number)
+        middle = len(versions) // 2
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(self._count_each(spec, versions[:middle]))
+            second = group.create_task(self._count_each(spec, versions[middle:]))
+        return first.result() | second.result()
+
+    async def count(self, spec: WorkerSpec, versions: Iterable[NamedVersion], behaviour: str) -> int:
+        """How many workflows of a behaviour (Pinned or AutoUpgrade) have not closed on the versions.
+
+        A workflow pinned by an override carries the attributes from its start. Having no close time covers
+        running and paused ones on servers with and without pausing; the server's own drainage check forgets
+        those that are paused.
+        """
+        from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
+
+        names = ", ".join(_quoted(f"{worker}:{build_id}") for worker, build_id in versions)
+        query = (
+            f"TemporalWorkerDeploymentVersion IN ({names}) "
+            f"AND TemporalWorkflowVersioningBehavior = '{behaviour}' AND CloseTime IS NULL"
+        )
+        request = CountWorkflowExecutionsRequest(namespace=spec.temporal_namespace, query=query)
+        return await self.ask(spec, "count_workflow_executions", request, lambda answer: int(answer.count))
+
+
+def _named(spec: WorkerSpec) -> str:
+    return f"{spec.worker_deployment} of {spec.source}" if spec.source else spec.worker_deployment
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
