@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from twgen.model.problem import Problem
+from twgen.reporting.printable import printable
 
 Located = tuple[Problem, int | None]
 
@@ -28,7 +29,7 @@ def problems_document(
 
 def _line(problem: Problem, line: int | None) -> str:
     place = ":".join(str(part) for part in (problem.document.source, line) if part is not None)
-    return ": ".join(part for part in (place, problem.path, problem.message) if part)
+    return printable(": ".join(part for part in (place, problem.path, problem.message) if part))
 
 
 def _item(problem: Problem, line: int | None) -> dict[str, Any]:
