@@ -17,7 +17,8 @@ def main() -> None:
     plan = output("plan", ".", "--snapshot", "snapshot.yaml")
     replace(ROOT / "README.md", "… shop/payments  Waiting  target", plan)
     page = ROOT / "docs" / "terminal.md"
-    command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", "--color", "never"]
+    moment = ["--now", "2026-11-21T05:28:00Z"]
+    command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", *moment, "--color", "never"]
     with terminal(command, EXAMPLE, 80) as shown:
         shown.end()
     replace(page, "… shop/payments  Waiting  Temporal", shown.text.replace("\r\n", "\n"))
