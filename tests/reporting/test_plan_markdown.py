@@ -43,7 +43,7 @@ def text_outside_of_code(markdown: str) -> str:
     return "\n".join(shown)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(specs, worlds(), markup_texts)
 def test_no_name_is_markup_a_link_or_a_mention(spec: WorkerSpec, world: World, hostile: str) -> None:
     plan, _, _ = values(spec, world)

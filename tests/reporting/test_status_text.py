@@ -174,6 +174,11 @@ def test_target_that_nobody_serves_comes_before_all() -> None:
     assert lines[3] == "  nobody serves its new workflows"
 
 
+def test_warnings_that_do_not_fit_are_counted() -> None:
+    lines = in_rows(replace(WORKERS, warnings=("one", "another")), 18)
+    assert lines[-1] == "and 2 warnings"
+
+
 def test_settled_workers_that_do_not_fit_a_line_are_counted() -> None:
     names = {f"worker-{number:02}": Phase.SETTLED for number in range(40)}
     lines = in_rows(fleet(blocked=Phase.BLOCKED, **names), 12)

@@ -108,7 +108,7 @@ def test_every_value_of_a_simulation_is_there_at_any_width(width: int, begins: d
         all_is_there(timeline_text(timeline, colour=False, width=width), of_timeline(timeline), width)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(specs, worlds(), st.sampled_from(WIDTHS))
 def test_every_value_of_a_long_name_is_there_at_any_width(spec: WorkerSpec, world: World, width: int) -> None:
     plan, status, timeline = values(replace(spec, build_id=LONG), world)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -52,15 +53,8 @@ def status_text(
     What is too long for that is told worst first: settled workers in one line, what is left out counted.
     """
     status = printable_copy(status)
-    trees = [_tree(worker, status.now, width) for worker in status.workers]
-    lines = []
-    if len(trees) > 1:
-        lines = [*_summary(status, width), Text()]
-    for index, tree in enumerate(trees):
-        lines += [*([Text()] if index else []), *tree]
-    for text in status.warnings:
-        lines += warning(text, width)
-    if rows is not None and len(lines) > rows:
+    lines = list(islice(_lines(status, width), rows and rows + 1))
+    if rows and len(lines) > rows:
         lines = _worst(status, width, rows)
     text = written(lines, colour=colour)
     return in_ascii(text) if ascii_only else text
@@ -71,25 +65,37 @@ def in_ascii(text: str) -> str:
     return text.translate(_ASCII).encode("ascii", "replace").decode()
 
 
+def _lines(status: Status, width: int) -> Iterator[Text]:
+    if len(status.workers) > 1:
+        yield from _summary(status, width)
+        yield Text()
+    for index, worker in enumerate(status.workers):
+        if index:
+            yield Text()
+        yield from _tree(worker, status.now, width)
+    for text in status.warnings:
+        yield from warning(text, width)
+
+
 def _summary(status: Status, width: int) -> Iterator[Text]:
     summary = f"{counted(len(status.workers), 'worker')}: {phase_counts(status.workers)}"
     return wrapped(Text(summary, "bold"), width)
 
 
 def _worst(status: Status, width: int, rows: int) -> list[Text]:
-    """As much as there is room for: the most urgent workers, then a line each for settled and other ones."""
+    """As much as there is room for: the most urgent workers, then what is settled and what is left out."""
     lines = list(_summary(status, width)) if len(status.workers) > 1 else []
-    settled = [
-        worker
-        for worker in status.workers
-        if worker.plan.routing.phase is Phase.SETTLED and not worker.plan.unserved
-    ]
-    urgent = [worker for worker in worst_first(status.workers) if worker not in settled]
-    if not urgent:
-        urgent, settled = settled[:1], settled[1:]
+    urgent: list[WorkerView] = []
+    settled: list[WorkerView] = []
+    for worker in worst_first(status.workers):
+        is_settled = worker.plan.routing.phase is Phase.SETTLED and not worker.plan.unserved
+        (settled if is_settled and urgent else urgent).append(worker)
+    ends = [_in_one_line(settled, width)] if settled else []
+    if status.warnings:
+        ends.append(Text(f"and {counted(len(status.warnings), 'warning')}", "bold yellow"))
     shown = 0
     for worker in urgent:
-        room = rows - len(lines) - bool(lines) - bool(settled) - bool(len(urgent) > shown + 1)
+        room = rows - len(lines) - bool(lines) - len(ends) - (len(urgent) > shown + 1)
         tree = _tree(worker, status.now, width)
         if len(tree) > room and shown:
             break
@@ -97,9 +103,7 @@ def _worst(status: Status, width: int, rows: int) -> list[Text]:
         shown += 1
     if more := urgent[shown:]:
         lines.append(Text(f"and {len(more)} more: {phase_counts(more)}", "bold"))
-    if settled:
-        lines.append(_in_one_line(settled, width))
-    return lines
+    return lines + ends
 
 
 def _in_one_line(settled: Sequence[WorkerView], width: int) -> Text:
