@@ -18,10 +18,10 @@ from tests.planning.situations import (
     version,
 )
 from tests.reporting.told import of_situation, of_story
+from twgen.model.status import Status
 from twgen.model.world import VersionStatus as S
 from twgen.model.world import World
-from twgen.reporting.status import Status
-from twgen.reporting.status_lines import news, status_lines
+from twgen.reporting.status.lines import news, status_lines
 
 
 def texts(status: Status) -> list[str]:
@@ -33,7 +33,7 @@ def test_every_line_names_its_worker() -> None:
     assert texts(of_story("version-cap")) == [
         f"shop/payments: Blocked: v3.0.0-b456: {full}; owner: twgen/payments/prod-eu (ours)",
         "shop/payments v3.0.0-b456: Not registered, no Deployment, target, is not rendered",
-        "shop/payments v2.0.1-c656: 100 %, Current for 1d, 3/3 pods",
+        "shop/payments v2.0.1-c656: 100 %, Current for 24h, 3/3 pods",
         "shop/payments v1.4.2-6964: Draining for 2h, 3/3 pods",
         f"shop/payments: warning: v3.0.0-b456 is not rendered: {full}",
     ]

@@ -21,36 +21,39 @@ from tests.planning.situations import (
 )
 from tests.reporting.told import of_situation, of_story
 from twgen.model.caller import Caller
+from twgen.model.plan import Phase
 from twgen.model.policy import Driver
 from twgen.model.spec import Gate
+from twgen.model.status import Status, WorkerView
 from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType
 from twgen.model.world import VersionStatus as S
-from twgen.reporting.status import Status
-from twgen.reporting.status_text import status_text
+from twgen.reporting.status.document import status_document
+from twgen.reporting.status.lines import status_lines
+from twgen.reporting.status.tree import status_text
 
 TREES = {
     "mid-ramp-waits": """
         … shop/payments  Waiting  Temporal namespace default
-          target  v2.0.1-c656: it stays at 25 % for 18min more
-          next    send 75 % of new workflows to v2.0.1-c656 in 18min (12:18:00 UTC)
+          target  v2.0.1-c656: it stays at 25 % for 18m more
+          next    send 75 % of new workflows to v2.0.1-c656 in 18m (12:18:00 UTC)
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656  25 %  Ramping for 12min  3/3 pods  ◀ target
-        └── v1.4.2-6964  75 %  Current for 1d     3/3 pods
+        ├── v2.0.1-c656  25 %  Ramping for 12m  3/3 pods  ◀ target
+        └── v1.4.2-6964  75 %  Current for 24h  3/3 pods
         """,
     "mid-ramp": """
         → shop/payments  Moving  Temporal namespace default
-          target  v2.0.1-c656: its 30min at 25 % are over
+          target  v2.0.1-c656: its 30m at 25 % are over
           next    send 75 % of new workflows to v2.0.1-c656 now
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656  25 %  Ramping for 31min  3/3 pods  ◀ target
-        └── v1.4.2-6964  75 %  Current for 1d     3/3 pods
+        ├── v2.0.1-c656  25 %  Ramping for 31m  3/3 pods  ◀ target
+        └── v1.4.2-6964  75 %  Current for 24h  3/3 pods
         """,
     "drained-goes-to-zero": """
         ✓ shop/payments  Settled  Temporal namespace default
           target  v2.0.1-c656: it is current and nothing ramps
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656  100 %  Current for 1d  3/3 pods  ◀ target
-        └── v1.4.2-6964         Drained 2h ago  3/3 pods
+        ├── v2.0.1-c656  100 %  Current for 24h  3/3 pods  ◀ target
+        └── v1.4.2-6964         Drained 2h ago   3/3 pods
               will be scaled from 3 to 0: it is drained for 2h, longer than
               scaledownDelay (1h)
         """,
@@ -61,31 +64,31 @@ TREES = {
                   ID goes on
           gate    SmokeTest: failed on payments
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656         Inactive for 3d  3/3 pods  ◀ target
-        └── v1.4.2-6964  100 %  Current for 1d   3/3 pods
+        ├── v2.0.1-c656         Inactive for 72h  3/3 pods  ◀ target
+        └── v1.4.2-6964  100 %  Current for 24h   3/3 pods
         """,
     "new-version": """
         … shop/payments  Waiting  Temporal namespace default
           target  v2.0.1-c656: Temporal does not know it yet: no worker of it has polled
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656         Not registered  no Deployment  ◀ target
+        ├── v2.0.1-c656         Not registered   no Deployment  ◀ target
         │     will be created with 3 pods
-        └── v1.4.2-6964  100 %  Current for 1d  3/3 pods
+        └── v1.4.2-6964  100 %  Current for 24h  3/3 pods
         """,
     "foreign-owner": """
         ✗ shop/payments  Blocked  Temporal namespace default
-          target  v2.0.1-c656: temporal-worker-controller/prod manages it; else it would
-                  be SetRamp v2.0.1-c656 at 5 %. To take over, let it release the Worker
-                  Deployment, or name it in adoptFrom of the RolloutPolicy
+          target  v2.0.1-c656: temporal-worker-controller/prod manages it. To take over,
+                  let it release the Worker Deployment, or name it in spec.adoptFrom of
+                  a RolloutPolicy
           owner   temporal-worker-controller/prod (somebody else)
-        ├── v2.0.1-c656         Inactive for 3d  3/3 pods  ◀ target
-        └── v1.4.2-6964  100 %  Current for 1d   3/3 pods
+        ├── v2.0.1-c656         Inactive for 72h  3/3 pods  ◀ target
+        └── v1.4.2-6964  100 %  Current for 24h   3/3 pods
         """,
     "open-workflows-on-a-drained-version": """
         ✓ shop/payments  Settled  Temporal namespace default
           target  v2.0.1-c656: it is current and nothing ramps
           owner   twgen/payments/prod-eu (ours)
-        ├── v2.0.1-c656  100 %  Current for 1d                    3/3 pods  ◀ target
+        ├── v2.0.1-c656  100 %  Current for 24h                   3/3 pods  ◀ target
         └── v1.4.2-6964         Drained 2h ago, 4 open workflows  3/3 pods
         """,
 }
@@ -106,8 +109,8 @@ def test_tree_in_ascii_stands_at_the_same_places() -> None:
     assert plain.isascii()
     assert [len(line) for line in plain.splitlines()] == [len(line) for line in tree(told).splitlines()]
     assert plain.splitlines()[4:] == [
-        "+-- v2.0.1-c656  25 %  Ramping for 12min  3/3 pods  < target",
-        "`-- v1.4.2-6964  75 %  Current for 1d     3/3 pods",
+        "+-- v2.0.1-c656  25 %  Ramping for 12m  3/3 pods  < target",
+        "`-- v1.4.2-6964  75 %  Current for 24h  3/3 pods",
     ]
 
 
@@ -116,6 +119,118 @@ def test_colour_adds_nothing_but_colour() -> None:
     coloured = tree(told, colour=True)
     assert "\x1b[" in coloured
     assert [line.plain.rstrip() for line in Text.from_ansi(coloured).split()] == tree(told).splitlines()
+
+
+def fleet(**phases: Phase) -> Status:
+    """A worker of each name in that phase."""
+    one = of_story("mid-ramp-waits")
+    (worker,) = one.workers
+    versions = worker.plan.versions
+
+    def called(name: str, phase: Phase) -> WorkerView:
+        spec = replace(versions.spec, name=name)
+        plan = replace(
+            worker.plan,
+            versions=replace(versions, spec=spec),
+            routing=replace(worker.plan.routing, phase=phase),
+        )
+        return replace(worker, plan=plan)
+
+    return replace(one, workers=tuple(called(name, phase) for name, phase in phases.items()))
+
+
+def in_rows(status: Status, rows: int, width: int = 80) -> list[str]:
+    """The lines of the tree where there are so many rows."""
+    lines = status_text(status, colour=False, width=width, ascii_only=False, rows=rows).splitlines()
+    assert len(lines) <= rows
+    return lines
+
+
+WORKERS = fleet(a=Phase.SETTLED, b=Phase.MOVING, c=Phase.WAITING, d=Phase.BLOCKED, e=Phase.SETTLED)
+
+
+def test_workers_that_fit_are_told_in_full_and_by_name() -> None:
+    full = tree(WORKERS)
+    assert "\n".join(in_rows(WORKERS, 60)) + "\n" == full
+    titles = [line.split()[1] for line in full.splitlines() if line.endswith("Temporal namespace default")]
+    assert titles == ["shop/a", "shop/b", "shop/c", "shop/d", "shop/e"]
+
+
+def test_workers_that_do_not_fit_are_told_worst_first() -> None:
+    lines = in_rows(WORKERS, 18)
+    assert lines[0] == "5 workers: 1 Blocked, 1 Moving, 1 Waiting, 2 Settled"
+    assert [line.split()[1] for line in lines if line.endswith("Temporal namespace default")] == [
+        "shop/d",
+        "shop/c",
+    ]
+    assert lines[-2:] == ["and 1 more: 1 Moving", "✓ 2 Settled: shop/a, shop/e"]
+
+
+def test_target_that_nobody_serves_comes_before_all() -> None:
+    first = WORKERS.workers[0]
+    alarmed = replace(first, plan=replace(first.plan, unserved="nobody serves its new workflows"))
+    lines = in_rows(replace(WORKERS, workers=(*WORKERS.workers[1:], alarmed)), 12)
+    assert lines[2].startswith("✗ shop/a  Settled")
+    assert lines[3] == "  nobody serves its new workflows"
+
+
+def test_warnings_that_do_not_fit_are_counted() -> None:
+    lines = in_rows(replace(WORKERS, warnings=("one", "another")), 18)
+    assert lines[-1] == "and 2 warnings"
+
+
+def test_settled_workers_that_do_not_fit_a_line_are_counted() -> None:
+    names = {f"worker-{number:02}": Phase.SETTLED for number in range(40)}
+    lines = in_rows(fleet(blocked=Phase.BLOCKED, **names), 12)
+    assert lines[-1].startswith("✓ 40 Settled: shop/worker-00, shop/worker-01")
+    assert lines[-1].endswith(" more")
+    assert len(lines[-1]) <= 80
+
+
+@pytest.mark.parametrize("rows", [8, 12, 20])
+def test_versions_of_one_worker_that_do_not_fit_are_counted(rows: int) -> None:
+    one = of_story("mid-ramp-waits")
+    (worker,) = one.workers
+    *_, last = worker.versions
+    older = tuple(replace(last, plan=replace(last.plan, build_id=f"v0-{number}")) for number in range(70))
+    lines = in_rows(replace(one, workers=(replace(worker, versions=(*worker.versions, *older)),)), rows)
+    assert lines[4].startswith("├── v2.0.1-c656")
+    shown = sum(line.startswith("├──") for line in lines)
+    assert lines[-1] == f"└── and {72 - shown} more versions"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"terminating": True}, "its Deployment has been deleted and is not gone yet"),
+        ({"paused": True}, "its Deployment is paused: kubectl rollout resume deployment/payments-v3 -n shop"),
+        ({"stalled": "quota exceeded"}, "its Deployment cannot progress: quota exceeded"),
+    ],
+)
+def test_what_keeps_pods_from_running_is_told(changes: dict[str, Any], said: str) -> None:
+    says = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
+    status = of_situation(situation(says, [live("v3")]))
+    (worker,) = status.workers
+    (target,) = worker.versions
+    assert target.plan.live
+    broken = replace(target, plan=replace(target.plan, live=replace(target.plan.live, **changes)))
+    told = replace(status, workers=(replace(worker, versions=(broken,)),))
+    assert f"└── v3  100 %  Current for 24h  3/3 pods  ◀ target\n      {said}\n" in tree(told, width=120)
+    assert any(said in line.text for line in status_lines(told))
+    (document,) = status_document(told)["workers"]
+    ((field, value),) = changes.items()
+    assert document["versions"][0]["pods"][field] == value
+
+
+def test_why_the_newest_pod_does_not_run_is_told() -> None:
+    says = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
+    world = situation(says, [live("v3")])
+    problem = {"v3": "CrashLoopBackOff: back-off 5m0s restarting failed container"}
+    workers = {key: replace(worker, pod_problems=problem) for key, worker in world.workers.items()}
+    status = of_situation(replace(world, workers=workers))
+    assert f"its newest Pod: {problem['v3']}\n" in tree(status, width=120)
+    (worker,) = status_document(status)["workers"]
+    assert worker["versions"][0]["pods"]["problem"] == problem["v3"]
 
 
 def test_several_workers_are_counted_first() -> None:
@@ -141,7 +256,7 @@ def test_unversioned_workers_have_their_share() -> None:
 def test_sunset_is_told_before_it_comes() -> None:
     says = temporal(version("v3", S.CURRENT), drained(20 * MINUTE), traffic=routing("v3"))
     told = tree(of_situation(situation(says, [live("v3"), live("v1")])))
-    assert "Drained 20min ago  3/3 pods\n      will be scaled to 0 in 40min\n" in told
+    assert "Drained 20m ago  3/3 pods\n      will be scaled to 0 in 40m\n" in told
 
 
 def test_pods_that_are_not_available_are_counted() -> None:

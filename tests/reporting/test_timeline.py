@@ -18,11 +18,11 @@ from tests.strategies import NOW, specs, worlds
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
 from twgen.model.timeline import Stage, Timeline
 from twgen.model.world import World
-from twgen.reporting.svg import legal
-from twgen.reporting.timeline_json import timeline_document
-from twgen.reporting.timeline_scale import scale_of
-from twgen.reporting.timeline_svg import timeline_svg
-from twgen.reporting.timeline_text import timeline_text
+from twgen.reporting.printable import printable
+from twgen.reporting.timeline.document import timeline_document
+from twgen.reporting.timeline.picture import timeline_svg
+from twgen.reporting.timeline.scale import scale_of
+from twgen.reporting.timeline.text import timeline_text
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "timelines"
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "timeline.json").read_text())
@@ -124,6 +124,40 @@ def test_picture_says_every_stage_in_words() -> None:
     assert {stage.value for stage in Stage} <= words
 
 
+def legend(root: ET.Element) -> dict[str, str]:
+    """The colour of each stage."""
+    elements = list(root.iter())
+    return {
+        after.text or "": element.attrib["fill"]
+        for element, after in pairwise(elements)
+        if element.tag == f"{SVG}rect" and element.attrib["width"] == "13"
+    }
+
+
+def test_every_stage_has_a_colour_of_its_own() -> None:
+    colours = legend(drawn(TIMELINES["progressive"]))
+    assert list(colours) == [stage.value for stage in Stage]
+    assert len(set(colours.values())) == len(Stage)
+
+
+@pytest.mark.parametrize(
+    ("label", "stage"),
+    [("v3 25 %", "ramping"), ("v3 75 %", "ramping"), ("v3 100 %", "current"), ("previous 25 %", "current")],
+)
+def test_share_of_new_workflows_has_the_colour_of_its_versions_stage(label: str, stage: str) -> None:
+    root = drawn(TIMELINES["progressive"])
+    (text,) = (element for element in root.iter(f"{SVG}text") if element.text == label)
+    x, y = float(text.attrib["x"]), float(text.attrib["y"])
+    bands = [
+        element.attrib["fill"]
+        for element in root.iter(f"{SVG}rect")
+        if element.attrib.get("stroke") == "#ffffff"
+        and 0 <= x - float(element.attrib["x"]) <= float(element.attrib["width"])
+        and 0 <= y - float(element.attrib["y"]) <= float(element.attrib["height"])
+    ]
+    assert bands == [legend(root)[stage]]
+
+
 def test_labels_of_the_axis_do_not_touch() -> None:
     for timeline in TIMELINES.values():
         for worker in timeline.workers:
@@ -137,7 +171,7 @@ def test_names_are_escaped_and_made_legal() -> None:
     named = replace(TIMELINES["progressive"], workers=(replace(worker, worker=hostile, notes=(hostile,)),))
     root = drawn(named)
     assert [element for element in root.iter() if "script" in element.tag] == []
-    assert any(legal(hostile) in (element.text or "") for element in root.iter())
+    assert any(printable(hostile) in (element.text or "") for element in root.iter())
 
 
 if __name__ == "__main__":

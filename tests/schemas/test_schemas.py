@@ -17,7 +17,7 @@ from twgen.reading.schemas import schema_problems
 from twgen.records.snapshot_reader import read_snapshot
 from twgen.records.snapshot_writer import write_snapshot
 from twgen.records.times import parse_time
-from twgen.reporting.plan_json import plan_document
+from twgen.reporting.plan.document import plan_document
 from twgen.specs.durations import parse_duration
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from twgen.specs.spec_document import NamespaceRule
 
 from testing.kubernetes.cluster import Cluster
 from twgen.cluster.comparison import Comparison, compare
@@ -13,6 +12,7 @@ from twgen.model.document import Document
 from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server

@@ -32,10 +32,10 @@ from twgen.model.world import (
     VersionStatus,
     World,
 )
-from twgen.simulating.looks import look
-from twgen.simulating.narrating import narrated
+from twgen.simulating.events import events_of
+from twgen.simulating.frames import frame_of
+from twgen.simulating.initial_state import usual_world
 from twgen.simulating.simulate import run, simulate
-from twgen.simulating.starting import usual_world
 
 H = Happening
 STARTUP = ASSUMED.startup
@@ -277,16 +277,16 @@ def test_person_is_told_what_the_owning_rollout_does(identity: str, outcome: Out
 def stepped(spec: WorkerSpec, until: timedelta) -> list[tuple[str, str, timedelta]]:
     """What happens when the clock does not jump, but goes second by second."""
     worker = a_worker(spec, usual_world([spec], NOW, ME), assumed=QUICK_LIFE)
-    looks = [look(worker)]
+    frames = [frame_of(worker)]
     while worker.now - NOW <= until:
         if worker.is_render_due():
             worker.sync(worker.plan())
-            looks.append(look(worker))
+            frames.append(frame_of(worker))
         worker.roll_out()
-        looks.append(look(worker))
+        frames.append(frame_of(worker))
         worker.advance(worker.now + SECOND)
-        looks.append(look(worker))
-    return [(event.happening, event.build_id, event.at) for event in narrated(looks)]
+        frames.append(frame_of(worker))
+    return [(event.happening, event.build_id, event.at) for event in events_of(frames)]
 
 
 QUICK_LIFE = replace(ASSUMED, workflow_duration=4 * MINUTE, render_interval=100 * SECOND)
@@ -335,8 +335,8 @@ def lanes_are_whole(worker: WorkerTimeline) -> bool:
 @given(specs, worlds(), st.integers(0, 100_000))
 def test_no_version_that_is_held_ever_loses_its_pods(spec: WorkerSpec, found: World, minutes: int) -> None:
     assumed = replace(ASSUMED, workflow_duration=timedelta(minutes=minutes))
-    looks = [seen for seen, _ in run(a_worker(spec, found, assumed=assumed))]
-    for before, after in pairwise(looks):
+    frames = [seen for seen, _ in run(a_worker(spec, found, assumed=assumed))]
+    for before, after in pairwise(frames):
         serving = {name for name, seen in before.versions.items() if seen.serves and seen.is_held}
         lost = {name for name in serving if not after.versions[name].serves and after.versions[name].is_held}
         if spec.replicas != 0:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.simulating.workers import HOUR, MINUTE
 from tests.strategies import NOW
 from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType, UpdateState, VersionStatus
-from twgen.simulating.servers import NEWEST, server_of
-from twgen.simulating.temporal import TemporalModel, shares
+from twgen.simulating.temporal import NEWEST, TemporalModel, server_of, shares
 from twgen.simulating.times import FOREVER, first_check, later, next_tick
 
 QUEUE = TaskQueue("main", TaskQueueType.WORKFLOW)

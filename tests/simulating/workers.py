@@ -10,7 +10,7 @@ from twgen.model.plan import WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
 from twgen.model.world import World
-from twgen.simulating.starting import started
+from twgen.simulating.initial_state import initial_state
 from twgen.simulating.times import FOREVER
 from twgen.simulating.worker import SimulatedWorker
 
@@ -25,7 +25,7 @@ ASSUMED = Assumptions(
     render_interval=3 * MINUTE,
 )
 QUICK = replace(ASSUMED, workflow_duration=timedelta(), startup=timedelta())
-"""Pods serve at the next look, and no workflow is pinned."""
+"""Pods serve at the next frame, and no workflow is pinned."""
 
 
 def a_worker(
@@ -35,7 +35,7 @@ def a_worker(
     assumed: Assumptions = QUICK,
 ) -> SimulatedWorker:
     """A worker in a world, by default one that knows nothing of it; `held`: their workflows never end."""
-    worker = started(spec or a_spec(), found or world(None, []), NOW, ME, assumed)
+    worker = initial_state(spec or a_spec(), found or world(None, []), NOW, ME, assumed)
     for build_id in held:
         worker.temporal.held_until[build_id] = FOREVER
     return worker

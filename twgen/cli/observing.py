@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Self
 from twgen.cli.loading import load_specs, load_world, planning_caller, planning_time
 from twgen.cli.settings import Settings
 from twgen.model.caller import Caller
+from twgen.model.status import Status
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
-from twgen.reporting.status import Status, make_status
+from twgen.planning.worker_status import make_status
 from twgen.specs.parse import Specs
 
 if TYPE_CHECKING:

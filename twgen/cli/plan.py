@@ -12,10 +12,11 @@ from twgen.cli.output import wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.cli.warnings import plan_warnings, refuse
 from twgen.errors import NegativeAnswer
-from twgen.model.plan import Phase, Plan, VersionAction
+from twgen.model.plan import Plan
 from twgen.planning.plan import make_plan
-from twgen.reporting.plan_json import plan_document
-from twgen.reporting.plan_markdown import plan_markdown
+from twgen.planning.worker_status import is_pending
+from twgen.reporting.plan.document import plan_document
+from twgen.reporting.plan.markdown import plan_markdown
 
 
 @click.command()
@@ -36,12 +37,12 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     if settings.strict:
         refuse(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
     write(_REPORTS[output](plan, color))
-    if exit_code and _is_pending(plan):
+    if exit_code and is_pending(plan):
         raise NegativeAnswer("changes are pending")
 
 
 def _text(plan: Plan, color: str) -> str:
-    from twgen.reporting.plan_text import plan_text
+    from twgen.reporting.plan.text import plan_text
 
     return plan_text(plan, colour=wants_colour(color), width=width())
 
@@ -50,17 +51,8 @@ def _json(plan: Plan, _: str) -> str:
     return json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n"
 
 
-def _markdown(plan: Plan, _: str) -> str:
-    return plan_markdown(plan)
-
-
-_REPORTS: dict[str, Callable[[Plan, str], str]] = {"text": _text, "json": _json, "markdown": _markdown}
-
-
-def _is_pending(plan: Plan) -> bool:
-    still = {VersionAction.KEEP, VersionAction.NONE}
-    return any(
-        worker.routing.phase is not Phase.SETTLED
-        or any(version.action not in still for version in worker.versions.versions)
-        for worker in plan.workers
-    )
+_REPORTS: dict[str, Callable[[Plan, str], str]] = {
+    "text": _text,
+    "json": _json,
+    "markdown": lambda plan, _: plan_markdown(plan),
+}

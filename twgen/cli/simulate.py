@@ -71,19 +71,19 @@ def _interval(option: str, text: str) -> timedelta:
 
 
 def _text(timeline: Timeline, color: str) -> str:
-    from twgen.reporting.timeline_text import timeline_text
+    from twgen.reporting.timeline.text import timeline_text
 
     return timeline_text(timeline, colour=wants_colour(color), width=width())
 
 
 def _json(timeline: Timeline, _: str) -> str:
-    from twgen.reporting.timeline_json import timeline_document
+    from twgen.reporting.timeline.document import timeline_document
 
     return json.dumps(timeline_document(timeline), indent=2, ensure_ascii=False) + "\n"
 
 
 def _svg(timeline: Timeline, _: str) -> str:
-    from twgen.reporting.timeline_svg import timeline_svg
+    from twgen.reporting.timeline.picture import timeline_svg
 
     return timeline_svg(timeline)
 

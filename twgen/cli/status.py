@@ -10,9 +10,9 @@ from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
 from twgen.cli.settings import seconds, settings_of
 from twgen.errors import InvalidInput
-from twgen.reporting.status import Status
-from twgen.reporting.status_json import status_document
-from twgen.reporting.status_lines import status_lines
+from twgen.model.status import Status
+from twgen.reporting.status.document import status_document
+from twgen.reporting.status.lines import status_lines
 
 
 @click.command()
@@ -52,6 +52,6 @@ def _json(status: Status) -> str:
 def _text(status: Status, color: str) -> str:
     if not wants_tree(color):
         return "".join(f"{line.text}\n" for line in status_lines(status))
-    from twgen.reporting.status_text import status_text
+    from twgen.reporting.status.tree import status_text
 
     return status_text(status, colour=wants_colour(color), width=width(), ascii_only=not writes_unicode())

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 from twgen.cli.clock import clock
 from twgen.cli.observing import Observation, Observer
-from twgen.cli.output import is_terminal, wants_colour, warn, width, write, writes_unicode
+from twgen.cli.output import is_terminal, wants_colour, warn, write, writes_unicode
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
 from twgen.model.plan import Phase
+from twgen.model.status import Status
 from twgen.planning.sentences import spoken
 from twgen.records.times import format_time
 from twgen.reporting.printable import printable
-from twgen.reporting.status import Status
-from twgen.reporting.status_json import status_document
-from twgen.reporting.status_lines import StatusLine, news, status_lines
+from twgen.reporting.status.document import status_document
+from twgen.reporting.status.lines import StatusLine, news, status_lines
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, Group
 
 _TICK = 1.0
 """Seconds between two frames; what is shown counts seconds."""
@@ -95,23 +95,28 @@ def _paint(seen: Iterator[_Seen], color: str) -> None:
     )
     with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
         for moment in seen:
-            live.update(_frame(moment, color), refresh=True)
+            live.update(_frame(moment, color, console), refresh=True)
 
 
-def _frame(moment: _Seen, color: str) -> "Group":
+def _frame(moment: _Seen, color: str, console: "Console") -> "Group":
     from rich.console import Group
     from rich.text import Text
 
-    from twgen.reporting.status_text import in_ascii, status_text
+    from twgen.reporting.status.tree import in_ascii, status_text
 
     now, ascii_only = clock(), not writes_unicode()
+    columns, rows = console.size
     age = spoken(now - moment.observation.read_at)
     heading = [Text(f"{now:%H:%M:%S} UTC, read {age} ago; Ctrl-C ends", "dim")]
     if moment.failure:
         failure = printable(f"this is from {age} ago: {moment.failure}")
         heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
     tree = status_text(
-        moment.observation.status(now), colour=wants_colour(color), width=width(), ascii_only=ascii_only
+        moment.observation.status(now),
+        colour=wants_colour(color),
+        width=columns,
+        ascii_only=ascii_only,
+        rows=rows - sum(len(line.wrap(console, columns)) for line in heading) - 1,
     )
     return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
 

@@ -1,5 +1,12 @@
 """Text that a person can read safely, wherever it came from."""
 
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from operator import is_not
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+
 
 def printable(text: str) -> str:
     """The text with every character that moves the cursor, turns or hides others, or ends a line escaped."""
@@ -9,3 +16,34 @@ def printable(text: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def printable_copy(value: Value) -> Value:
+    """A plan, status or timeline with every text in it printable: where each report for people begins.
+
+    Documents are left as they are: no report shows one.
+    """
+    copied: Value = _printable(value)
+    return copied
+
+
+def _printable(value: Any) -> Any:
+    kind: Any = type(value)
+    if kind is str:  # not a word of an enumeration
+        return printable(value)
+    if kind is tuple:
+        items = tuple([_printable(item) for item in value])
+        return items if any(map(is_not, items, value)) else value
+    changes = {}
+    for name in _names(kind):
+        old = getattr(value, name)
+        new = _printable(old)
+        if new is not old:
+            changes[name] = new
+    return replace(value, **changes) if changes else value
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass; of any other type none."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

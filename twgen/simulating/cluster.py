@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
+from twgen.records.deployments import recorded_deployment
 from twgen.simulating.times import later
 from twgen.versioning.hashes import connection_hash
 from twgen.versioning.pod_templates import described_template
@@ -101,8 +102,7 @@ def _recorded(spec: WorkerSpec, version: VersionPlan, replicas: int) -> Recorded
     if not before:
         return as_described(spec, version.build_id, replicas)
     manifest = {**before.manifest, "spec": {**before.manifest["spec"], "replicas": replicas}}
-    sized = replace(before, manifest=manifest, replicas=replicas)
     if version.replaced_injection is None:
-        return sized
+        return recorded_deployment(manifest)
     described = as_described(spec, version.build_id, replicas)
-    return replace(described, manifest=sized.manifest, template_hash=before.template_hash)
+    return replace(described, manifest=manifest, template_hash=before.template_hash)

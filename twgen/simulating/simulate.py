@@ -10,9 +10,9 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
 from twgen.model.world import VersionStatus, World
 from twgen.planning.plan import worker_world
-from twgen.simulating.looks import Look, lanes, look
-from twgen.simulating.narrating import narrated
-from twgen.simulating.starting import NO_TIME, started, usual_world
+from twgen.simulating.events import events_of
+from twgen.simulating.frames import Frame, frame_of, lanes
+from twgen.simulating.initial_state import NO_TIME, initial_state, usual_world
 from twgen.simulating.times import FOREVER
 from twgen.simulating.worker import SimulatedWorker
 
@@ -45,41 +45,40 @@ def simulate(
         begins=begins,
         is_usual=world is None,
         assumptions=assumed,
-        workers=tuple(_told(spec, found, begin, caller, assumed) for spec in workers),
+        workers=tuple(_timeline(spec, found, begin, caller, assumed) for spec in workers),
     )
 
 
-def run(worker: SimulatedWorker) -> Iterator[tuple[Look, WorkerPlan]]:
-    """What is seen at each moment at which anything may change, and the plan that is made of it, to the last.
+def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
+    """The worker at each moment at which anything may change, and the plan that is made of it, to the last.
 
-    A moment is seen up to three times: after what happens by itself, after a sync, and after the rollout.
+    A moment has up to three frames: after what happens by itself, after a sync, and after the rollout.
     """
     for _ in range(_MOST_MOMENTS):
         plan = worker.plan()
-        yield look(worker), plan
-        if worker.is_render_due():
-            worker.sync(plan)
-            yield look(worker), plan
-        worker.roll_out()
-        plan = worker.plan()
-        yield look(worker), plan
-        moment = worker.next_change(plan)
+        yield frame_of(worker), plan
+        if worker.is_render_due() and worker.sync(plan):
+            plan = worker.plan()
+            yield frame_of(worker), plan
+        rolled_out = worker.roll_out(plan)
+        if rolled_out is not plan:
+            yield frame_of(worker), rolled_out
+        moment = worker.next_change(rolled_out)
         if moment is None or moment >= FOREVER:
             return
         worker.advance(moment)
 
 
-def _told(
+def _timeline(
     spec: WorkerSpec, world: World, begin: datetime, caller: Caller, assumed: Assumptions
 ) -> WorkerTimeline:
-    worker = started(spec, world, begin, caller, assumed)
-    first = worker.plan()
-    seen = list(run(worker))
-    looks, plan = [each for each, _ in seen], seen[-1][1]
-    events = narrated(looks)
-    known = worker_world(spec, world)
-    current = known.temporal.routing.current if known.temporal else None
-    unfinished = worker.next_change(plan) not in {None, FOREVER}
+    worker = initial_state(spec, world, begin, caller, assumed)
+    moments = list(run(worker))
+    frames, first, last = [frame for frame, _ in moments], moments[0][1], moments[-1][1]
+    events = events_of(frames)
+    temporal = worker_world(spec, world).temporal
+    current = temporal.routing.current if temporal else None
+    unfinished = worker.next_change(last) not in {None, FOREVER}
     return WorkerTimeline(
         worker=spec.worker_deployment,
         temporal_namespace=spec.temporal_namespace,
@@ -88,12 +87,12 @@ def _told(
         rollout=spec.rollout,
         sunset=spec.sunset,
         server_version=worker.temporal.server.version,
-        outcome=Outcome.UNFINISHED if unfinished else _OUTCOMES[plan.routing.phase],
-        because=plan.routing.because,
+        outcome=Outcome.UNFINISHED if unfinished else _OUTCOMES[last.routing.phase],
+        because=last.routing.because,
         ends=events[-1].at if events else timedelta(),
         events=events,
-        lanes=lanes(looks),
-        notes=tuple(_notes(world, worker, first, plan)),
+        lanes=lanes(frames),
+        notes=tuple(_notes(world, worker, first, last)),
     )
 
 

@@ -18,12 +18,43 @@ from twgen.model.world import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.simulating.servers import Server
 from twgen.simulating.times import first_check, later
 
+NEWEST = "1.32.0"
+"""The newest server whose ways are modelled."""
+_UNKNOWN = (99, 0)
 _PROPAGATION = timedelta(seconds=1)
 """How long a change of routing takes to reach every task queue."""
 _IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What one server does otherwise than another; `test_simulation_against_temporal.py` checks it."""
+
+    version: str
+    tells_when_current: bool
+    """A version carries `lastCurrentAt`."""
+    tells_update_state: bool
+    """Routing says whether its last change has reached every task queue."""
+    pinned_start_drains: bool
+    """A workflow that is started pinned to an inactive or drained version makes that version Draining."""
+
+
+def server_of(version: str) -> Server:
+    """The ways of a server, by its version; one that does not say its version is taken for the newest."""
+    release = _release(version)
+    return Server(
+        version=version or NEWEST,
+        tells_when_current=release >= (1, 30),
+        tells_update_state=release >= (1, 31),
+        pinned_start_drains=release >= (1, 32),
+    )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    numbers = [part for part in version.split(".")[:2] if part.isdigit()]
+    return tuple(int(part) for part in numbers) if len(numbers) > 1 else _UNKNOWN
 
 
 @dataclass
@@ -65,13 +96,14 @@ class TemporalModel:
     def polled(self, build_id: str, task_queues: Iterable[TaskQueue]) -> None:
         """A worker of the version polls these task queues; the first poll registers the version."""
         known = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
-        created = known.status is VersionStatus.CREATED
+        is_new = known.status is VersionStatus.CREATED
         queues = known.task_queues or tuple(task_queues)
-        self.versions[build_id] = replace(
-            known,
-            status=VersionStatus.INACTIVE if created else known.status,
-            task_queues=tuple(replace(queue, pollers=True) for queue in queues),
-        )
+        if is_new or known.task_queues is None or not all(queue.pollers for queue in queues):
+            self.versions[build_id] = replace(
+                known,
+                status=VersionStatus.INACTIVE if is_new else known.status,
+                task_queues=tuple(replace(queue, pollers=True) for queue in queues),
+            )
 
     def set_current(self, build_id: str) -> None:
         """All new workflows that no ramp takes go to this version; empty: to unversioned workers."""
@@ -202,10 +234,11 @@ class TemporalModel:
 
     def _counted(self, version: Version) -> Version:
         """With its open workflows, which are counted before a version that looks idle loses its pods."""
-        if version.status not in _IDLE:
-            return replace(version, open_workflows=None)
-        held = self.is_held(version.build_id)
-        return replace(version, open_workflows=max(version.open_workflows or 0, 1) if held else 0)
+        counted = None
+        if version.status in _IDLE:
+            counted = max(version.open_workflows or 0, 1) if self.is_held(version.build_id) else 0
+        unchanged = version.open_workflows == counted
+        return version if unchanged else replace(version, open_workflows=counted)
 
 
 def shares(routing: Routing) -> Mapping[str, float]:

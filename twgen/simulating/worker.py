@@ -61,18 +61,27 @@ class SimulatedWorker:
         """What twgen would do now."""
         return make_plan([self.spec], self.world(), self.now, self.caller).workers[0]
 
-    def sync(self, plan: WorkerPlan) -> None:
-        """Apply what a render of this plan would print."""
-        self.cluster.sync(self._after(plan), self.now)
+    def sync(self, plan: WorkerPlan) -> bool:
+        """Apply what a render of this plan would print; whether that changes anything."""
+        after = self._after(plan)
+        if after == self.cluster.deployments:
+            return False
+        self.cluster.sync(after, self.now)
+        return True
 
-    def roll_out(self) -> None:
-        """Do to gates and traffic what is due now, as `twgen rollout` does."""
+    def roll_out(self, plan: WorkerPlan | None = None) -> WorkerPlan:
+        """Do to gates and traffic what is due now, as `twgen rollout` does; the plan that has no more to do.
+
+        `plan` is one that was made of the worker as it is.
+        """
+        plan = plan or self.plan()
         for _ in range(_MOST_CHANGES_AT_ONCE):
-            plan = self.plan()
             if not plan.gates and plan.routing.action is RoutingAction.NONE:
-                return
+                break
             self._start_gates(plan)
             self._route(plan)
+            plan = self.plan()
+        return plan
 
     def advance(self, now: datetime) -> None:
         """Let time pass until then."""

@@ -1,7 +1,7 @@
 """Planning the versions of one worker: the version table applied to all that exist."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from twgen.errors import StateUnavailable
@@ -9,6 +9,7 @@ from twgen.model.plan import AttachedObject, VersionAction, VersionPlan, WorkerV
 from twgen.model.policy import HistorySource, MissingTemplate
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.spec import WorkerSpec
+from twgen.model.status import LaterAction
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
 from twgen.planning.ownership import doubts_about_cluster
 from twgen.planning.version_status import routed_build_ids, status_of
@@ -20,14 +21,6 @@ from twgen.versioning.names import attached_resource_name, versioned_deployment_
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
 _WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
-
-
-@dataclass(frozen=True, slots=True)
-class LaterAction:
-    """What becomes of a version's Deployment at a later time."""
-
-    action: VersionAction
-    at: datetime
 
 
 def plan_worker_versions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> WorkerVersions:

@@ -25,6 +25,7 @@ def _worker(worker: WorkerPlan) -> dict[str, Any]:
         "targetBuildID": spec.build_id,
         "manager": worker.manager,
         "phase": worker.routing.phase.value,
+        "unserved": worker.unserved,
         "routing": _routing(worker.routing),
         "gates": [
             {"taskQueue": gate.task_queue, "workflowID": gate.workflow_id, "workflowType": gate.workflow_type}
@@ -41,6 +42,7 @@ def _routing(routing: RoutingPlan) -> dict[str, Any]:
         "buildID": routing.build_id,
         "percentage": routing.percentage,
         "claimManager": routing.claim_manager,
+        "reason": routing.reason,
         "because": routing.because,
         "dueAt": format_time(routing.due_at) if routing.due_at else None,
     }
@@ -54,5 +56,12 @@ def _version(version: VersionPlan) -> dict[str, Any]:
         "action": version.action.value,
         "replicas": version.replicas,
         "protected": version.protected,
+        "reason": version.reason,
         "because": version.because,
+        "attached": attached_objects(version),
     }
+
+
+def attached_objects(version: VersionPlan) -> list[dict[str, str]]:
+    """The objects that are rendered beside a version's Deployment."""
+    return [{"kind": item.kind, "name": item.name} for item in version.attached]

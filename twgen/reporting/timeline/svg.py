@@ -1,11 +1,8 @@
-"""The elements of a picture, as XML; text is made legal, never trusted."""
+"""The elements of a picture, as XML; its texts have been made printable, so that XML can hold them all."""
 
-import re
 from textwrap import wrap
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
+from xml.etree.ElementTree import Element, SubElement
 
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 has no way to write (https://www.w3.org/TR/xml/#charsets)."""
 _WIDTH_OF_CHARACTER = 0.6
 """Of its height: more than most fonts need, since the one that is used is not known."""
 INK = "#1e293b"
@@ -28,8 +25,8 @@ def picture(width: float, height: float, title: str, description: str) -> Elemen
             "role": "img",
         },
     )
-    SubElement(root, "title").text = legal(title)
-    SubElement(root, "desc").text = legal(description)
+    SubElement(root, "title").text = title
+    SubElement(root, "desc").text = description
     draw(root, "rect", width=width, height=height, fill="#ffffff", rx=8)
     return root
 
@@ -45,12 +42,12 @@ def write_text(
 ) -> None:
     """Words whose baseline is at y."""
     written: dict[str, Attribute] = {"fill": INK, **attributes}
-    draw(parent, "text", x=x, y=y, font_size=size, **written).text = legal(words)
+    draw(parent, "text", x=x, y=y, font_size=size, **written).text = words
 
 
 def explain(element: Element, words: str) -> None:
     """What a viewer shows beside the pointer."""
-    SubElement(element, "title").text = legal(words)
+    SubElement(element, "title").text = words
 
 
 def width_of(words: str, size: float = 12) -> float:
@@ -61,17 +58,6 @@ def width_of(words: str, size: float = 12) -> float:
 def lines_within(words: str, width: float, size: float = 12) -> list[str]:
     """Words broken into lines that fit."""
     return wrap(words, max(20, int(width / (size * _WIDTH_OF_CHARACTER))), break_long_words=True)
-
-
-def legal(text: str) -> str:
-    """The text with what XML cannot hold replaced."""
-    return _ILLEGAL.sub("\ufffd", text)
-
-
-def finished(root: Element) -> str:
-    """The picture as a file."""
-    indent(root)
-    return tostring(root, encoding="unicode") + "\n"
 
 
 def _number(value: Attribute) -> str:

@@ -24,8 +24,7 @@ from twgen.model.world import (
 from twgen.planning.plan import worker_world
 from twgen.planning.version_status import ever_active, routed_build_ids, status_of
 from twgen.simulating.cluster import ClusterModel, as_described
-from twgen.simulating.servers import NEWEST, server_of
-from twgen.simulating.temporal import TemporalModel, shares
+from twgen.simulating.temporal import NEWEST, TemporalModel, server_of, shares
 from twgen.simulating.times import later
 from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker
 from twgen.versioning.names import versioned_deployment_name
@@ -43,7 +42,7 @@ def usual_world(specs: Iterable[WorkerSpec], begin: datetime, caller: Caller) ->
     return World(begin, {(worker.name, worker.temporal_namespace): worker for worker in workers})
 
 
-def started(
+def initial_state(
     spec: WorkerSpec, world: World, begin: datetime, caller: Caller, assumed: Assumptions
 ) -> SimulatedWorker:
     """The worker as the world describes it; raises StateUnavailable when it does not.
@@ -51,26 +50,28 @@ def started(
     What the world says of a version is made to agree with its routing. Where the cluster was not read, the
     versions that have pollers, or must have, are taken to run.
     """
-    known = worker_world(spec, world)
-    server = server_of(known.temporal.server_version if known.temporal else "")
+    found = worker_world(spec, world)
+    server = server_of(found.temporal.server_version if found.temporal else "")
     temporal = TemporalModel(
         server=server,
         now=begin,
         workflow_duration=assumed.workflow_duration,
         drainage_interval=assumed.drainage_interval,
     )
-    if known.temporal:
-        temporal.manager = known.temporal.manager_identity
-        temporal.routing = replace(known.temporal.routing, update_state=None)
-        coherent = _coherent(known.temporal, begin, assumed.drainage_interval)
+    if found.temporal:
+        temporal.manager = found.temporal.manager_identity
+        temporal.routing = replace(found.temporal.routing, update_state=None)
+        coherent = _coherent(found.temporal, begin, assumed.drainage_interval)
         temporal.versions = {item.build_id: item for item in coherent}
-        temporal.held_until = _holds(known.temporal, begin, assumed.workflow_duration)
-        temporal.gate_ends = _gate_ends(known.temporal, begin, assumed)
-    acting = _acting(caller, temporal.manager)
+        temporal.held_until = _holds(found.temporal, begin, assumed.workflow_duration)
+        temporal.gate_ends = _gate_ends(found.temporal, begin, assumed)
+    # a person who only looks asks what the rollout does that owns the worker
+    is_ours = caller.is_person and temporal.manager.startswith("twgen/")
+    acting = replace(caller, identity=temporal.manager) if is_ours else caller
     worker = SimulatedWorker(
-        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, known.ledger
+        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, found.ledger
     )
-    live = known.deployments if known.deployments is not None else assumed_live(spec, worker)
+    live = found.deployments if found.deployments is not None else assumed_live(spec, worker)
     worker.cluster.sync({item.build_id: item for item in live}, begin)
     worker.advance(begin)
     return worker
@@ -108,12 +109,6 @@ def running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") 
         identity=identity,
         created_at=now - _BEFORE,
     )
-
-
-def _acting(caller: Caller, identity: str) -> Caller:
-    # a person who only looks asks what the rollout does that owns the worker
-    is_ours = caller.is_person and identity.startswith("twgen/")
-    return replace(caller, identity=identity) if is_ours else caller
 
 
 def _usual(spec: WorkerSpec, begin: datetime, caller: Caller) -> WorkerWorld:

@@ -1,4 +1,4 @@
-"""What is seen of every version at one moment, and the stretches of time during which it stays so."""
+"""Every version of a worker as it stands at one moment, and the spans of time during which it stays so."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ UNVERSIONED = ""
 
 
 @dataclass(frozen=True, slots=True)
-class VersionLook:
-    """One version as it is seen; of unversioned workers only the share is known."""
+class VersionState:
+    """One version at one moment; of unversioned workers only the share is known."""
 
     percentage: float = 0
     status: VersionStatus = VersionStatus.NOT_REGISTERED
@@ -33,11 +33,11 @@ class VersionLook:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Frame:
     """All versions at one moment."""
 
     at: timedelta
-    versions: Mapping[str, VersionLook]
+    versions: Mapping[str, VersionState]
 
 
 _GATE_ORDER = (GateStatus.RUNNING, GateStatus.COMPLETED)
@@ -45,29 +45,39 @@ _TRAFFIC = {VersionStatus.CURRENT: Stage.CURRENT, VersionStatus.RAMPING: Stage.R
 _LEFT = {VersionStatus.DRAINING: Stage.DRAINING, VersionStatus.DRAINED: Stage.DRAINED}
 
 
-def look(worker: SimulatedWorker) -> Look:
-    """What is seen of the worker now."""
+def frame_of(worker: SimulatedWorker) -> Frame:
+    """The worker as it stands now."""
     share = shares(worker.temporal.routing)
-    versions = worker.temporal.versions
+    versions, described = worker.temporal.versions, worker.temporal.described()
     live = worker.cluster.deployments
     build_ids = sorted({*versions, *live, *share} - {UNVERSIONED})
-    seen = {
-        build_id: _version(worker, versions.get(build_id), live.get(build_id), build_id, share)
+    states = {
+        build_id: _version(
+            versions.get(build_id),
+            live.get(build_id),
+            status=status_of(build_id, versions.get(build_id), described),
+            percentage=share.get(build_id),
+            is_held=worker.temporal.is_held(build_id),
+        )
         for build_id in build_ids
     }
     if _unversioned_workers_poll(worker):
-        seen[UNVERSIONED] = _unversioned(share, has_current=worker.temporal.routing.current is not None)
-    return Look(_whole_seconds(worker.now - worker.begin), seen)
+        percentage = share.get(UNVERSIONED, 0)
+        current = worker.temporal.routing.current
+        status = VersionStatus.RAMPING if current else VersionStatus.CURRENT
+        states[UNVERSIONED] = VersionState(percentage, status, is_there=percentage > 0)
+    offset = timedelta(seconds=round((worker.now - worker.begin).total_seconds()))
+    return Frame(offset, states)
 
 
-def lanes(looks: Sequence[Look]) -> tuple[Lane, ...]:
+def lanes(frames: Sequence[Frame]) -> tuple[Lane, ...]:
     """Every version that was there, and how it stood for how long."""
-    build_ids = dict.fromkeys(build_id for each in looks for build_id in each.versions)
-    found = (Lane(build_id, tuple(_spans(looks, build_id))) for build_id in build_ids)
+    build_ids = dict.fromkeys(build_id for each in frames for build_id in each.versions)
+    found = (Lane(build_id, tuple(_spans(frames, build_id))) for build_id in build_ids)
     return tuple(lane for lane in found if lane.spans)
 
 
-def stage_of(version: VersionLook) -> Stage:
+def stage_of(version: VersionState) -> Stage:
     """Where the version stands."""
     if version.status in _TRAFFIC:
         return _TRAFFIC[version.status]
@@ -78,34 +88,25 @@ def stage_of(version: VersionLook) -> Stage:
     return _LEFT.get(version.status, Stage.IDLE) if version.was_active else Stage.IDLE
 
 
-def _whole_seconds(offset: timedelta) -> timedelta:
-    return timedelta(seconds=round(offset.total_seconds()))
-
-
 def _version(
-    worker: SimulatedWorker,
     version: Version | None,
     live: LiveDeployment | None,
-    build_id: str,
-    share: Mapping[str, float],
-) -> VersionLook:
-    return VersionLook(
-        percentage=share.get(build_id, 0),
-        status=status_of(build_id, version, worker.temporal.described()),
-        is_there=live is not None or build_id in share,
+    *,
+    status: VersionStatus,
+    percentage: float | None,
+    is_held: bool,
+) -> VersionState:
+    return VersionState(
+        percentage=percentage or 0,
+        status=status,
+        is_there=live is not None or percentage is not None,
         serves=live is not None and live.serving,
         replicas=live.replicas if live else 0,
         autoscaled=live is not None and live.replicas_are_external and live.replicas > 0,
         was_active=version is not None and ever_active(version),
-        is_held=worker.temporal.is_held(build_id),
+        is_held=is_held,
         gate=_gate(version),
     )
-
-
-def _unversioned(share: Mapping[str, float], *, has_current: bool) -> VersionLook:
-    percentage = share.get(UNVERSIONED, 0)
-    status = VersionStatus.RAMPING if has_current else VersionStatus.CURRENT
-    return VersionLook(percentage, status, is_there=percentage > 0)
 
 
 def _gate(version: Version | None) -> GateStatus | None:
@@ -120,10 +121,10 @@ def _unversioned_workers_poll(worker: SimulatedWorker) -> bool:
     return any(queue.unversioned_pollers for queue in queues) or (ramp is not None and not ramp.build_id)
 
 
-def _spans(looks: Sequence[Look], build_id: str) -> Iterator[Span]:
-    seen = [each.versions.get(build_id, VersionLook()) for each in looks]
-    ends = [*(each.at for each in looks[1:]), None]
-    pieces = zip(looks, seen, ends, strict=True)
+def _spans(frames: Sequence[Frame], build_id: str) -> Iterator[Span]:
+    seen = [each.versions.get(build_id, VersionState()) for each in frames]
+    ends = [*(each.at for each in frames[1:]), None]
+    pieces = zip(frames, seen, ends, strict=True)
     for _, group in groupby(pieces, key=lambda piece: _shown(piece[1])):
         same = list(group)
         begin, state, end = same[0][0].at, same[0][1], same[-1][2]
@@ -138,7 +139,7 @@ def _spans(looks: Sequence[Look], build_id: str) -> Iterator[Span]:
             )
 
 
-def _shown(state: VersionLook) -> tuple[object, ...]:
+def _shown(state: VersionState) -> tuple[object, ...]:
     return (
         state.is_there,
         stage_of(state),

@@ -4,39 +4,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, indent, tostring
 
-from twgen.model.timeline import Lane, Outcome, Span, Stage, Timeline
-from twgen.reporting.svg import INK, draw, explain, finished, picture, width_of, write_text
-from twgen.reporting.timeline_panel import FAINT, LANE_HEIGHT, LINE, MARGIN, NAMES, Panel, x_of
-from twgen.reporting.timeline_scale import LABEL_SIZE, scale_of
-from twgen.reporting.timeline_share import draw_shares
-from twgen.reporting.timeline_words import offset_words, route_words, summary_words, version_words
+from twgen.model.timeline import Lane, Span, Stage, Timeline
+from twgen.planning.sentences import counted
+from twgen.reporting.printable import printable_copy
+from twgen.reporting.timeline.panel import FAINT, LANE_HEIGHT, LINE, MARGIN, NAMES, Panel, x_of
+from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, summary, version_name
+from twgen.reporting.timeline.scale import LABEL_SIZE, scale_of
+from twgen.reporting.timeline.shares import draw_shares
+from twgen.reporting.timeline.svg import INK, draw, explain, picture, width_of, write_text
 
 _NARROWEST = 860.0
 _BAR_HEIGHT = 22.0
 _RULE = "#cbd5e1"
+# of colours that people who see fewer of them tell apart: https://jfly.uni-koeln.de/color/
 _FILLS = {
-    Stage.STARTING: ("#f1f5f9", INK),
-    Stage.IDLE: ("#e2e8f0", INK),
-    Stage.GATE: ("#ddd6fe", INK),
-    Stage.RAMPING: ("#93c5fd", INK),
-    Stage.CURRENT: ("#2563eb", "#ffffff"),
-    Stage.DRAINING: ("#fcd34d", INK),
+    Stage.STARTING: ("#e0f2fe", INK),
+    Stage.IDLE: ("#bfe5d7", INK),
+    Stage.GATE: ("#e3b7d0", INK),
+    Stage.RAMPING: ("#8ccbf0", INK),
+    Stage.CURRENT: ("#0060a0", "#ffffff"),
+    Stage.DRAINING: ("#f0b93a", INK),
     Stage.DRAINED: ("#d6d3d1", INK),
     Stage.AT_ZERO: ("#ffffff", FAINT),
 }
+"""The colour of each stage and that of words on it, in both halves of a panel."""
 _DASHED = {Stage.STARTING, Stage.AT_ZERO}
-_OUTCOMES = {
-    Outcome.SETTLED: "#15803d",
-    Outcome.WAITING: "#b45309",
-    Outcome.BLOCKED: "#b91c1c",
-    Outcome.UNFINISHED: "#b45309",
-}
 
 
 def timeline_svg(timeline: Timeline) -> str:
     """The picture, a file that needs no other: shares of new workflows, versions by stage, a time axis."""
+    timeline = printable_copy(timeline)
     scales = [scale_of(worker) for worker in timeline.workers]
     widest = max((scale.width for scale in scales), default=0.0)
     width = max(_NARROWEST, NAMES + widest + 2 * MARGIN)
@@ -44,14 +43,15 @@ def timeline_svg(timeline: Timeline) -> str:
     for worker, scale in zip(timeline.workers, scales, strict=True):
         panels.append(Panel(worker, timeline, scale, top, width))
         top = panels[-1].bottom + 16
-    described = " ".join(sentence for worker in timeline.workers for sentence in summary_words(worker))
+    described = " ".join(sentence for worker in timeline.workers for sentence in summary(worker))
     names = ", ".join(worker.worker for worker in timeline.workers)
     root = picture(width, top, f"Simulated rollout of {names}", described)
     write_text(root, "Simulated rollout", MARGIN, MARGIN + 12, 18, font_weight="bold")
     _legend(root)
     for panel in panels:
         _panel(root, panel)
-    return finished(root)
+    indent(root)
+    return tostring(root, encoding="unicode") + "\n"
 
 
 def _legend(root: Element) -> None:
@@ -66,21 +66,20 @@ def _legend(root: Element) -> None:
 def _panel(root: Element, panel: Panel) -> None:
     worker = panel.worker
     draw(root, "line", x1=MARGIN, x2=panel.width - MARGIN, y1=panel.top, y2=panel.top, stroke=_RULE)
-    title = f"{worker.worker}: {route_words(worker)}"
+    title = f"{worker.worker}: {route(worker)}"
     write_text(root, title, MARGIN, panel.top + 26, 16, font_weight="bold")
     write_text(
         root,
-        worker.outcome.value,
+        f"{OUTCOMES[worker.outcome][0]} {worker.outcome}",
         panel.width - MARGIN,
         panel.top + 26,
         14,
         font_weight="bold",
         text_anchor="end",
-        fill=_OUTCOMES[worker.outcome],
     )
     _lines(root, panel.head, panel.top + 46, FAINT)
     _ticks(root, panel)
-    draw_shares(root, panel)
+    draw_shares(root, panel, _FILLS)
     for index, lane in enumerate(worker.lanes):
         _lane(root, panel, lane, panel.lanes_top + index * LANE_HEIGHT)
     _axis(root, panel)
@@ -109,7 +108,7 @@ def _axis(root: Element, panel: Panel) -> None:
     for moment, position in panel.scale.positions.items():
         x = x_of(position)
         draw(root, "line", x1=x, x2=x, y1=y, y2=y + 4, stroke=FAINT)
-        write_text(root, offset_words(moment), x, y + 16, LABEL_SIZE, text_anchor="middle")
+        write_text(root, offset(moment), x, y + 16, LABEL_SIZE, text_anchor="middle")
     for position, below, words in _wall_times(panel, panel.timeline.begins):
         write_text(root, words, x_of(position), y + below, LABEL_SIZE, text_anchor="middle", fill=FAINT)
 
@@ -128,7 +127,7 @@ def _wall_times(panel: Panel, begins: datetime | None) -> Iterator[tuple[float, 
 
 def _lane(root: Element, panel: Panel, lane: Lane, top: float) -> None:
     is_target = lane.build_id == panel.worker.target_build_id
-    name = version_words(lane.build_id)
+    name = version_name(lane.build_id)
     longest = int((NAMES - 10) / (12 * 0.6))
     shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
     weight = "bold" if is_target else "normal"
@@ -142,10 +141,8 @@ def _stage(root: Element, panel: Panel, lane: Lane, span: Span, top: float) -> N
     fill, ink = _FILLS[span.stage]
     left, right = (x_of(panel.scale.of(moment)) for moment in (span.begin, span.end))
     bar = _bar(root, (left, top), (right - left, _BAR_HEIGHT), span.stage, fill)
-    until = offset_words(span.end) if span.end is not None else "the end"
-    explain(
-        bar, f"{version_words(lane.build_id)}: {_words(span)}, from {offset_words(span.begin)} to {until}"
-    )
+    until = offset(span.end) if span.end is not None else "the end"
+    explain(bar, f"{version_name(lane.build_id)}: {_words(span)}, from {offset(span.begin)} to {until}")
     for words in (_words(span), span.stage.value):
         if width_of(words, 11) <= right - left - 6:
             write_text(root, words, left + 5, top + 15, 11, fill=ink)
@@ -155,7 +152,7 @@ def _stage(root: Element, panel: Panel, lane: Lane, span: Span, top: float) -> N
 def _words(span: Span) -> str:
     if not span.replicas:
         return span.stage.value
-    return f"{span.stage}, {span.replicas} replica{'' if span.replicas == 1 else 's'}"
+    return f"{span.stage}, {counted(span.replicas, 'replica')}"
 
 
 def _bar(

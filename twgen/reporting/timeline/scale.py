@@ -8,8 +8,8 @@ from itertools import pairwise
 from statistics import median_low
 
 from twgen.model.timeline import Happening, WorkerTimeline
-from twgen.reporting.svg import width_of
-from twgen.reporting.timeline_words import offset_words
+from twgen.reporting.timeline.phrases import offset
+from twgen.reporting.timeline.svg import width_of
 
 LABEL_SIZE = 10
 _LONGEST = 210.0
@@ -72,5 +72,5 @@ def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelt
 
 
 def _room(before: timedelta, after: timedelta) -> float:
-    widths = (width_of(offset_words(moment), LABEL_SIZE) for moment in (before, after))
+    widths = (width_of(offset(moment), LABEL_SIZE) for moment in (before, after))
     return max(sum(widths) / 2 + _BETWEEN_LABELS, _NARROWEST)

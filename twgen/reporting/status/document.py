@@ -4,8 +4,10 @@ from datetime import datetime
 from typing import Any
 
 from twgen.model.plan import RoutingAction, RoutingPlan
+from twgen.model.status import GateProgress, Status, VersionView, WorkerView
+from twgen.model.world import TaskQueue
 from twgen.records.times import format_time
-from twgen.reporting.status import GateProgress, Status, VersionView, WorkerView
+from twgen.reporting.plan.document import attached_objects
 
 _NOT_STARTED = "NotStarted"
 
@@ -28,13 +30,21 @@ def _worker(worker: WorkerView) -> dict[str, Any]:
         "temporalNamespace": spec.temporal_namespace,
         "targetBuildID": spec.build_id,
         "phase": routing.phase.value,
+        "reason": routing.reason,
         "because": routing.because,
+        "unserved": worker.plan.unserved,
         "next": _next(worker),
         "waitsUntil": _time(routing.due_at),
         "owner": {"identity": worker.plan.manager, "relation": worker.ownership.value},
         "lastModifierIdentity": worker.last_modifier,
         "gates": [_gate(gate) for gate in worker.gates],
         "unversionedPercentage": worker.unversioned_percentage,
+        "versionCount": {
+            "deployed": worker.count.deployed,
+            "maxVersions": worker.count.most_deployed,
+            "registered": worker.count.registered,
+            "mostRegistered": worker.count.most_registered,
+        },
         "versions": [_version(version) for version in worker.versions],
         "warnings": list(worker.plan.versions.warnings),
     }
@@ -65,7 +75,7 @@ def _gate(gate: GateProgress) -> dict[str, Any]:
 
 
 def _version(version: VersionView) -> dict[str, Any]:
-    plan, live, later = version.plan, version.plan.live, version.later
+    plan, later = version.plan, version.later
     return {
         "buildID": plan.build_id,
         "isTarget": version.is_target,
@@ -73,12 +83,40 @@ def _version(version: VersionView) -> dict[str, Any]:
         "percentage": version.percentage,
         "since": _time(version.since),
         "openWorkflows": version.open_workflows,
+        "taskQueues": None
+        if version.task_queues is None
+        else [_task_queue(queue) for queue in version.task_queues],
         "deployment": plan.deployment,
         "clusterWasRead": version.cluster_was_read,
-        "pods": {"available": live.available_replicas, "wanted": live.replicas} if live else None,
+        "pods": _pods(version),
+        "attached": attached_objects(plan),
         "action": plan.action.value,
+        "reason": plan.reason,
         "because": plan.because,
         "next": {"action": later.action.value, "at": _time(later.at)} if later else None,
+    }
+
+
+def _task_queue(queue: TaskQueue) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "type": queue.type.value,
+        "pollers": queue.pollers,
+        "unversionedPollers": queue.unversioned_pollers,
+    }
+
+
+def _pods(version: VersionView) -> dict[str, Any] | None:
+    live = version.plan.live
+    if not live:
+        return None
+    return {
+        "available": live.available_replicas,
+        "wanted": live.replicas,
+        "terminating": live.terminating,
+        "paused": live.paused,
+        "stalled": live.stalled,
+        "problem": version.pod_problem,
     }
 
 

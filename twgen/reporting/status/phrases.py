@@ -1,19 +1,18 @@
-"""What the tree and the lines of a status say alike."""
+"""What the tree and the lines of a status say alike; their texts have been made printable."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from twgen.model.plan import Phase, RoutingAction, VersionAction
+from twgen.model.status import Ownership, VersionView, WorkerView
 from twgen.model.world import GateStatus, VersionStatus
-from twgen.planning.sentences import spoken
-from twgen.reporting.printable import printable
-from twgen.reporting.status import Ownership, Status, VersionView, WorkerView
-from twgen.reporting.words import change_words
+from twgen.planning.sentences import clock_time, counted, spoken
+from twgen.reporting.plan.phrases import next_change
 
 _STATES: Mapping[VersionStatus, str] = {
     VersionStatus.DRAINED: "Drained {age} ago",
     VersionStatus.CREATED: "Created {age} ago",
-    VersionStatus.NOT_REGISTERED: "Not registered for {age}",
+    VersionStatus.NOT_REGISTERED: "Not registered, deployed {age} ago",
 }
 _AGELESS: Mapping[VersionStatus, str] = {VersionStatus.NOT_REGISTERED: "Not registered"}
 _OWNERS: Mapping[Ownership, str] = {
@@ -28,67 +27,66 @@ _GATES: Mapping[GateStatus | None, str] = {
 }
 
 
-def summary_words(status: Status) -> str:
-    """How many workers are in which phase: `4 workers: 1 Blocked, 3 Settled`."""
-    phases = [worker.plan.routing.phase for worker in status.workers]
-    counts = [f"{phases.count(phase)} {phase}" for phase in reversed(Phase) if phase in phases]
-    return f"{_counted(len(phases), 'worker')}: {', '.join(counts)}"
+def phase_counts(workers: Iterable[WorkerView]) -> str:
+    """How many workers are in which phase: `1 Blocked, 3 Settled`."""
+    phases = [worker.plan.routing.phase for worker in workers]
+    return ", ".join(f"{phases.count(phase)} {phase}" for phase in reversed(Phase) if phase in phases)
 
 
-def percentage_words(percentage: float | None) -> str:
+def percentage_text(percentage: float | None) -> str:
     """A share of new workflows; empty: not in routing."""
     return "" if percentage is None else f"{percentage} %"
 
 
-def because_words(worker: WorkerView) -> str:
+def target_phrase(worker: WorkerView) -> str:
     """The target, and why the worker is where it is."""
-    return printable(f"{worker.plan.versions.spec.build_id}: {worker.plan.routing.because}")
+    return f"{worker.plan.versions.spec.build_id}: {worker.plan.routing.because}"
 
 
-def next_words(worker: WorkerView, now: datetime) -> str:
+def next_phrase(worker: WorkerView, now: datetime) -> str:
     """The next change of traffic and when; empty: none is known."""
     routing, later = worker.plan.routing, worker.later
     if routing.action is not RoutingAction.NONE:
-        return printable(f"{change_words(routing)} {'now' if routing.phase is Phase.MOVING else 'by hand'}")
+        return f"{next_change(routing)} {'now' if routing.phase is Phase.MOVING else 'by hand'}"
     if not routing.due_at:
         return ""
-    wait, clock = spoken(routing.due_at - now), _clock_words(routing.due_at, now)
+    wait, clock = spoken(routing.due_at - now), clock_time(routing.due_at, now)
     if later:
-        return printable(f"{change_words(later)} in {wait} ({clock})")
+        return f"{next_change(later)} in {wait} ({clock})"
     return f"waits {wait} more (until {clock})"
 
 
-def owner_words(worker: WorkerView) -> str:
+def owner_phrase(worker: WorkerView) -> str:
     """Who owns the worker in Temporal, and who changed it last when that is somebody else."""
     owner = worker.plan.manager
     relation = _OWNERS.get(worker.ownership)
-    words = (f"{owner} ({relation})" if relation else owner) or "nobody"
-    if worker.last_modifier not in {"", owner}:
-        words += f"; last changed by {worker.last_modifier}"
-    return printable(words)
+    other = f"; last changed by {worker.last_modifier}" if worker.last_modifier not in {"", owner} else ""
+    return (f"{owner} ({relation})" if relation else owner or "nobody") + other
 
 
-def gate_words(worker: WorkerView) -> str:
+def gate_phrase(worker: WorkerView) -> str:
     """How far the gate is on every task queue; empty: there is none, or it is not needed."""
     gate = worker.plan.versions.spec.rollout.gate
     if not gate or not worker.gates:
         return ""
-    runs = (f"{_gate_status(run.status)} on {run.task_queue}" for run in worker.gates)
-    return printable(f"{gate.workflow_type}: {', '.join(runs)}")
+    runs = (
+        f"{_GATES.get(run.status) or str(run.status).lower()} on {run.task_queue}" for run in worker.gates
+    )
+    return f"{gate.workflow_type}: {', '.join(runs)}"
 
 
-def state_words(version: VersionView, now: datetime) -> str:
+def state_phrase(version: VersionView, now: datetime) -> str:
     """Where a version stands, since when, and what holds it."""
     status = version.plan.status
     if version.since is None:
         state = _AGELESS.get(status, status.value)
     else:
         state = _STATES.get(status, f"{status.value} for {{age}}").format(age=spoken(now - version.since))
-    held = f", {_counted(version.open_workflows, 'open workflow')}" if version.open_workflows else ""
+    held = f", {counted(version.open_workflows, 'open workflow')}" if version.open_workflows else ""
     return state + held
 
 
-def pods_words(version: VersionView) -> str:
+def pods_phrase(version: VersionView) -> str:
     """The pods of a version: available and wanted."""
     live = version.plan.live
     if live:
@@ -96,35 +94,35 @@ def pods_words(version: VersionView) -> str:
     return "no Deployment" if version.cluster_was_read else "pods not read"
 
 
-def outlook_words(version: VersionView, now: datetime) -> str:
+def trouble_phrases(version: VersionView, namespace: str) -> Iterator[str]:
+    """What keeps a version from having its pods, in the words of the cluster."""
+    live = version.plan.live
+    if live and live.terminating:
+        yield "its Deployment has been deleted and is not gone yet"
+    if live and live.paused:
+        yield f"its Deployment is paused: kubectl rollout resume deployment/{live.name} -n {namespace}"
+    if live and live.stalled:
+        yield f"its Deployment cannot progress: {live.stalled}"
+    if version.pod_problem:
+        yield f"its newest Pod: {version.pod_problem}"
+
+
+def outlook_phrase(version: VersionView, now: datetime) -> str:
     """What becomes of a version's Deployment, where it does not simply stay; empty: it stays."""
     plan, later = version.plan, version.later
-    words = _ACTIONS[plan.action](version)
-    if words and plan.action in _EXPLAINED:
-        return printable(f"{words}: {plan.because}")
-    if words or not later or later.action not in _LATER:
-        return words
+    outlook = _ACTIONS[plan.action](version)
+    if outlook and plan.action in _EXPLAINED:
+        return f"{outlook}: {plan.because}"
+    if outlook or not later or later.action not in _LATER:
+        return outlook
     return f"{_LATER[later.action]} in {spoken(later.at - now)}"
-
-
-def _clock_words(moment: datetime, now: datetime) -> str:
-    day = "" if moment.date() == now.date() else f"{moment:%Y-%m-%d} "
-    return f"{day}{moment:%H:%M:%S} UTC"
-
-
-def _gate_status(status: GateStatus | None) -> str:
-    return _GATES.get(status) or (status.value.lower() if status else "")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _create(version: VersionView) -> str:
     replicas = version.plan.replicas
     if not version.cluster_was_read:
         return ""  # it may well be there
-    return "will be created" + (f" with {_counted(replicas, 'pod')}" if replicas is not None else "")
+    return "will be created" + (f" with {counted(replicas, 'pod')}" if replicas is not None else "")
 
 
 def _scale(version: VersionView) -> str:

@@ -1,16 +1,23 @@
-"""What the reports of a simulation say alike."""
+"""What the reports of a simulation say alike; their texts have been made printable."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from twgen.model.spec import Rollout, Strategy
 from twgen.model.timeline import Happening, Outcome, Timeline, WorkerTimeline
-from twgen.planning.sentences import spoken
+from twgen.planning.sentences import counted, spoken
 
+OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
+    Outcome.SETTLED: ("✓", "green"),
+    Outcome.WAITING: ("…", "yellow"),
+    Outcome.BLOCKED: ("✗", "red"),
+    Outcome.UNFINISHED: ("…", "yellow"),
+}
+"""The sign and the style of each outcome."""
 _ALL_UNITS = 4
 
 
-def offset_words(at: timedelta) -> str:
+def offset(at: timedelta) -> str:
     """An offset from the beginning, to the second: `T+0`, `T+1d 3h 42min`."""
     return f"T+{exactly(at)}" if at else "T+0"
 
@@ -20,19 +27,19 @@ def exactly(length: timedelta) -> str:
     return spoken(length, _ALL_UNITS)
 
 
-def version_words(build_id: str | None) -> str:
+def version_name(build_id: str | None) -> str:
     """What a version is called; empty or None: unversioned workers."""
     return build_id or "unversioned workers"
 
 
-def route_words(worker: WorkerTimeline) -> str:
+def route(worker: WorkerTimeline) -> str:
     """From which version to which."""
     if worker.current_build_id == worker.target_build_id:
         return worker.target_build_id
-    return f"{version_words(worker.current_build_id)} → {worker.target_build_id}"
+    return f"{version_name(worker.current_build_id)} → {worker.target_build_id}"
 
 
-def rollout_words(rollout: Rollout) -> str:
+def rollout_phrase(rollout: Rollout) -> str:
     """The strategy with its steps, and the gate."""
     steps = ", ".join(f"{step.percentage:g} % for {exactly(step.pause)}" for step in rollout.steps)
     takes_steps = rollout.strategy is Strategy.PROGRESSIVE and steps
@@ -40,13 +47,13 @@ def rollout_words(rollout: Rollout) -> str:
     return f"{rollout.strategy}{f': {steps}' if takes_steps else ''}{gate}"
 
 
-def sunset_words(worker: WorkerTimeline) -> str:
+def sunset_phrase(worker: WorkerTimeline) -> str:
     """When a drained version goes."""
     scaledown, delete = exactly(worker.sunset.scaledown_delay), exactly(worker.sunset.delete_delay)
     return f"to zero {scaledown} after it is drained, deleted {delete} later"
 
 
-def assumption_words(worker: WorkerTimeline, timeline: Timeline) -> Iterator[tuple[str, str]]:
+def assumptions(worker: WorkerTimeline, timeline: Timeline) -> Iterator[tuple[str, str]]:
     """Everything that was assumed and matters to this worker, each with the option that says otherwise."""
     assumed = timeline.assumptions
     if timeline.is_usual:
@@ -60,18 +67,19 @@ def assumption_words(worker: WorkerTimeline, timeline: Timeline) -> Iterator[tup
     yield f"twgen renders every {exactly(assumed.render_interval)}", "--render-interval"
 
 
-def summary_words(worker: WorkerTimeline) -> Iterator[str]:
+def summary(worker: WorkerTimeline) -> Iterator[str]:
     """What it comes to, a sentence each."""
     yield _traffic(worker)
     for lane in worker.lanes:
         if (milestones := _milestones(worker, lane.build_id)) and lane.build_id:
             yield f"{lane.build_id} is {milestones}."
     if worker.outcome is not Outcome.SETTLED:
-        yield f"{_ENDS[worker.outcome]} {offset_words(worker.ends)}: {worker.because}."
+        yield f"{_ENDS[worker.outcome]} {offset(worker.ends)}: {worker.because}."
     if worker.most_replicas is None:
         yield "How many replicas run at once is not known: the spec leaves the number to others."
     else:
-        yield f"At most {worker.most_replicas} replicas run at once."
+        replicas = counted(worker.most_replicas, "replica")
+        yield f"At most {replicas} run{'s' if worker.most_replicas == 1 else ''} at once."
 
 
 _ENDS = {
@@ -92,7 +100,7 @@ def _traffic(worker: WorkerTimeline) -> str:
         return f"{target} is current from the beginning."
     current = worker.first(Happening.BECAME_CURRENT, target)
     if current is not None:
-        return f"All new workflows go to {target} from {offset_words(current)}."
+        return f"All new workflows go to {target} from {offset(current)}."
     share = max(
         (span.percentage for lane in worker.lanes if lane.build_id == target for span in lane.spans),
         default=0,
@@ -106,7 +114,7 @@ def _traffic(worker: WorkerTimeline) -> str:
 
 def _milestones(worker: WorkerTimeline, build_id: str) -> str:
     reached = [
-        f"{words} at {offset_words(at)}"
+        f"{words} at {offset(at)}"
         for happening, words in _MILESTONES.items()
         if (at := worker.first(happening, build_id)) is not None
     ]

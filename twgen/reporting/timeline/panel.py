@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from twgen.model.timeline import Timeline, WorkerTimeline
 from twgen.planning.sentences import spoken
-from twgen.reporting.svg import lines_within
-from twgen.reporting.timeline_scale import Scale
-from twgen.reporting.timeline_words import assumption_words, rollout_words, summary_words, sunset_words
+from twgen.reporting.timeline.phrases import assumptions, rollout_phrase, summary, sunset_phrase
+from twgen.reporting.timeline.scale import Scale
+from twgen.reporting.timeline.svg import lines_within
 
 MARGIN = 24.0
 NAMES = 170.0
@@ -31,15 +31,15 @@ class Panel:
     @property
     def head(self) -> list[str]:
         """The words above."""
-        words = f"{rollout_words(self.worker.rollout)}. A drained version goes {sunset_words(self.worker)}."
+        words = f"{rollout_phrase(self.worker.rollout)}. A drained version goes {sunset_phrase(self.worker)}."
         return lines_within(words, self.width - 2 * MARGIN)
 
     @property
     def foot(self) -> list[str]:
         """The words below."""
-        assumed = "; ".join(words for words, _ in assumption_words(self.worker, self.timeline))
+        assumed = "; ".join(words for words, _ in assumptions(self.worker, self.timeline))
         notes = (f"Note: {note}." for note in self.worker.notes)
-        sentences = [*summary_words(self.worker), *notes, f"Assumed: {assumed}.", self.axis]
+        sentences = [*summary(self.worker), *notes, f"Assumed: {assumed}.", self.axis]
         return [line for words in sentences for line in lines_within(words, self.width - 2 * MARGIN)]
 
     @property

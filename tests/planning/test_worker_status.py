@@ -1,0 +1,103 @@
+"""Where a worker stands, and what of it is urgent or pending."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    NOW,
+    SPEC,
+    drained,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from twgen.model.caller import Caller
+from twgen.model.plan import Phase, Plan
+from twgen.model.status import Status, WorkerView
+from twgen.model.world import VersionStatus as S
+from twgen.model.world import WorkerDeployment, World
+from twgen.planning.plan import make_plan
+from twgen.planning.worker_status import is_pending, make_status, worst_first
+
+ME = Caller("me", forced=True)
+IS_CURRENT = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
+
+
+def plan_of(world: World, **changes: Any) -> Plan:
+    return make_plan([replace(SPEC, **changes)], world, NOW, ME)
+
+
+def status_of(world: World) -> Status:
+    return make_status(plan_of(world), world, ME)
+
+
+def test_settled_plan_is_not_pending() -> None:
+    assert not is_pending(plan_of(situation(IS_CURRENT, [live("v3")])))
+
+
+def test_other_replicas_than_live_are_pending() -> None:
+    world = situation(IS_CURRENT, [live("v3", replicas=2)])
+    (worker,) = plan_of(world).workers
+    assert (worker.routing.phase, worker.versions.versions[0].action) == (Phase.SETTLED, "Keep")
+    assert is_pending(plan_of(world))
+
+
+def test_replicas_that_are_left_out_are_not_pending() -> None:
+    (worker,) = plan_of(situation(IS_CURRENT, [live("v3", replicas=2)])).workers
+    left_out = replace(worker.versions.versions[0], replicas=None)
+    plan = Plan(NOW, (replace(worker, versions=replace(worker.versions, versions=(left_out,))),))
+    assert not is_pending(plan)
+
+
+@pytest.mark.parametrize(
+    ("says", "deployments"),
+    [
+        (temporal(version("v3"), version("v2", S.CURRENT), traffic=routing("v2")), ["v3", "v2"]),
+        (temporal(version("v3", S.CURRENT), drained(2 * HOUR), traffic=routing("v3")), ["v3", "v1"]),
+    ],
+)
+def test_change_of_traffic_or_of_a_deployment_is_pending(
+    says: WorkerDeployment, deployments: list[str]
+) -> None:
+    assert is_pending(plan_of(situation(says, [live(build_id) for build_id in deployments])))
+
+
+def test_worst_comes_first_and_equals_stay_in_order() -> None:
+    (worker,) = status_of(situation(IS_CURRENT, [live("v3")])).workers
+
+    def in_phase(phase: Phase, unserved: str = "") -> WorkerView:
+        changed = replace(worker.plan.routing, phase=phase)
+        return replace(worker, plan=replace(worker.plan, routing=changed, unserved=unserved))
+
+    blocked, waiting, moving = (in_phase(phase) for phase in (Phase.BLOCKED, Phase.WAITING, Phase.MOVING))
+    other, alarmed = replace(blocked, last_modifier="joe"), in_phase(Phase.SETTLED, "no pod is there")
+    unsorted = [worker, moving, blocked, waiting, other, alarmed]
+    assert worst_first(unsorted) == [alarmed, blocked, other, waiting, moving, worker]
+
+
+def test_versions_are_counted_beside_their_caps() -> None:
+    others = [version("v2", S.DRAINING, first_activated_at=NOW - DAY), drained(2 * HOUR), drained(HOUR, "v0")]
+    says = temporal(version("v3", S.CURRENT), *others, traffic=routing("v3"))
+    world = situation(says, [live("v3"), live("v2"), live("v1", 0), live("v0")])
+    (worker,) = status_of(world).workers
+    assert (worker.count.deployed, worker.count.most_deployed) == (2, 75)
+    assert (worker.count.registered, worker.count.most_registered) == (4, 100)
+
+
+def test_target_and_versions_in_routing_come_first_then_the_newest() -> None:
+    says = temporal(
+        version("v3"),
+        version("v2", S.CURRENT, created_at=NOW - 3 * DAY),
+        drained(HOUR, "v1", created_at=NOW - 2 * DAY),
+        drained(HOUR, "v0", created_at=NOW - DAY),
+        traffic=routing("v2"),
+    )
+    world = situation(says, [live(name) for name in ("v3", "v2", "v1", "v0")])
+    (worker,) = status_of(world).workers
+    assert [item.plan.build_id for item in worker.versions] == ["v3", "v2", "v0", "v1"]

@@ -1,0 +1,54 @@
+"""Every report for people, of values whose texts may be anything."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from tests.simulating.stories import tell
+from tests.strategies import NOW
+from twgen.model.caller import Caller
+from twgen.model.plan import Plan
+from twgen.model.spec import WorkerSpec
+from twgen.model.status import Status
+from twgen.model.timeline import Timeline
+from twgen.model.world import World
+from twgen.planning.plan import make_plan
+from twgen.planning.worker_status import make_status
+from twgen.reporting.plan.markdown import plan_markdown
+from twgen.reporting.plan.text import plan_text
+from twgen.reporting.status.lines import status_lines
+from twgen.reporting.status.tree import status_text
+from twgen.reporting.timeline.picture import timeline_svg
+from twgen.reporting.timeline.text import timeline_text
+
+ME = Caller("me", forced=True)
+
+
+def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every text in it changed; enumerations and documents stay."""
+    if type(value) is str:
+        return change(value) if value else value
+    if isinstance(value, tuple):
+        return tuple(with_texts(item, change) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [item.name for item in fields(value)]
+        return replace(value, **{name: with_texts(getattr(value, name), change) for name in names})
+    return value
+
+
+def values(spec: WorkerSpec, world: World) -> tuple[Plan, Status, Timeline]:
+    """A worker's plan, status and simulation in a world."""
+    plan = replace(make_plan([spec], world, NOW, ME), warnings=("a warning",))
+    return plan, make_status(plan, world, ME), tell([spec], world, NOW)
+
+
+def reports(plan: Plan, status: Status, timeline: Timeline, width: int = 80) -> Mapping[str, str]:
+    """Each report for people, by name."""
+    return {
+        "plan text": plan_text(plan, colour=False, width=width),
+        "plan markdown": plan_markdown(plan),
+        "status tree": status_text(status, colour=False, width=width, ascii_only=False),
+        "status lines": "\n".join(line.text for line in status_lines(status)),
+        "simulation text": timeline_text(timeline, colour=False, width=width),
+        "simulation picture": timeline_svg(timeline),
+    }

@@ -1,0 +1,105 @@
+"""What is printed as JSON, beside its schema."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    MAIN,
+    MINUTE,
+    RAMPS,
+    drained,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.reporting.reports import values
+from twgen.model.plan import AttachedObject, RoutingAction
+from twgen.model.spec import Gate, WorkerSpec
+from twgen.model.world import GateRun, GateStatus, World
+from twgen.model.world import VersionStatus as S
+from twgen.reporting.plan.document import plan_document
+from twgen.reporting.status.document import status_document
+from twgen.reporting.timeline.document import timeline_document
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+QUEUE = replace(MAIN, name="mail")
+
+
+def a_gate_that_has_yet_to_start(spec: WorkerSpec) -> WorkerSpec:
+    return replace(spec, rollout=replace(spec.rollout, gate=Gate("Smoke")))
+
+
+def documents() -> dict[str, dict[str, Any]]:
+    """A Plan, a Status and a Timeline in which every list has an item and every object is there."""
+    run = GateRun("main", "test-shop/payments:v3-main", GateStatus.COMPLETED)
+    says = temporal(
+        version("v3", task_queues=(MAIN, QUEUE), gate_runs=(run,)),
+        version("v2", S.CURRENT),
+        drained(20 * MINUTE),
+        traffic=routing("v2"),
+    )
+    world: World = situation(says, [live("v3"), live("v2"), live("v1")])
+    plan, status, timeline = values(a_gate_that_has_yet_to_start(RAMPS), world)
+    (worker,) = status.workers
+    attached = (AttachedObject("HorizontalPodAutoscaler", "payments-cpu-v3"),)
+    versions = tuple(replace(item, plan=replace(item.plan, attached=attached)) for item in worker.versions)
+    rows = tuple(replace(item, attached=attached) for item in plan.workers[0].versions.versions)
+    planned = replace(plan.workers[0], versions=replace(plan.workers[0].versions, versions=rows))
+    later = replace(plan.workers[0].routing, action=RoutingAction.SET_RAMP, build_id="v3", percentage=5)
+    return {
+        "plan": plan_document(replace(plan, workers=(planned,))),
+        "status": status_document(
+            replace(status, workers=(replace(worker, versions=versions, later=later),))
+        ),
+        "timeline": timeline_document(timeline),
+    }
+
+
+def printed_paths(value: Any, above: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"{above}.{key}"
+            yield from printed_paths(item, f"{above}.{key}")
+    for item in value if isinstance(value, list) else ():
+        yield from printed_paths(item, f"{above}[]")
+
+
+def described_paths(schema: dict[str, Any], above: str = "") -> Iterator[str]:
+    for key, item in schema.get("properties", {}).items():
+        yield f"{above}.{key}"
+        yield from described_paths(item, f"{above}.{key}")
+    if "items" in schema:
+        yield from described_paths(schema["items"], f"{above}[]")
+
+
+@pytest.mark.parametrize("name", ["plan", "status", "timeline"])
+def test_schema_describes_exactly_the_fields_that_are_printed(name: str) -> None:
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text())
+    assert set(printed_paths(documents()[name])) == set(described_paths(schema))
+
+
+def test_task_queues_and_attached_objects_are_printed() -> None:
+    found = documents()
+    target = found["status"]["workers"][0]["versions"][0]
+    assert target["taskQueues"] == [
+        {"name": name, "type": "Workflow", "pollers": True, "unversionedPollers": False}
+        for name in ("main", "mail")
+    ]
+    expected = [{"kind": "HorizontalPodAutoscaler", "name": "payments-cpu-v3"}]
+    assert target["attached"] == found["plan"]["workers"][0]["versions"][0]["attached"] == expected
+
+
+def test_reason_of_every_row_is_printed() -> None:
+    found = documents()
+    for name in ("plan", "status"):
+        (worker,) = found[name]["workers"]
+        assert all("reason" in version for version in worker["versions"])
+    assert "reason" in found["plan"]["workers"][0]["routing"]
+    assert "reason" in found["status"]["workers"][0]

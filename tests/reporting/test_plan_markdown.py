@@ -1,0 +1,88 @@
+"""Markdown that nobody breaks out of."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from tests.reporting.reports import values, with_texts
+from tests.reporting.told import plan_of_story
+from tests.strategies import specs, worlds
+from twgen.model.plan import Plan
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import World
+from twgen.reporting.plan.markdown import code, plan_markdown, sentence
+
+MARKUP = "`|<>[]()!@#*_~$&\\:/=-+.\n\x1b"
+markup_texts = st.text(st.sampled_from(MARKUP) | st.sampled_from("ab1 "), max_size=12)
+OURS = {
+    "heading_open", "heading_close", "inline", "paragraph_open", "paragraph_close", "blockquote_open",
+    "blockquote_close", "table_open", "table_close", "thead_open", "thead_close", "tbody_open", "tbody_close",
+    "tr_open", "tr_close", "th_open", "th_close", "td_open", "td_close",
+    "text", "code_inline", "html_inline", "strong_open", "strong_close", "softbreak",
+}  # fmt: skip
+REFERENCE = re.compile(r"[@#]\w|://|www\.|:\w+:", re.IGNORECASE)
+
+
+def tokens(markdown: str) -> list[Token]:
+    parsed = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(markdown)
+    return [*parsed, *(child for token in parsed for child in token.children or ())]
+
+
+def text_outside_of_code(markdown: str) -> str:
+    shown, in_code = [], False
+    for token in tokens(markdown):
+        if token.type == "html_inline":
+            in_code = token.content == "<code>"
+        elif token.type == "text" and not in_code:
+            shown.append(token.content)
+    return "\n".join(shown)
+
+
+@settings(max_examples=40)
+@given(specs, worlds(), markup_texts)
+def test_no_name_is_markup_a_link_or_a_mention(spec: WorkerSpec, world: World, hostile: str) -> None:
+    plan, _, _ = values(spec, world)
+    honest = tokens(plan_markdown(plan))
+    markdown = plan_markdown(with_texts(plan, lambda text: f"{text}{hostile}"))
+    found = tokens(markdown)
+    assert {token.type for token in found} <= OURS
+    assert {token.content for token in found if token.type == "html_inline"} <= {"<code>", "</code>"}
+    for kind in ("heading_open", "blockquote_open", "tr_open", "td_open", "strong_open"):
+        assert sum(token.type == kind for token in found) == sum(token.type == kind for token in honest), kind
+    assert not REFERENCE.search(text_outside_of_code(markdown))
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("it is the target", "it is the target"),
+        ("nothing runs shop/payments:v3 (yet)", "nothing runs shop/payments:v3 (yet)"),
+        ("the queue my_queue, or __x__", "the queue my_queue, or <code>&#95;&#95;x&#95;&#95;</code>"),
+        ("ask @admin, or see #1", "ask <code>&#64;admin</code>, or see <code>&#35;1</code>"),
+        ("see https://evil.example", "see <code>https&#58;&#47;&#47;evil&#46;example</code>"),
+        ("driver None: `twgen rollout` does", "driver None: `twgen rollout` does"),
+        ("a | b", "a <code>&#124;</code> b"),
+    ],
+)
+def test_word_is_code_only_where_it_could_be_more(text: str, markdown: str) -> None:
+    assert sentence(text) == markdown
+
+
+def test_build_id_is_code() -> None:
+    assert code("v1.4.2-458f") == "`v1.4.2-458f`"
+    assert code("a`b") == "<code>a&#96;b</code>"
+
+
+def test_target_that_nobody_serves_is_said_first() -> None:
+    plan = plan_of_story("mid-ramp-waits")
+    alarmed = Plan(
+        plan.now,
+        (replace(plan.workers[0], unserved="25 % of new workflows go to nobody"),),
+    )
+    lines = [line for line in plan_markdown(alarmed).splitlines() if line]
+    assert lines[1] == "> **25 % of new workflows go to nobody**"

@@ -1,0 +1,89 @@
+"""A plan as text, where the golden files of the stories do not reach."""
+
+from dataclasses import replace
+
+from tests.planning.situations import MAIN, NOW, SPEC, live, routing, situation, temporal, version
+from tests.reporting.told import plan_of_story
+from tests.strategies import TARGET
+from twgen.model.caller import Caller
+from twgen.model.plan import Plan, VersionAction, VersionPlan
+from twgen.model.reasons import VersionReason as Reason
+from twgen.model.world import VersionStatus as S
+from twgen.planning.plan import make_plan
+from twgen.reporting.layout import MOST_ROWS
+from twgen.reporting.plan.document import plan_document
+from twgen.reporting.plan.text import plan_text
+
+
+def text(plan: Plan, width: int = 100) -> str:
+    return plan_text(plan, colour=False, width=width)
+
+
+def with_versions(count: int) -> Plan:
+    """A plan with many drained versions that have no manifest, each with the warning about it."""
+    plan = plan_of_story("mid-ramp-waits")
+    (worker,) = plan.workers
+    drained = tuple(
+        VersionPlan(
+            f"old-{number}",
+            S.DRAINED,
+            f"payments-old-{number}",
+            VersionAction.NONE,
+            f"it is drained for {number}h",
+            Reason.MANIFEST_LOST,
+        )
+        for number in range(count)
+    )
+    warnings = tuple(f"{old.build_id}: {old.because}; its prune protection holds it" for old in drained)
+    versions = replace(worker.versions, versions=(*worker.versions.versions, *drained), warnings=warnings)
+    return Plan(plan.now, (replace(worker, versions=versions),))
+
+
+def test_table_that_does_not_fit_is_a_block_a_version() -> None:
+    lines = text(plan_of_story("superseded-version"), 40).splitlines()
+    assert lines[6:16] == [
+        "  v1.4.2-6964",
+        "    status    Current",
+        "    action    Keep",
+        "    replicas  3",
+        "    because   it is current: new",
+        "              workflows go to it",
+        "  v2.0.1-c656",
+        "    status    Inactive",
+        "    action    ScaleDown",
+        "    replicas  3 → 0",
+    ]
+
+
+def test_target_that_gets_traffic_while_nobody_polls_is_said_first() -> None:
+    silent = replace(MAIN, pollers=False)
+    says = temporal(
+        version(TARGET, S.RAMPING, task_queues=(silent,)),
+        version("v2", S.CURRENT),
+        traffic=routing("v2", (TARGET, 5)),
+    )
+    plan = make_plan([SPEC], situation(says, [live(TARGET), live("v2")]), NOW, Caller("me", forced=True))
+    title, alarm, *_ = text(plan).splitlines()
+    assert title.startswith("✗ shop/payments")
+    said = "5 % of new workflows go to v3, and nobody serves them: no worker of it polls task queue main"
+    assert alarm == f"  {said}"
+    (worker,) = plan_document(plan)["workers"]
+    assert worker["unserved"] == said
+
+
+def test_each_of_many_versions_is_named_once() -> None:
+    said = text(with_versions(70), 120)
+    assert [number for number in range(70) if said.count(f" old-{number} ") != 1] == []
+    assert (
+        "warning: 70 versions, such as old-0: it is drained for 0h; its prune protection holds it\n" in said
+    )
+
+
+def test_versions_that_are_too_many_to_read_share_a_row_and_stay_in_json() -> None:
+    plan = with_versions(100 * MOST_ROWS)
+    said = text(plan, 120).splitlines()
+    assert len(said) < 10
+    assert any("old-0, old-1, old-2 and 9,997 more" in line for line in said)
+    assert any(line.startswith("  v2.0.1-c656 ") for line in said)
+    (worker,) = plan_document(plan)["workers"]
+    assert len(worker["versions"]) == 100 * MOST_ROWS + 2

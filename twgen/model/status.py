@@ -1,0 +1,101 @@
+"""Where every worker and its versions stand, at one moment."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from twgen.model.plan import RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.model.world import GateStatus, TaskQueue
+
+
+class Ownership(StrEnum):
+    """Who the manager that Temporal has of a worker is to whoever runs twgen."""
+
+    NOBODY = "Nobody"
+    OURS = "Ours"
+    ADOPTED = "Adopted"
+    """Its adoptFrom names them: the next change takes over."""
+    OTHER = "Other"
+    UNKNOWN = "Unknown"
+    """Nobody said who we are."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateProgress:
+    """How far the gate is on one task queue."""
+
+    task_queue: str
+    workflow_id: str
+    status: GateStatus | None
+    """None: it has not started."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaterAction:
+    """What becomes of a version's Deployment at a later time."""
+
+    action: VersionAction
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class VersionCount:
+    """The versions of a worker beside the caps that stop a new one."""
+
+    deployed: int
+    """Those that count against maxVersions: all but the target and drained ones without replicas."""
+    most_deployed: int
+    """The policy's maxVersions: with so many, the target is not created."""
+    registered: int
+    """Those that Temporal knows."""
+    most_registered: int
+    """Temporal's own cap, unless the server is configured otherwise: with so many, it refuses a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionView:
+    """Where one version stands."""
+
+    plan: VersionPlan
+    is_target: bool
+    percentage: float | None
+    """Its share of new workflows; None: it is not in routing."""
+    since: datetime | None
+    """When it got this percentage, began to drain or was drained; of any other status, was registered."""
+    open_workflows: int | None
+    """Running and paused ones pinned to it; None: not counted."""
+    task_queues: tuple[TaskQueue, ...] | None
+    """Those that it has polled; None: not read."""
+    cluster_was_read: bool
+    pod_problem: str
+    """Why its newest Pod waits or crashes; empty: nothing is known against it."""
+    later: LaterAction | None
+    """What its sunset brings next."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerView:
+    """Where one worker stands."""
+
+    plan: WorkerPlan
+    ownership: Ownership
+    last_modifier: str
+    """Who changed routing last in Temporal; empty: nobody said."""
+    later: RoutingPlan | None
+    """The change when the waiting ends."""
+    gates: tuple[GateProgress, ...]
+    """Empty: no gate, or none is needed."""
+    unversioned_percentage: float | None
+    """The share of new workflows that workers without a version get; None: they are not in routing."""
+    count: VersionCount
+    versions: tuple[VersionView, ...]
+    """The target, then those in routing, then the others; the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where every worker stands, at one moment."""
+
+    now: datetime
+    workers: tuple[WorkerView, ...]
+    warnings: tuple[str, ...]

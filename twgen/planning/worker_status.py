@@ -1,0 +1,152 @@
+"""Where every worker stands in the world that a plan was made for, and what of it is most urgent."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from twgen.model.caller import Caller
+from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan, WorkerPlan
+from twgen.model.policy import MOST_VERSIONS
+from twgen.model.status import GateProgress, Ownership, Status, VersionCount, VersionView, WorkerView
+from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment, World
+from twgen.planning.plan import worker_world
+from twgen.planning.routing.gates import gate_attempt, gate_runs, gate_workflow_id
+from twgen.planning.routing.plan import change_when_due
+from twgen.planning.routing.rollback import is_rollback
+from twgen.planning.routing.target import Target
+from twgen.planning.sentences import plain_percentage
+from twgen.planning.versions.plan import later_actions
+
+_URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
+_UNCHANGED = {VersionAction.KEEP, VersionAction.NONE}
+
+
+def make_status(plan: Plan, world: World, caller: Caller) -> Status:
+    """Where the workers of a plan stand in the world that it was made for, as that manager sees it."""
+    workers = tuple(_worker(worker, world, plan.now, caller) for worker in plan.workers)
+    return Status(plan.now, workers, plan.warnings)
+
+
+def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> WorkerView:
+    spec = worker.versions.spec
+    target = Target(spec, worker_world(spec, world), now)
+    return WorkerView(
+        plan=worker,
+        ownership=_ownership(worker, caller),
+        last_modifier=target.temporal.last_modifier_identity,
+        later=change_when_due(target, worker.identity, worker.routing),
+        gates=tuple(_gates(target)),
+        unversioned_percentage=_percentage("", target.world.temporal),
+        count=_count(worker, target),
+        versions=tuple(_versions(worker, target)),
+    )
+
+
+def worst_first(workers: Iterable[WorkerView]) -> list[WorkerView]:
+    """The workers by urgency: a target that nobody serves, then Blocked, Waiting, Moving and Settled ones."""
+    return sorted(
+        workers, key=lambda worker: (not worker.plan.unserved, _URGENCY.index(worker.plan.routing.phase))
+    )
+
+
+def is_pending(plan: Plan) -> bool:
+    """Something is to change: traffic, a Deployment or its replicas."""
+    return any(
+        worker.routing.phase is not Phase.SETTLED or any(map(_changes, worker.versions.versions))
+        for worker in plan.workers
+    )
+
+
+def _changes(version: VersionPlan) -> bool:
+    live = version.live.replicas if version.live else None
+    return version.action not in _UNCHANGED or (
+        version.action is VersionAction.KEEP and version.replicas not in {None, live}
+    )
+
+
+def _count(worker: WorkerPlan, target: Target) -> VersionCount:
+    deployed = [
+        version
+        for version in worker.versions.versions
+        if version.build_id != target.build_id
+        and not (version.status is VersionStatus.DRAINED and version.live and version.live.replicas == 0)
+    ]
+    return VersionCount(
+        deployed=len(deployed),
+        most_deployed=target.spec.policy.max_versions,
+        registered=len(target.temporal.versions),
+        most_registered=MOST_VERSIONS,
+    )
+
+
+def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
+    policy, owner = worker.versions.spec.policy, worker.manager
+    if not owner:
+        return Ownership.NOBODY
+    if owner == worker.identity:
+        return Ownership.OURS
+    if owner in policy.adopt_from:
+        return Ownership.ADOPTED
+    return Ownership.OTHER if caller.on_deployments_of(policy) else Ownership.UNKNOWN
+
+
+def _gates(target: Target) -> Iterator[GateProgress]:
+    if not target.spec.rollout.gate or target.is_current or is_rollback(target):
+        return
+    for queue, run in gate_runs(target).items():
+        name = gate_workflow_id(target.spec.worker_deployment, target.build_id, queue, gate_attempt(target))
+        yield GateProgress(queue, name, run.status if run else None)
+
+
+def _versions(worker: WorkerPlan, target: Target) -> list[VersionView]:
+    registered = target.versions
+    later = later_actions(target.spec, target.world, target.now)
+    first = datetime.min.replace(tzinfo=target.now.tzinfo)
+
+    def view(version: VersionPlan) -> VersionView:
+        of_temporal = registered.get(version.build_id)
+        return VersionView(
+            plan=version,
+            is_target=version.build_id == target.build_id,
+            percentage=_percentage(version.build_id, target.world.temporal),
+            since=_since(version, of_temporal, target.temporal.routing),
+            open_workflows=of_temporal.open_workflows if of_temporal else None,
+            task_queues=of_temporal.task_queues if of_temporal else None,
+            cluster_was_read=target.world.deployments is not None,
+            pod_problem=target.world.pod_problems.get(version.build_id, ""),
+            later=later.get(version.build_id),
+        )
+
+    def place(shown: VersionView) -> tuple[bool, bool, datetime]:
+        of_temporal, live = registered.get(shown.plan.build_id), shown.plan.live
+        created = (of_temporal.created_at if of_temporal else None) or (live.created_at if live else None)
+        return shown.is_target, shown.percentage is not None, created or first
+
+    return sorted(map(view, worker.versions.versions), key=place, reverse=True)
+
+
+def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | None:
+    """The share of new workflows; an empty build ID: that of unversioned workers."""
+    if not temporal:
+        return None
+    current, ramping = temporal.routing.current, temporal.routing.ramping
+    if ramping and ramping.build_id == build_id:
+        return plain_percentage(ramping.percentage)
+    if build_id == (current.build_id if current else ""):
+        return plain_percentage(100 - (ramping.percentage if ramping else 0))
+    return None
+
+
+def _since(version: VersionPlan, of_temporal: Version | None, routing: Routing) -> datetime | None:
+    drainage = of_temporal.drainage if of_temporal else None
+    match version.status:
+        case VersionStatus.CURRENT:
+            return routing.current.since if routing.current else None
+        case VersionStatus.RAMPING:
+            ramping = routing.ramping
+            return (ramping.percentage_changed_at or ramping.since) if ramping else None
+        case VersionStatus.DRAINING | VersionStatus.DRAINED:
+            said = drainage.changed_at if drainage and drainage.status is version.status else None
+            return said or (of_temporal.last_deactivated_at if of_temporal else None)
+        case VersionStatus.NOT_REGISTERED:
+            return version.live.created_at if version.live else None
+    return of_temporal.created_at if of_temporal else None

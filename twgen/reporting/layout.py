@@ -1,0 +1,127 @@
+"""Text laid out in lines of a width: what the reports for a terminal or a log have in common.
+
+The lines are made here rather than by rich's tables, which crop what does not fit, and take most of the time
+of a long report. Rich knows how wide characters are, where words break, and what a terminal makes of a style.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from io import StringIO
+from typing import TypeVar
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from twgen.model.plan import Phase
+
+PHASES: Mapping[Phase, tuple[str, str]] = {
+    Phase.SETTLED: ("✓", "green"),
+    Phase.WAITING: ("…", "yellow"),
+    Phase.MOVING: ("→", "cyan"),
+    Phase.BLOCKED: ("✗", "red"),
+}
+"""The sign and the style of each phase."""
+ALARM = ("✗", "bold red")
+"""The sign and the style of what comes before everything else."""
+
+MOST_ROWS = 100
+"""Rows of one worker that a person reads: as many as Temporal itself keeps versions of it, by default."""
+
+_GAP = "  "
+_NARROWEST = 20
+"""Characters of the last column below which a table is no table."""
+
+Item = TypeVar("Item")
+
+
+def written(lines: Iterable[Text], *, colour: bool) -> str:
+    """The lines as one text, without blanks at their ends; with the codes of a terminal when in colour."""
+    if not colour:
+        return "".join(f"{line.plain.rstrip()}\n" for line in lines)
+    text = StringIO()
+    console = Console(file=text, force_terminal=True, highlight=False, emoji=False, soft_wrap=True)
+    for line in lines:
+        line.rstrip()
+        console.print(line)
+    return text.getvalue()
+
+
+def wrapped(text: Text, width: int, indent: str = "", hanging: str | None = None) -> Iterator[Text]:
+    """The text in lines of at most `width` characters, the first behind `indent`, the others `hanging`."""
+    hanging = indent if hanging is None else hanging
+    room = max(1, width - max(len(indent), len(hanging)))
+    pieces = [text] if cell_len(text.plain) <= room else text.wrap(_console(), room)
+    for index, piece in enumerate(pieces):
+        yield Text.assemble((hanging if index else indent, "dim"), piece)
+
+
+def labelled(label: str, text: Text | str, width: int, indent: str, column: int = 0) -> Iterator[Text]:
+    """A label and what it says, in a column of its own where the labels have a width."""
+    name, said = label.ljust(column), Text(text) if isinstance(text, str) else text
+    if column and width - len(indent) - column - len(_GAP) >= _NARROWEST:
+        hanging = " " * (len(indent) + column + len(_GAP))
+        for index, line in enumerate(wrapped(said, width, hanging)):
+            yield line if index else Text.assemble(indent, (name, "dim"), _GAP, line[len(hanging) :])
+    else:
+        style = "dim" if column else "bold"
+        yield from wrapped(Text.assemble((f"{label} ", style), said), width, indent, f"{indent}  ")
+
+
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[Text | str]], width: int, indent: str = ""
+) -> Iterator[Text]:
+    """Rows below the names of their columns, only the last of which is wrapped; too narrow: a block a row."""
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    widths = [
+        max(cell_len(name), *(cell_len(row[index].plain) for row in cells)) if cells else cell_len(name)
+        for index, name in enumerate(columns[:-1])
+    ]
+    hanging = len(indent) + sum(item + len(_GAP) for item in widths)
+    if width - hanging < _NARROWEST:
+        yield from _blocks(columns, cells, width, indent)
+        return
+    for row in ([Text(name, "dim") for name in columns], *cells):
+        head = Text(indent)
+        for cell, item in zip(row, widths, strict=False):
+            blank, is_number = " " * (item - cell_len(cell.plain)), cell.justify == "right"
+            head.append(blank if is_number else "").append_text(cell)
+            head.append(_GAP if is_number else blank + _GAP)
+        for index, line in enumerate(wrapped(row[-1], width, " " * hanging)):
+            yield line if index else head.append_text(line[hanging:])
+
+
+def _blocks(
+    columns: Sequence[str], rows: Sequence[Sequence[Text]], width: int, indent: str
+) -> Iterator[Text]:
+    longest = max(map(len, columns[1:]))
+    for first, *others in rows:
+        if first.plain:
+            yield from wrapped(first, width, indent, f"{indent}  ")
+        for name, cell in zip(columns[1:], others, strict=True):
+            if cell.plain:
+                yield from labelled(name, cell, width, f"{indent}  ", longest)
+
+
+def warning(text: str, width: int, indent: str = "") -> Iterator[Text]:
+    """A warning of a plan."""
+    return wrapped(Text.assemble(("warning: ", "bold yellow"), text), width, indent, f"{indent}  ")
+
+
+def folded(items: Sequence[Item], likeness: Callable[[Item], Hashable]) -> list[list[Item]]:
+    """Each item alone while a person can read them all; beyond that, those that are alike together.
+
+    What is like nothing, None, stays alone.
+    """
+    if len(items) <= MOST_ROWS:
+        return [[item] for item in items]
+    groups: dict[Hashable, list[Item]] = {}
+    for index, item in enumerate(items):
+        key = likeness(item)
+        groups.setdefault((index,) if key is None else key, []).append(item)
+    return list(groups.values())
+
+
+@cache
+def _console() -> Console:
+    return Console(file=StringIO(), width=1000)

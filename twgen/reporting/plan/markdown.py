@@ -1,0 +1,71 @@
+"""A plan as Markdown, for a comment on a pull request."""
+
+import re
+from collections.abc import Iterator
+
+from twgen.model.plan import Plan, WorkerPlan
+from twgen.reporting.plan.phrases import COLUMNS, folded_warnings, next_change, several, version_rows
+from twgen.reporting.printable import printable_copy
+
+_PIECE = re.compile(r"`[\w ./:=-]+`|[^\s`]+|`")
+"""Code of our own, a word, or a stray backtick."""
+_WORD = re.compile(r"([(\"']*)(.*?)([.,;:)\"']*)")
+_PLAIN = re.compile(r"[\w./:;,()'\"%+=?→-]*")
+_MEANS_MORE = re.compile(r"://|www\.|:\w+:|(?<![^\W_])_|_(?![^\W_])", re.IGNORECASE)
+"""What plain characters can still be in some dialect: a link, an emoji, emphasis by underscores."""
+
+
+def plan_markdown(plan: Plan) -> str:
+    """The plan, a section a worker: what happens next and why, then a table of its versions."""
+    plan = printable_copy(plan)
+    sections = ["\n".join(_worker(worker)) for worker in plan.workers]
+    sections += [f"> **Warning:** {sentence(warning)}" for warning in plan.warnings]
+    return "\n\n".join(sections) + "\n"
+
+
+def _worker(worker: WorkerPlan) -> Iterator[str]:
+    spec, routing = worker.versions.spec, worker.routing
+    yield f"### {sentence(spec.worker_deployment)}: {routing.phase}"
+    yield ""
+    if worker.unserved:
+        yield f"> **{sentence(worker.unserved)}**"
+        yield ""
+    order, because = sentence(next_change(routing)), sentence(routing.because)
+    yield f"Target {code(spec.build_id)}. **Next:** {order}: {because}{'' if because.endswith('?') else '.'}"
+    for gate in worker.gates:
+        yield ""
+        yield f"Gate: starts {sentence(gate.workflow_type)} on task queue {sentence(gate.task_queue)}."
+    yield ""
+    yield f"| {' | '.join(COLUMNS)} |"
+    yield "| --- | --- | --- | ---: | --- |"
+    for versions, cells in version_rows(worker):
+        names = several([code(version.build_id) for version in versions])
+        yield f"| {' | '.join([names, *map(sentence, cells)])} |"
+    for warning in folded_warnings(worker):
+        yield ""
+        yield f"> **Warning:** {sentence(warning)}"
+
+
+def sentence(text: str) -> str:
+    """The text with every word as code that could be mark-up, a mention or a link; code of ours stays so."""
+    return _PIECE.sub(lambda piece: _word(piece.group()), text)
+
+
+def code(text: str) -> str:
+    """The text as code, in which nothing is mark-up, a mention or a link."""
+    if text and all(map(_is_plain, text.split(" "))):
+        return f"`{text}`"
+    # a character reference is never structure: https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
+    references = (item if item.isalnum() else f"&#{ord(item)};" for item in text)
+    return f"<code>{''.join(references)}</code>"
+
+
+def _word(word: str) -> str:
+    if _is_plain(word) or (len(word) > 1 and word.startswith("`")):
+        return word
+    before, core, after = _WORD.fullmatch(word).groups()  # type: ignore[union-attr]  # it matches everything
+    return f"{before}{code(core)}{after}"
+
+
+def _is_plain(word: str) -> bool:
+    return bool(_PLAIN.fullmatch(word)) and not _MEANS_MORE.search(word)

@@ -1,0 +1,66 @@
+"""What the text and the Markdown of a plan say alike."""
+
+from collections.abc import Iterator
+
+from twgen.model.plan import RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.planning.sentences import change_in_words, counted
+from twgen.reporting.layout import folded
+
+COLUMNS = ("version", "status", "action", "replicas", "because")
+_NAMED = 3
+"""Versions of a folded row that are named."""
+
+
+def next_change(routing: RoutingPlan) -> str:
+    """The next change of traffic, as an order."""
+    return change_in_words(routing.action, routing.build_id, routing.percentage)
+
+
+def replicas_cell(version: VersionPlan) -> str:
+    """The replicas of a version: as they are, or from what to what."""
+    live = version.live.replicas if version.live else None
+    if version.action is VersionAction.DROP:
+        return f"{live} → gone"
+    if not version.is_rendered:
+        return "" if live is None else str(live)
+    if version.replicas is None:
+        return "left out" if live is None else f"{live} (left out)"
+    return str(version.replicas) if live in {None, version.replicas} else f"{live} → {version.replicas}"
+
+
+def version_rows(worker: WorkerPlan) -> Iterator[tuple[list[VersionPlan], tuple[str, ...]]]:
+    """The versions of each row and its other cells; those that are alike share one when they are too many."""
+    target = worker.versions.spec.build_id
+
+    def likeness(version: VersionPlan) -> object:
+        is_target = version.build_id == target
+        return None if is_target else (version.status, version.action, replicas_cell(version), version.reason)
+
+    for group in folded(worker.versions.versions, likeness):
+        first, *others = group
+        because = first.because
+        if any(version.because != because for version in others):
+            because = f"{because} ({first.build_id})"
+        yield group, (first.status.value, first.action.value, replicas_cell(first), because)
+
+
+def several(names: list[str]) -> str:
+    """A few names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more:,} more"
+
+
+def folded_warnings(worker: WorkerPlan) -> Iterator[str]:
+    """The warnings, with those in one that say the same of one version each: its row has its name already."""
+    because = {version.build_id: version.because for version in worker.versions.versions}
+    alike: dict[tuple[str, str], list[str]] = {}
+    for text in worker.versions.warnings:
+        name, _, said = text.partition(": ")
+        reason = because.get(name, "")
+        rest = said.removeprefix(reason) if reason else said
+        alike.setdefault((rest, "") if name in because else (text, text), []).append(text)
+    for texts in alike.values():
+        if len(texts) <= _NAMED:
+            yield from texts
+        else:
+            yield f"{counted(len(texts), 'version')}, such as {texts[0]}"

@@ -1,0 +1,69 @@
+"""A plan as text that a person reads in a terminal or a log."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.text import Text
+
+from twgen.model.plan import Plan, VersionAction, WorkerPlan
+from twgen.planning.sentences import clock_time
+from twgen.reporting.layout import ALARM, PHASES, labelled, table, warning, wrapped, written
+from twgen.reporting.plan.phrases import (
+    COLUMNS,
+    folded_warnings,
+    next_change,
+    several,
+    version_rows,
+)
+from twgen.reporting.printable import printable_copy
+
+_ACTIONS = {
+    VersionAction.CREATE: "green",
+    VersionAction.KEEP: "",
+    VersionAction.UPDATE: "cyan",
+    VersionAction.SCALE_DOWN: "yellow",
+    VersionAction.DROP: "red",
+    VersionAction.NONE: "red",
+}
+
+
+def plan_text(plan: Plan, *, colour: bool, width: int) -> str:
+    """The plan, worker by worker: what happens next and why, then every version; `width` in characters."""
+    return written(_lines(printable_copy(plan), width), colour=colour)
+
+
+def _lines(plan: Plan, width: int) -> Iterator[Text]:
+    for index, worker in enumerate(plan.workers):
+        if index:
+            yield Text()
+        yield from _worker(worker, plan.now, width)
+    for text in plan.warnings:
+        yield from warning(text, width)
+
+
+def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
+    spec, routing = worker.versions.spec, worker.routing
+    sign, style = ALARM if worker.unserved else PHASES[routing.phase]
+    title = Text.assemble(
+        (f"{sign} {spec.worker_deployment}", f"bold {style}"),
+        (f"  {routing.phase}", style),
+        f"  target {spec.build_id}, Temporal namespace {spec.temporal_namespace}",
+    )
+    yield from wrapped(title, width, "", "  ")
+    if worker.unserved:
+        yield from wrapped(Text(worker.unserved, ALARM[1]), width, "  ")
+    claim = f", claiming it from {worker.manager or 'nobody'}" if routing.claim_manager else ""
+    due = f" (due {clock_time(routing.due_at, now)})" if routing.due_at else ""
+    yield from labelled("next:", f"{next_change(routing)}{claim}: {routing.because}{due}", width, "  ")
+    for gate in worker.gates:
+        starts = f"start {gate.workflow_type} on task queue {gate.task_queue} ({gate.workflow_id})"
+        yield from labelled("gate:", starts, width, "  ")
+    rows: list[list[Text | str]] = []
+    for versions, (status, action, replicas, because) in version_rows(worker):
+        names = Text(several([version.build_id for version in versions]))
+        names.stylize("bold" if versions[0].build_id == spec.build_id else "")
+        size = Text(replicas, justify="right")
+        rows.append([names, status, Text(action, _ACTIONS[versions[0].action]), size, because])
+    yield from table(COLUMNS, rows, width, "  ")
+    for text in folded_warnings(worker):
+        yield from warning(text, width, "  ")

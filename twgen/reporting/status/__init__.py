@@ -1,0 +1,1 @@
+"""Where every worker stands, as a tree, as lines and as JSON."""

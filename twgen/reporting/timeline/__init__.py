@@ -1,0 +1,1 @@
+"""A simulation as text, JSON and a picture."""

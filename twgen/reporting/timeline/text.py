@@ -1,0 +1,81 @@
+"""A simulation as text that a person reads in a terminal or a log."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.text import Text
+
+from twgen.model.timeline import Event, Happening, Timeline, WorkerTimeline
+from twgen.reporting.layout import labelled, table, wrapped, written
+from twgen.reporting.printable import printable_copy
+from twgen.reporting.timeline.phrases import (
+    OUTCOMES,
+    assumptions,
+    offset,
+    rollout_phrase,
+    route,
+    summary,
+    sunset_phrase,
+    version_name,
+)
+
+_STYLES = {
+    Happening.CREATED: "green",
+    Happening.GATE_FAILED: "red",
+    Happening.RAMPED: "cyan",
+    Happening.BECAME_CURRENT: "bold cyan",
+    Happening.SCALED_DOWN: "yellow",
+    Happening.DROPPED: "red",
+}
+
+
+def timeline_text(timeline: Timeline, *, colour: bool, width: int) -> str:
+    """The simulation, worker by worker: what happens when, and what it comes to; `width` in characters."""
+    return written(_lines(printable_copy(timeline), width), colour=colour)
+
+
+def _lines(timeline: Timeline, width: int) -> Iterator[Text]:
+    for index, worker in enumerate(timeline.workers):
+        if index:
+            yield Text()
+        yield from _worker(worker, timeline, width)
+
+
+def _worker(worker: WorkerTimeline, timeline: Timeline, width: int) -> Iterator[Text]:
+    sign, style = OUTCOMES[worker.outcome]
+    title = Text.assemble(
+        (f"{sign} {worker.worker}", f"bold {style}"),
+        (f"  {worker.outcome}", style),
+        f"  {route(worker)}, Temporal namespace {worker.temporal_namespace}",
+    )
+    yield from wrapped(title, width, "", "  ")
+    yield from labelled("rollout:", rollout_phrase(worker.rollout), width, "  ")
+    yield from labelled("sunset:", sunset_phrase(worker), width, "  ")
+    assumed = ", ".join(f"{phrase} ({option})" for phrase, option in assumptions(worker, timeline))
+    yield from labelled("assumed:", assumed, width, "  ")
+    for note in worker.notes:
+        yield from wrapped(Text.assemble(("note: ", "bold yellow"), note), width, "  ", "    ")
+    yield Text()
+    columns = ("offset", *(["time (UTC)"] if timeline.begins else []), "version", "what happens")
+    yield from table(columns, list(_rows(worker, timeline.begins)), width, "  ")
+    yield Text()
+    yield Text("  in short:", "bold")
+    for sentence in summary(worker):
+        yield from wrapped(Text(sentence), width, "    ")
+
+
+def _rows(worker: WorkerTimeline, begins: datetime | None) -> Iterator[list[Text | str]]:
+    before: Event | None = None
+    for event in worker.events:
+        is_later = before is None or event.at != before.at
+        moment = begins + event.at if begins else None
+        if moment and (before is None or begins is None or (begins + before.at).date() != moment.date()):
+            yield ["", Text(f"{moment:%Y-%m-%d}", "dim"), "", ""]
+        when = [offset(event.at), *([f"{moment:%H:%M:%S}"] if moment else [])]
+        is_target = event.build_id == worker.target_build_id
+        yield [
+            *(when if is_later else [""] * len(when)),
+            Text(version_name(event.build_id), "bold" if is_target else ""),
+            Text(event.says, _STYLES.get(event.happening, "")),
+        ]
+        before = event
