@@ -11,7 +11,7 @@ _LONGEST_SECONDS = (2**63 - 1) / 1e9
 """Go counts a duration in 64-bit nanoseconds: 292 years."""
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
-_SPOKEN_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)[ ,]*")
+_SPOKEN_PART = r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)[ ,]*"
 _SPOKEN_UNITS = {
     "w": 604_800, "week": 604_800, "weeks": 604_800,
     "d": 86_400, "day": 86_400, "days": 86_400,
@@ -45,7 +45,7 @@ def go_duration(text: str) -> str:
     """`1d 2h`, `10min` or `2 days` as Go writes it, `26h`, `10m` or `48h`; empty when it says no length."""
     seconds, end = 0.0, 0
     lower = text.strip().lower()[:40]
-    for part in _SPOKEN_PART.finditer(lower):
+    for part in re.finditer(_SPOKEN_PART, lower):
         unit = _SPOKEN_UNITS.get(part[2])
         if part.start() != end or not unit:
             return ""

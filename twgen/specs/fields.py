@@ -42,7 +42,7 @@ _WRONG_FORMS = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class Diagnostics:
     """What is wrong with one document: problems, fields that its kind does not have, and warnings."""
 

@@ -37,7 +37,7 @@ class Specs:
     deprecations: tuple[Problem, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, repr=False)
 class _Sorted:
     """The documents by what becomes of them."""
 

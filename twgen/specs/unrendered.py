@@ -2,12 +2,11 @@
 
 import re
 from pathlib import PurePath
-from shlex import quote
 
 from twgen.model.document import Document
 from twgen.specs.kinds import is_marked
 
-_HELM_TEMPLATE = re.compile(r"\{\{-?\s*(?:[.$/(]|(?:if|with|range|define|include|template|toYaml|end)\b)")
+_HELM_TEMPLATE = r"\{\{-?\s*(?:[.$/(]|(?:if|with|range|define|include|template|toYaml|end)\b)"
 _KUSTOMIZE = "kustomize.config.k8s.io"
 
 
@@ -18,7 +17,7 @@ def render_first(document: Document) -> str:
     if not isinstance(value, dict) or (is_marked(value) and not is_for_kustomize):
         return ""
     file = PurePath(document.source)
-    folder = quote(str(file.parent))
+    folder = _quoted(file.parent)
     if is_for_kustomize or file.stem == "kustomization":
         return f"is for kustomize: run `kustomize build {folder} | twgen render -`"
     return f"is a chart of Helm: run `helm template {folder} | twgen render -`" if is_chart(document) else ""
@@ -31,8 +30,14 @@ def is_chart(document: Document) -> bool:
 
 def template_of_helm(source: str, text: bytes) -> str:
     """What to run before twgen, when text that is no YAML is a template of Helm; empty: it is none."""
-    if b"{{" not in text or not _HELM_TEMPLATE.search(text.decode(errors="replace")):
+    if b"{{" not in text or not re.search(_HELM_TEMPLATE, text.decode(errors="replace")):
         return ""
     folder = PurePath(source).parent
-    chart = quote(str(folder.parent if folder.name == "templates" else folder))
-    return f"is a template of Helm: run `helm template {chart} | twgen render -`"
+    chart = folder.parent if folder.name == "templates" else folder
+    return f"is a template of Helm: run `helm template {_quoted(chart)} | twgen render -`"
+
+
+def _quoted(folder: PurePath) -> str:
+    from shlex import quote  # most runs have no such file
+
+    return quote(str(folder))
