@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from twgen.cluster.deployments import live_deployments, recorded_deployment
 from twgen.model.document import Document
 from twgen.model.policy import ConnectionChanges
 from twgen.model.spec import AttachedResource, Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
@@ -25,7 +26,6 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
-from twgen.records.deployments import live_deployments, recorded_deployment
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
@@ -156,8 +156,10 @@ versions = st.builds(
     last_deactivated_at=times,
     drainage=st.none() | drainages,
     open_workflows=counts,
+    auto_upgrade_workflows=counts,
     metadata=st.none() | st.sampled_from(({}, {"twgen.io/aborted": {"by": "a person"}})),
-    task_queues=st.none() | st.lists(task_queues, max_size=3).map(tuple),
+    task_queues=st.none()
+    | st.lists(task_queues, max_size=3, unique_by=lambda queue: (queue.name, queue.type)).map(tuple),
     gate_runs=st.none() | st.lists(gate_runs, max_size=2).map(tuple),
 )
 routings = st.builds(

@@ -3,6 +3,7 @@
 Run it by `make example` when the snapshot format changes.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from testing.processes import eventually
 from testing.servers import temporal_server
 from testing.workers import DeployedWorker
 from twgen.model.document import Document
+from twgen.records.ledger import FOLDER
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
@@ -28,7 +30,7 @@ TWGEN = str(Path(sys.executable).with_name("twgen"))
 def main() -> None:
     """Write the snapshot and the ledger of the example."""
     worker = (EXAMPLE / "worker.yaml").read_text()
-    (EXAMPLE / "twgen.lock.yaml").unlink(missing_ok=True)
+    shutil.rmtree(EXAMPLE / FOLDER, ignore_errors=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         temporal_server(Path(folder)) as server,

@@ -107,7 +107,7 @@ def test_mistake_of_the_operator_is_told_with_file_and_path(run: Run, operator: 
     operator.write_text(json.dumps({**OPERATOR, "instanse": "a"}))
     ended = run(*RENDER, env=plugin(operator))
     assert ended.returncode == 2
-    assert f"{operator}: instanse: no such field" in ended.stderr
+    assert f"{operator}:1: instanse: no such field; did you mean instance?" in ended.stderr
 
 
 def test_deployment_of_another_application_is_refused_with_5(run: Run, story: Path, operator: Path) -> None:

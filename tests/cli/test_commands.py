@@ -1,7 +1,6 @@
 """The commands as people use them."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +44,15 @@ def test_options_come_from_the_environment(run: Run, monkeypatch: pytest.MonkeyP
 def test_snapshot_is_planned_as_of_its_own_time(run: Run) -> None:
     own = run("plan", "specs", "--snapshot", "snapshot.json", "--identity", "twc", "-o", "json")
     assert json.loads(own.stdout)["now"] == "2026-11-21T12:00:00Z"
+
+
+@pytest.mark.usefixtures("story")
+def test_time_before_the_snapshot_is_warned_of(run: Run) -> None:
+    command = ("render", "specs", "--snapshot", "snapshot.json", "--now")
+    said = "warning: --now is before snapshot.json was taken, at 2026-11-21T12:00:00Z"
+    assert said in run(*command, "2026-11-21T11:59:59Z").stderr.splitlines()
+    assert said not in run(*command, "2026-11-21T12:00:00Z").stderr
+    assert run(*command, "2026-11-21T11:59:59Z", "-q").stderr == ""
 
 
 @pytest.mark.usefixtures("story")
@@ -95,27 +103,6 @@ def test_warnings_are_on_stderr_once_and_can_be_silenced(run: Run, story: Path) 
     strict = run("render", "specs", *WORLD, "--strict")
     assert (strict.returncode, strict.stdout) == (2, "")
     assert run("validate", "specs", "-q").returncode == 1
-
-
-def test_lock_records_the_target_and_check_says_when_it_is_not_recorded(run: Run, story: Path) -> None:
-    assert run("lock", "specs", "--check").returncode == 1
-    assert run("lock", "specs").returncode == 0
-    assert run("lock", "specs", "--check").returncode == 0
-    ledger = (story / "specs" / "twgen.lock.yaml").read_text()
-    assert run("lock", "specs").returncode == 0
-    assert (story / "specs" / "twgen.lock.yaml").read_text() == ledger
-
-
-def test_lock_keeps_what_a_build_id_stands_for(run: Run, story: Path) -> None:
-    run("lock", "specs")
-    path = story / "specs" / "twgen.lock.yaml"
-    ledger = path.read_text()
-    [recorded] = re.findall(r"pod-template-spec-hash: (\w+)", ledger)
-    path.write_text(ledger.replace(recorded, "another"))
-    ended = run("lock", "specs")
-    assert ended.returncode == 2
-    assert "is recorded with another pod template" in ended.stderr
-    assert path.read_text() == ledger.replace(recorded, "another")
 
 
 def test_version_that_the_cluster_lost_comes_back_from_the_ledger(run: Run, story: Path) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.strategies import NOW, a_spec, live_manifest
+from twgen.cluster.deployments import live_deployments, recorded_deployment
 from twgen.model.caller import Caller
 from twgen.model.plan import RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
@@ -23,7 +24,6 @@ from twgen.model.world import (
     World,
 )
 from twgen.planning.plan import make_plan
-from twgen.records.deployments import live_deployments, recorded_deployment
 
 SPEC = replace(a_spec(), has_custom_build_id=False)
 """Its target is v3, with three replicas, AllAtOnce; it scales down after 1 h and deletes after 24 h more."""

@@ -10,9 +10,9 @@ from tests.planning.differences import DIFFERENT
 from twgen.model.caller import Caller
 from twgen.model.document import Document
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
+from twgen.model.times import parse_time
 from twgen.planning.plan import make_plan
-from twgen.records.snapshot_reader import read_snapshot
-from twgen.records.times import parse_time
+from twgen.records.snapshot import parse_snapshot
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
@@ -23,7 +23,8 @@ def plan(case: dict[str, Any]) -> WorkerPlan:
     documents = [Document("", index, value) for index, value in enumerate(case["documents"])]
     specs = parse_specs(documents, NamespaceRule())
     assert specs.problems == ()
-    world = read_snapshot(case["snapshot"], "snapshot")
+    world, findings = parse_snapshot(case["snapshot"])
+    assert world, findings
     (worker,) = make_plan(specs.workers, world, parse_time(case["now"]), Caller("twc", forced=True)).workers
     return worker
 

@@ -1,4 +1,6 @@
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -6,14 +8,14 @@ import pytest
 from hypothesis import given
 
 from tests.strategies import worlds
-from twgen.errors import StateUnavailable
-from twgen.model.world import World
-from twgen.records.snapshot_reader import read_snapshot
-from twgen.records.snapshot_writer import write_snapshot
+from twgen.model.world import WorkerWorld, World
+from twgen.records.snapshot import parse_snapshot, write_snapshot
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 CASES = Path(__file__).parents[1] / "fixtures" / "vectors" / "plans.json"
+TIMELESS = "must be a time such as 2026-11-21T12:00:00Z, not"
+WORKER = "workers[0].temporal"
 
 
 def snapshot() -> dict[str, Any]:
@@ -22,11 +24,49 @@ def snapshot() -> dict[str, Any]:
     return found
 
 
+def read(document: Any) -> World:
+    world, findings = parse_snapshot(document)
+    assert world, findings
+    return world
+
+
+def wrong(change: Callable[[dict[str, Any]], object]) -> list[str]:
+    """What is found wrong with a snapshot after this change of its document."""
+    document = snapshot()
+    change(document)
+    world, findings = parse_snapshot(document)
+    assert bool(world) is not bool(findings)
+    return [f"{finding.path}: {finding.message}" for finding in findings]
+
+
+def with_value(path: tuple[str | int, ...], value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        place: Any = document
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+
+    return change
+
+
 @given(worlds())
 def test_snapshot_is_read_back_as_the_world_that_it_was(found: World) -> None:
     (document,) = read_documents(write_documents([write_snapshot(found)]))
     # the ledger is Git's, not the snapshot's
-    assert read_snapshot(document, "snapshot.yaml") == found.remembering({})
+    assert read(document) == found.remembering({})
+
+
+def test_what_status_counts_and_why_pods_wait_are_kept() -> None:
+    world = read(snapshot())
+    [(key, worker)] = world.workers.items()
+    assert worker.temporal
+    version = replace(worker.temporal.versions[0], auto_upgrade_workflows=4)
+    temporal = replace(worker.temporal, versions=(version,))
+    waiting = replace(worker, temporal=temporal, pod_problems={version.build_id: "ImagePullBackOff"})
+    document = write_snapshot(replace(world, workers={key: waiting}))
+    assert document["workers"][0]["temporal"]["versions"][0]["openAutoUpgradeWorkflows"] == 4
+    assert document["workers"][0]["podProblems"] == {version.build_id: "ImagePullBackOff"}
+    assert read(document).workers == {key: waiting}
 
 
 def test_what_was_not_read_is_told_from_what_is_not_there() -> None:
@@ -34,45 +74,123 @@ def test_what_was_not_read_is_told_from_what_is_not_there() -> None:
     worker = document["workers"][0]
     worker["temporal"]["versions"][0]["taskQueues"] = []
     del worker["temporal"]["versions"][1:]
-    found = read_snapshot(document, "s").workers["default/helloworld", "default"]
+    found = read(document).workers["default/helloworld", "default"]
     assert found.temporal
     assert found.temporal.versions[0].task_queues == ()
     assert found.temporal.versions[0].open_workflows is None
     assert found.deployments
     worker["temporal"] = None
     del worker["deployments"]
-    found = read_snapshot(document, "s").workers["default/helloworld", "default"]
-    assert (found.temporal, found.deployments) == (None, None)
+    found = read(document).workers["default/helloworld", "default"]
+    assert (found.temporal, found.temporal_was_read, found.deployments) == (None, True, None)
+    del worker["temporal"]
+    found = read(document).workers["default/helloworld", "default"]
+    assert (found.temporal, found.temporal_was_read) == (None, False)
+
+
+def test_deployment_of_no_version_is_left_out() -> None:
+    document = snapshot()
+    web = {"metadata": {"name": "web"}, "spec": {"template": {"spec": {"containers": [{"name": "web"}]}}}}
+    before = read(document).workers
+    document["workers"][0]["deployments"].append(web)
+    assert read(document).workers == before
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("path", "value", "message"),
     [
-        (("workers",), {}),
-        (("workers",), ""),
-        (("takenAt",), "yesterday"),
-        (("takenAt",), 7),
-        (("workers", 0, "name"), ["default/helloworld"]),
-        (("workers", 0, "deployments"), ""),
-        (("workers", 0, "deployments"), {}),
-        (("workers", 0, "temporal"), []),
-        (("workers", 0, "temporal", "versions"), {}),
-        (("workers", 0, "temporal", "versions"), ""),
-        (("workers", 0, "temporal", "versions"), None),
-        (("workers", 0, "temporal", "versions", 0, "buildID"), 7),
-        (("workers", 0, "temporal", "versions", 0, "status"), "Sleeping"),
-        (("workers", 0, "temporal", "versions", 0, "openWorkflows"), -1),
-        (("workers", 0, "temporal", "versions", 0, "openWorkflows"), True),
-        (("workers", 0, "temporal", "versions", 0, "taskQueues"), {}),
-        (("workers", 0, "temporal", "versions", 0, "createdAt"), "2026-11-21T12:00:00"),
-        (("workers", 0, "temporal", "routing", "ramping", "percentage"), "5"),
+        (("workers",), {}, "workers: must be a list, not a mapping"),
+        (("workers",), "", "workers: must be a list, not ''"),
+        (("takenAt",), "yesterday", f"takenAt: {TIMELESS} 'yesterday'"),
+        (("takenAt",), "2026-11-21T12:00:00", f"takenAt: {TIMELESS} '2026-11-21T12:00:00'"),
+        (("takenAt",), "2026-02-30T12:00:00Z", f"takenAt: {TIMELESS} '2026-02-30T12:00:00Z'"),
+        (("takenAt",), "9999-12-31T23:59:59Z", f"takenAt: {TIMELESS} '9999-12-31T23:59:59Z'"),
+        (("takenAt",), 7, f"takenAt: {TIMELESS} the number 7"),
+        (("takenAt",), None, "takenAt: is required"),
+        (("workers", 0, "name"), ["x"], "workers[0].name: must be a string, not a list"),
+        (("workers", 0, "deployments"), "", "workers[0].deployments: must be a list, not ''"),
+        (("workers", 0, "temporal"), [], "workers[0].temporal: must be a mapping, not a list"),
+        (("workers", 0, "temporal", "versions"), None, f"{WORKER}.versions: is required"),
+        (("workers", 0, "temporal", "versions", 0, "buildID"), 7, "must be a string, not the number 7"),
+        (
+            ("workers", 0, "temporal", "versions", 0, "status"),
+            "Sleeping",
+            "must be one of Created, Inactive, Ramping, Current, Draining, Drained, Unspecified, not ",
+        ),
+        (("workers", 0, "temporal", "versions", 0, "openWorkflows"), -1, "openWorkflows: -1 is below 0"),
+        (("workers", 0, "temporal", "versions", 0, "openWorkflows"), True, "not the boolean true"),
+        (("workers", 0, "temporal", "routing", "ramping", "percentage"), -5, "-5 is not from 0 to 100"),
+        (("workers", 0, "temporal", "routing", "ramping", "percentage"), 1e9, "is not from 0 to 100"),
+        (("workers", 0, "temporal", "routing", "ramping", "percentage"), float("nan"), "nan is not from 0"),
+        (("workers", 0, "temporal", "routing", "ramping", "percentage"), "5", "must be a number, not '5'"),
+        (
+            ("workers", 0, "temporal", "rooting"),
+            {},
+            f"{WORKER}.rooting: no such field; did you mean routing?",
+        ),
+        (("workres",), [], "workres: no such field; did you mean workers?"),
+        (("kind",), "Ledger", ": is not a Snapshot: make one with `twgen snapshot`"),
+        (
+            ("apiVersion",),
+            "twgen.io/v2",
+            ": is of 'twgen.io/v2', this twgen reads twgen.io/v1alpha1: upgrade",
+        ),
     ],
 )
-def test_snapshot_that_is_not_whole_is_refused(path: tuple[str | int, ...], value: Any) -> None:
+def test_impossible_value_is_refused_at_its_path(
+    path: tuple[str | int, ...], value: Any, message: str
+) -> None:
+    found = wrong(with_value(path, value))
+    assert any(message in line for line in found), found
+
+
+def test_document_that_is_no_mapping_is_no_snapshot() -> None:
+    for value in (None, [], "Snapshot", 7):
+        assert parse_snapshot(value)[1][0].message.startswith("is not a Snapshot")
+
+
+def twice(*path: str | int) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        place: Any = document
+        for step in path:
+            place = place[step]
+        place.append(place[0])
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (("workers",), "workers[1]: worker default/helloworld default is there twice, first at [0]"),
+        (("workers", 0, "temporal", "versions"), "is there twice, first at [0] (default/helloworld"),
+        (("workers", 0, "deployments"), "is there twice, first at [0] (default/helloworld"),
+    ],
+)
+def test_two_of_one_name_are_refused_with_both_places(path: tuple[str | int, ...], message: str) -> None:
+    found = wrong(twice(*path))
+    assert len(found) == 1
+    assert message in found[0]
+
+
+def test_odd_deployment_is_told_with_its_worker_its_build_id_and_the_path() -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["workers"][0]["deployments"][0]["spec"]["replicas"] = "3"
+
     document = snapshot()
-    place: Any = document
-    for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = value
-    with pytest.raises(StateUnavailable, match="not a complete Snapshot"):
-        read_snapshot(document, "snapshot.yaml")
+    build_id = document["workers"][0]["deployments"][0]["metadata"]["labels"]["temporal.io/build-id"]
+    told = f"must be a whole number, not '3' (default/helloworld, build ID {build_id})"
+    assert wrong(change) == [f"workers[0].deployments[0].spec.replicas: {told}"]
+
+
+def test_every_problem_is_told() -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["takenAt"] = "now"
+        document["workers"][0]["temporal"]["versions"][0] |= {"openWorkflows": -1, "status": "Gone"}
+
+    assert len(wrong(change)) == 3
+
+
+def test_worker_whose_pods_are_fine_says_nothing_of_them() -> None:
+    world = replace(read(snapshot()), workers={("a/b", "c"): WorkerWorld("a/b", "c")})
+    assert write_snapshot(world)["workers"] == [{"name": "a/b", "temporalNamespace": "c", "temporal": None}]

@@ -6,12 +6,12 @@ from twgen.model.caller import Caller
 from twgen.model.plan import Plan
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import Status
+from twgen.model.times import parse_time
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 from twgen.reading.documents import Sources, read_paths
-from twgen.reading.snapshot_file import read_snapshot_file
-from twgen.records.times import parse_time
+from twgen.reading.records import read_snapshot_file
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents

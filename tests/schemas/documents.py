@@ -72,12 +72,52 @@ POLICY = {
         "maxVersions": 75,
     },
 }
+DEPLOYMENT = {
+    "metadata": {
+        "name": "w-a",
+        "uid": "u",
+        "generation": 1,
+        "creationTimestamp": NOW,
+        "labels": {"temporal.io/build-id": "a"},
+        "annotations": {"a": "b"},
+        "managedFields": [
+            {"manager": "m", "operation": "Apply", "subresource": "scale", "fieldsV1": {"f:spec": {}}}
+        ],
+    },
+    "spec": {
+        "replicas": 2,
+        "paused": False,
+        "selector": {"matchLabels": {"temporal.io/build-id": "a"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}},
+            "spec": {
+                "containers": [
+                    {
+                        "name": "w",
+                        "image": "w:1",
+                        "env": [{"name": "TEMPORAL_ADDRESS", "value": "t:7233"}],
+                        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+                    }
+                ],
+                "initContainers": [{"name": "i"}],
+                "volumes": [{"name": "v"}],
+            },
+        },
+    },
+    "status": {
+        "observedGeneration": 1,
+        "availableReplicas": 2,
+        "conditions": [{"type": "Available", "status": "True", "reason": "r", "message": "m"}],
+    },
+}
 VERSION = {
     "buildID": "a",
     "status": "Current",
     "createdAt": NOW,
     "drainage": {"status": "Drained", "changedAt": NOW},
     "openWorkflows": 0,
+    "openAutoUpgradeWorkflows": 0,
+    "metadata": {},
     "taskQueues": [{"name": "main", "type": "Workflow", "pollers": True}],
     "gateRuns": [{"taskQueue": "main", "workflowID": "i", "status": "Running", "startedAt": NOW}],
 }
@@ -90,10 +130,20 @@ SNAPSHOT = {
             "name": "d/w",
             "temporalNamespace": "t",
             "temporal": {
-                "routing": {"current": {"buildID": "a"}, "ramping": {"buildID": "", "percentage": 5}},
+                "conflictToken": "dA==",
+                "serverVersion": "1.32.0",
+                "managerIdentity": "",
+                "lastModifierIdentity": "",
+                "routing": {
+                    "updateState": "Completed",
+                    "changedAt": NOW,
+                    "current": {"buildID": "a", "since": NOW},
+                    "ramping": {"buildID": "", "percentage": 5, "since": NOW, "percentageChangedAt": NOW},
+                },
                 "versions": [VERSION],
             },
-            "deployments": [],
+            "deployments": [DEPLOYMENT],
+            "podProblems": {"a": "ImagePullBackOff"},
         }
     ],
 }
@@ -105,7 +155,7 @@ LEDGER = {
             "worker": "d/w",
             "buildID": "a",
             "recordedAt": NOW,
-            "deployment": {"metadata": {}, "spec": {}},
+            "deployment": {"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT},
         }
     ],
 }
@@ -263,4 +313,16 @@ TIMELINE = {
             "notes": [],
         }
     ],
+}
+OPERATOR = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "OperatorConfig",
+    "metadata": {},
+    "instance": "prod-eu",
+    "temporal": {"configFile": "f", "profiles": [{"name": "n", "projects": ["p"]}]},
+    "clusters": [
+        {"project": "p", "application": "a", "kubeconfig": "k", "context": "c", "inCluster": False},
+        {"project": "p", "inCluster": True},
+    ],
+    "attached": {"kinds": [{"kind": "ScaledJob", "group": "keda.sh"}]},
 }

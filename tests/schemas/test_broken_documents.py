@@ -106,7 +106,7 @@ def test_whole_document_is_valid(document: dict[str, Any]) -> None:
         (SNAPSHOT, f"{RUN}.status", "Retrying"),
         (SNAPSHOT, "workers[0].deployments", "none"),
         (LEDGER, "versions[0].deployment", ABSENT),
-        (LEDGER, "versions[0].deployment.spec", []),
+        (LEDGER, "versions[0].deployment.metadata.labels", []),
         (LEDGER, "versions[0].recordedAt", "now"),
         (PLAN, "now", ABSENT),
         (PLAN, "workers[0].phase", "Done"),

@@ -8,10 +8,10 @@ from hypothesis import given
 
 from tests.simulating.workers import ASSUMED, ME, SECOND, a_worker, act, wait
 from tests.strategies import NOW, SIZED_BY_HPA, specs, worlds
+from twgen.cluster.deployments import live_deployments
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, World
 from twgen.planning.plan import make_plan
-from twgen.records.deployments import live_deployments
 from twgen.rendering.manifests import render_manifests
 from twgen.simulating.cluster import synced
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from twgen.errors import InvalidInput
-from twgen.records.times import parse_time
+from twgen.model.times import parse_time
 
 
 def clock() -> datetime:

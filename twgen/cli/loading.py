@@ -10,13 +10,16 @@ from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.caller import Caller
 from twgen.model.problem import Problem
 from twgen.model.spec import WorkerSpec
+from twgen.model.times import format_time
 from twgen.model.world import World
 from twgen.reading.documents import Sources, read_paths
-from twgen.records.ledger import read_ledgers
+from twgen.reading.records import read_ledgers, read_snapshot_file
+from twgen.records.ledger import recorded_versions
 from twgen.reporting.problems import problem_lines
-from twgen.specs.kinds import CONTROLLER_API, WORKER
+from twgen.specs.kinds import WORKER
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
+from twgen.versioning.names import CONTROLLER_API
 
 if TYPE_CHECKING:
     from twgen.cli.live import Servers
@@ -50,6 +53,8 @@ def no_worker(settings: Settings) -> str:
 
 def planning_time(settings: Settings, world: World) -> datetime:
     """The time to plan as of: a snapshot speaks for its own time, and is never planned on later by chance."""
+    if settings.snapshot and settings.now and settings.now < world.taken_at and not settings.quiet:
+        warn([f"--now is before {settings.snapshot} was taken, at {format_time(world.taken_at)}"])
     return settings.now or world.taken_at
 
 
@@ -61,7 +66,7 @@ def load_world(
     Servers that the caller gives stay connected.
     """
     if settings.snapshot:
-        world = _snapshot(settings)
+        world = read_snapshot_file(settings.snapshot, settings.sources)
     elif servers:
         world = servers.read(specs.workers, for_routing=for_routing)
     else:
@@ -69,7 +74,9 @@ def load_world(
 
         with Servers(settings) as own:
             world = own.read(specs.workers, for_routing=for_routing)
-    return world.remembering(read_ledgers(specs.ledgers)) if specs.ledgers else world
+    if not specs.ledgers:
+        return world
+    return world.remembering(recorded_versions(read_ledgers(specs.ledgers, settings.sources)))
 
 
 def namespace_rule(settings: Settings) -> NamespaceRule:
@@ -94,12 +101,6 @@ def _refuse_nameless(settings: Settings, workers: Sequence[WorkerSpec]) -> None:
             f"{nameless[0]} has no manager identity: the operator names its instance in"
             " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
         )
-
-
-def _snapshot(settings: Settings) -> World:
-    from twgen.reading.snapshot_file import read_snapshot_file
-
-    return read_snapshot_file(settings.snapshot or "", settings.sources)
 
 
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:

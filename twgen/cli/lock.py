@@ -1,6 +1,6 @@
 """`twgen lock`."""
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -10,10 +10,10 @@ from twgen.cli.loading import load_specs
 from twgen.cli.options import options, paths_argument
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidDocuments, NegativeAnswer
-from twgen.executing.ledger_file import updated_ledger, write_ledger
+from twgen.executing.ledger import changed_files, ledger_folder, mended_files, write_files
 from twgen.planning.versions.plan import build_id_taken
-from twgen.records.ledger import FILE_NAME, ledger_entry, read_ledgers
-from twgen.records.times import format_time
+from twgen.reading.records import read_ledgers
+from twgen.records.ledger import LedgerEntry, recorded_versions
 from twgen.rendering.deployments import target_deployment
 
 
@@ -21,31 +21,37 @@ from twgen.rendering.deployments import target_deployment
 @paths_argument
 @options("now", "namespace", "operator_config", "check", "strict", "quiet")
 def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
-    """Record the Deployment of each target version in twgen.lock.yaml beside the specs.
+    """Record the Deployment of each target version in the folder twgen.lock beside the specs.
 
     Commit it: it lets twgen bring a version back that Git and the cluster have forgotten.
+    A conflict that a merge left there is mended: the versions of both sides are kept.
 
     \b
     twgen lock .
     """
     settings = settings_of(params)
+    mended = mended_files(settings.paths)
+    if mended and check:
+        raise NegativeAnswer(f"{min(mended)} has conflict markers of a merge: run `twgen lock` and commit it")
+    write_files(mended)
+    folder = ledger_folder(settings.paths[0])
+    if folder.is_dir():
+        # a file alone is locked by the same ledger as its folder
+        settings = replace(settings, paths=(*settings.paths, str(folder)))
     specs = load_specs(settings)
-    known = read_ledgers(specs.ledgers)
-    recorded = (known.get((spec.worker_deployment, spec.build_id)) for spec in specs.workers)
-    taken = [build_id_taken(*pair) for pair in zip(specs.workers, recorded, strict=True)]
+    places = read_ledgers(specs.ledgers, settings.sources)
+    recorded = recorded_versions(places)
+    taken = [
+        build_id_taken(spec, recorded.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
+    ]
     if any(taken):
         raise InvalidDocuments(filter(None, taken))
-    recorded_at = format_time(settings.now or clock())
+    now = settings.now or clock()
     entries = [
-        ledger_entry(spec.worker_deployment, spec.build_id, recorded_at, target_deployment(spec))
+        LedgerEntry(spec.worker_deployment, spec.build_id, target_deployment(spec), now)
         for spec in specs.workers
     ]
-    first = Path(settings.paths[0])
-    path = (first if first.is_dir() else first.parent) / FILE_NAME
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    after = updated_ledger(path, entries)
-    if before == after:
-        return
-    if check:
-        raise NegativeAnswer(f"{path} is not current: run `twgen lock` and commit it")
-    write_ledger(path, after)
+    changed = changed_files(folder, entries, places)
+    if changed and check:
+        raise NegativeAnswer(f"{min(changed)} is not current: run `twgen lock` and commit it")
+    write_files(changed)

@@ -69,7 +69,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
 def _operator(path: str, sources: Sources) -> Operator:
     if not path:
         return Operator()
-    from twgen.reading.operator_file import read_operator_file
+    from twgen.reading.records import read_operator_file
 
     return read_operator_file(path, sources)
 

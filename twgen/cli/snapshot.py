@@ -9,7 +9,7 @@ from twgen.cli.loading import load_specs
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import write
 from twgen.cli.settings import settings_of
-from twgen.records.snapshot_writer import write_snapshot
+from twgen.records.snapshot import write_snapshot
 from twgen.rendering.text import one_document
 
 

@@ -138,7 +138,7 @@ def usual_kubeconfig() -> str:
 
 def _settings_of_application() -> Mapping[str, str]:
     settings = {
-        name.removeprefix(_VARIABLE).lower().replace("_", "-"): value
+        name.removeprefix(_VARIABLE).lower().replace("_", "-"): os.fsencode(value).decode(errors="replace")
         for name, value in os.environ.items()
         if name.startswith(_VARIABLE)
     }
@@ -154,11 +154,13 @@ def _settings_of_application() -> Mapping[str, str]:
 
 
 def _parameters() -> list[Any]:
-    import json
+    from twgen.yaml.reader import read_documents
 
+    text = os.environ.get(_PARAMETERS) or "null"
     try:
-        parameters = json.loads(os.environ.get(_PARAMETERS) or "null") or []
-    except (ValueError, RecursionError) as error:
+        # by the rules of all that is read: what json takes besides, half a character, could not be printed
+        parameters = (read_documents(os.fsencode(text)) or [None])[0] or []
+    except InvalidInput as error:
         raise InvalidInput(f"{_PARAMETERS} is not JSON") from error
     if not isinstance(parameters, list):
         raise InvalidInput(f"{_PARAMETERS} is not a list")

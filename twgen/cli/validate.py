@@ -15,6 +15,7 @@ from twgen.planning.sentences import counted
 from twgen.reading.documents import Read, read_paths
 from twgen.reading.locations import located
 from twgen.reading.schemas import schema_problems
+from twgen.records.ledger import parse_ledgers
 from twgen.reporting.printable import printable
 from twgen.reporting.problems import problem_lines, problems_document
 from twgen.specs import kinds
@@ -46,7 +47,8 @@ def command(output: str, **params: Any) -> None:
     settings = settings_of(params)
     read = read_paths(settings.paths, settings.sources)
     specs = parse_specs(read.documents, namespace_rule(settings))
-    problems = [*specs.problems, *schema_problems(read.documents, specs.problems), *specs.unknown_fields]
+    problems = [*specs.problems, *parse_ledgers(specs.ledgers)[1]]
+    problems = [*problems, *schema_problems(read.documents, problems), *specs.unknown_fields]
     found = located([*problems, *(specs.warnings if settings.strict else ())], settings.sources)
     warnings = [] if settings.strict else located(specs.warnings, settings.sources)
     deprecations = located(specs.deprecations, settings.sources)

@@ -15,8 +15,8 @@ from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
 from twgen.model.plan import Phase
 from twgen.model.status import Status
+from twgen.model.times import format_time
 from twgen.planning.sentences import spoken
-from twgen.records.times import format_time
 from twgen.reporting.printable import printable
 from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import StatusLine, news, status_lines

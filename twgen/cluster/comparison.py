@@ -69,7 +69,7 @@ def _is_from_a_server(name: str, value: Any, live: Mapping[str, Any], defaults: 
     if name in defaults and less_defaults(value, defaults[name]) in (defaults[name], {}, []):
         return True
     if name == "imagePullPolicy":
-        return bool(value == pull_policy(live.get("image", "")))
+        return bool(value == pull_policy(live.get("image") or ""))
     return value in ({}, [], None) or (name == "serviceAccount" and value == live.get("serviceAccountName"))
 
 

@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from twgen.versioning.images import image_tag
+from twgen.versioning.names import LAST_APPLIED, TRACKING_ID
 
-_SERVER_ANNOTATIONS = {
-    "deployment.kubernetes.io/revision",
-    "kubectl.kubernetes.io/last-applied-configuration",
-    "argocd.argoproj.io/tracking-id",
-}
+_SERVER_ANNOTATIONS = {"deployment.kubernetes.io/revision", LAST_APPLIED, TRACKING_ID}
 
 # What apps/v1 and v1 fill in: defaults.go, and the generated one beside it, of k8s.io/kubernetes
 # pkg/apis/{apps,core}/v1.
@@ -77,8 +74,8 @@ def without_server_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
     pod = spec["template"]["spec"]
     if pod.get("serviceAccount") == pod.get("serviceAccountName"):
         pod.pop("serviceAccount", None)
-    for container in [*pod.get("containers", ()), *pod.get("initContainers", ())]:
-        if container.get("imagePullPolicy") == pull_policy(container.get("image", "")):
+    for container in [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]:
+        if container.get("imagePullPolicy") == pull_policy(container.get("image") or ""):
             del container["imagePullPolicy"]
     return {"metadata": {"annotations": kept}, "spec": spec}
 

@@ -17,7 +17,15 @@ class ProfileGrant:
     """Which Argo CD projects may use a Temporal profile; names and glob patterns."""
 
     name: str
-    projects: tuple[str, ...]
+    projects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedKind:
+    """A kind that may be attached to a version beside the usual ones; an empty group is the core one."""
+
+    kind: str
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +33,10 @@ class ClusterOfApplications:
     """Where the live Deployments of some applications are; project and application are glob patterns."""
 
     project: str
-    application: str
-    kubeconfig: str
+    application: str = "*"
+    kubeconfig: str = ""
     """Empty: the account of the Pod that twgen runs in."""
-    context: str
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,7 @@ class Operator:
     temporal_config_file: str = ""
     grants: tuple[ProfileGrant, ...] = ()
     clusters: tuple[ClusterOfApplications, ...] = ()
+    attached_kinds: tuple[AttachedKind, ...] = ()
 
     def may_use(self, profile: str, application: Application) -> bool:
         """The application's project may use a Temporal profile."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from twgen.errors import InvalidInput
 from twgen.model.document import Document
+from twgen.records.merge_conflicts import why_unreadable
 from twgen.specs.kinds import without_lists
 from twgen.specs.unrendered import template_of_helm
 from twgen.yaml.errors import YamlError
@@ -63,8 +64,7 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Read:
             text = sources.text(file)
             values = read_documents(text, budget)
         except YamlError as error:
-            place = f"{file}:{error.line}" if error.line else file
-            unreadable.append(f"{place}: {template_of_helm(file, text) or error.message}")
+            unreadable.append(why_unreadable(file, text, error, template_of_helm(file, text)))
             if budget.is_spent:
                 break
         except InvalidInput as error:

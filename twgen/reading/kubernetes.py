@@ -7,9 +7,9 @@ from typing import Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, PodsForbidden
+from twgen.cluster.deployments import live_deployments
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, WorkerWorld
-from twgen.records.deployments import live_deployments
 from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
 
 Manifest = Mapping[str, Any]

@@ -1,41 +1,164 @@
-"""The ledger: every version's Deployment as it was rendered, kept in Git beside the specs."""
+"""The ledger: every version's Deployment as it was rendered, kept in Git beside the specs.
+
+It is a folder with one file for each worker: branches that lock different workers never change the same file.
+"""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from twgen.errors import InvalidInput
+from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.model.document import Document
+from twgen.model.paths import parse_path
+from twgen.model.problem import Finding, Place, Problem, path_in_file
+from twgen.model.record_shapes import Field, excerpt, record
+from twgen.model.shapes import TIME, Path, Problems, Shape, constant, listing, mapping, refuse, text
 from twgen.model.world import RecordedDeployment
-from twgen.records.deployments import recorded_deployment
+from twgen.versioning.names import BUILD_ID_LABEL, TEMPLATE_HASH, TWGEN_API, selector_labels
+from twgen.versioning.pod_templates import fits_hash, injected_names
+from twgen.versioning.stored_form import stored_template
 
-API_VERSION = "twgen.io/v1alpha1"
 KIND = "Ledger"
-FILE_NAME = "twgen.lock.yaml"
+FOLDER = "twgen.lock"
 
 
-def read_ledgers(documents: Iterable[Document]) -> dict[tuple[str, str], RecordedDeployment]:
-    """The recorded Deployments by worker and build ID; raises InvalidInput for a ledger that is none."""
-    recorded: dict[tuple[str, str], RecordedDeployment] = {}
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """A version of a worker (`<Kubernetes namespace>/<worker>`), with its Deployment as it was rendered."""
+
+    worker: str
+    build_id: str
+    deployment: Mapping[str, Any]
+    recorded_at: datetime | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The worker and the build ID."""
+        return self.worker, self.build_id
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPlace:
+    """An entry, and the document that it stands in."""
+
+    entry: LedgerEntry
+    document: Document
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Ledger:
+    versions: tuple[LedgerEntry, ...] = ()
+    api_version: str = TWGEN_API
+    kind: str = KIND
+    metadata: Any = None
+
+
+_MANIFEST = excerpt(
+    Field("apiVersion", constant("apps/v1"), required=True),
+    Field("kind", constant("Deployment"), required=True),
+)
+
+
+def _read_deployment(value: Any, path: Path, problems: Problems) -> Any:
+    before = len(problems)
+    _MANIFEST.read(value, path, problems)
+    DEPLOYMENT.read(value, path, problems)
+    if len(problems) > before:
+        return value
+    spec = value["spec"]
+    stored = stored_template(spec["template"], "")
+    for finding in (*stored.problems, *stored.unknown):
+        place: Path = ((path, "spec"), "template")
+        for step in parse_path(finding.path):
+            place = (place, step)
+        refuse(problems, place, finding.message)
+    recorded = ((spec["template"].get("metadata") or {}).get("annotations") or {}).get(TEMPLATE_HASH)
+    if recorded and len(problems) == before:
+        names = injected_names(value)
+        if names is None or not fits_hash(spec["template"], names):
+            told = (
+                f"is not the pod template that its {TEMPLATE_HASH} tells of: it was changed by hand;"
+                " take it back from Git, or remove the entry"
+            )
+            refuse(problems, ((path, "spec"), "template"), told)
+    return value
+
+
+_POD_TEMPLATE = {"properties": {"template": {"$ref": "podtemplate.json"}}}
+_DEPLOYMENT = Shape(
+    _read_deployment,
+    dict,
+    {
+        "$ref": "deployment.json",
+        **_MANIFEST.schema,
+        "properties": _MANIFEST.schema["properties"] | {"spec": _POD_TEMPLATE},
+    },
+)
+_ENTRY = record(
+    LedgerEntry,
+    Field("worker", text(r"^[^/]+/[^/]+$(?!\n)", "<Kubernetes namespace>/<worker>")),
+    Field("buildID", text(least=1)),
+    Field("recordedAt", TIME),
+    Field("deployment", _DEPLOYMENT),
+)
+LEDGER = record(
+    _Ledger,
+    Field("apiVersion", constant(TWGEN_API), required=True),
+    Field("kind", constant(KIND), required=True),
+    Field("metadata", mapping()),
+    Field("versions", listing(_ENTRY)),
+)
+
+
+def write_ledger(entries: Iterable[LedgerEntry]) -> dict[str, Any]:
+    """The Ledger document of these entries."""
+    document: dict[str, Any] = LEDGER.write(_Ledger(tuple(entries)))
+    return document
+
+
+def write_entry(entry: LedgerEntry) -> dict[str, Any]:
+    """One entry of a Ledger document."""
+    item: dict[str, Any] = _ENTRY.write(entry)
+    return item
+
+
+def parse_ledgers(
+    documents: Iterable[Document],
+) -> tuple[dict[tuple[str, str], LedgerPlace], list[Problem]]:
+    """The entries of Ledger documents by worker and build ID, and all that is wrong with them.
+
+    A version that is there twice is a problem when its Deployments differ: one of them never ran.
+    """
+    places: dict[tuple[str, str], LedgerPlace] = {}
+    problems: list[Problem] = []
     for document in documents:
-        if document.value.get("apiVersion") != API_VERSION:
-            raise InvalidInput(f"{document.source}: this twgen reads ledgers of {API_VERSION}: upgrade it")
-        try:
-            entries = [_entry(item) for item in document.value.get("versions") or ()]
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InvalidInput(f"{document.source}: not a ledger: {error!r}") from error
-        recorded.update(entries)
-    return recorded
+        findings: list[Finding] = []
+        ledger = LEDGER.read(document.value, None, findings)
+        problems += (Problem.at(document, finding.path, finding.message) for finding in findings)
+        for index, entry in enumerate(() if findings else ledger.versions):
+            place = LedgerPlace(entry, document, f"versions[{index}]")
+            first = places.setdefault(entry.key, place)
+            if first.entry.deployment != entry.deployment:
+                said = f"{' '.join(entry.key)} is there with another Deployment: keep the one that ran;"
+                other = Place(first.document, path_in_file(first.document, first.path))
+                problems.append(Problem.at(document, place.path, f"{said} the other is at", other))
+            problems += _wrong_labels(place)
+    return places, problems
 
 
-def ledger_entry(
-    worker: str, build_id: str, recorded_at: str, deployment: Mapping[str, Any]
-) -> dict[str, Any]:
-    """One version of a ledger; `worker` is `<Kubernetes namespace>/<worker>`."""
-    return {"worker": worker, "buildID": build_id, "recordedAt": recorded_at, "deployment": deployment}
+def recorded_versions(
+    places: Mapping[tuple[str, str], LedgerPlace],
+) -> dict[tuple[str, str], RecordedDeployment]:
+    """What the entries record, by worker and build ID."""
+    return {key: recorded_deployment(place.entry.deployment) for key, place in places.items()}
 
 
-def _entry(item: Mapping[str, Any]) -> tuple[tuple[str, str], RecordedDeployment]:
-    deployment = item["deployment"]
-    if not deployment["spec"]["template"]["spec"].get("containers"):
-        raise KeyError("containers")
-    return (item["worker"], item["buildID"]), recorded_deployment(deployment)
+def _wrong_labels(place: LedgerPlace) -> Iterable[Problem]:
+    entry = place.entry
+    selector = (entry.deployment["spec"].get("selector") or {}).get("matchLabels") or {}
+    wanted = selector_labels(entry.worker.partition("/")[2], entry.build_id)
+    if selector.get(BUILD_ID_LABEL, wanted[BUILD_ID_LABEL]) != wanted[BUILD_ID_LABEL]:
+        path = f"{place.path}.deployment.spec.selector.matchLabels['{BUILD_ID_LABEL}']"
+        yield Problem.at(place.document, path, f"is not {entry.build_id}, the entry's own build ID")

@@ -13,6 +13,7 @@ from twgen.versioning.hashes import connection_hash
 from twgen.versioning.injection import Identity, injection, with_injection
 from twgen.versioning.names import (
     ATTACHED,
+    COMPARE_OPTIONS,
     CONNECTION_HASH,
     IDENTITY,
     INJECTED,
@@ -23,8 +24,7 @@ from twgen.versioning.names import (
 from twgen.versioning.pod_templates import described_template
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
-_COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
-_OURS = {IDENTITY, SYNC_OPTIONS, ATTACHED, INJECTED, _COMPARE_OPTIONS}
+_OURS = {IDENTITY, SYNC_OPTIONS, ATTACHED, INJECTED, COMPARE_OPTIONS}
 _PACE = {"minReadySeconds", "progressDeadlineSeconds"}
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 
@@ -40,7 +40,7 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
     options = "ServerSideApply=true"
     if version.protected:
         options += f",Prune=false{_ON_DELETE[spec.policy.on_delete]}"
-        own[_COMPARE_OPTIONS] = "IgnoreExtraneous"
+        own[COMPARE_OPTIONS] = "IgnoreExtraneous"
     sized = {} if version.replicas is None else {"replicas": version.replicas}
     return {
         "apiVersion": "apps/v1",

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from twgen.cluster.deployments import recorded_deployment
 from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
-from twgen.records.deployments import recorded_deployment
 from twgen.simulating.times import later
 from twgen.versioning.hashes import connection_hash
 from twgen.versioning.pod_templates import described_template

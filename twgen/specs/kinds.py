@@ -6,9 +6,7 @@ from typing import Any
 
 from twgen.model.document import Document
 from twgen.model.problem import Finding, did_you_mean, path_in_file, quoted
-
-CONTROLLER_API = "temporal.io/v1alpha1"
-TWGEN_API = "twgen.io/v1alpha1"
+from twgen.versioning.names import CONTROLLER_API, TWGEN_API
 
 WORKER = "WorkerDeployment"
 CONNECTION = "Connection"

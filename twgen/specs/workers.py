@@ -20,13 +20,14 @@ from twgen.model.spec import (
 )
 from twgen.specs.connections import parse_data_key
 from twgen.specs.fields import Fields, noun
-from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION, CONTROLLER_API
+from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
 from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
 from twgen.versioning.build_ids import LONGEST_BUILD_ID, build_id, cleaned_build_id
 from twgen.versioning.go_json import template_json
 from twgen.versioning.hashes import pod_template_hash
+from twgen.versioning.names import CONTROLLER_API
 from twgen.versioning.stored_form import stored_template
 
 

@@ -188,13 +188,24 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
 def place_of(pod: Pod) -> Place:
     """Where the first container that says so tells its worker to live."""
     for container in pod.get("containers") or ():
-        values = {
-            item["name"]: item.get("value", "") for item in container.get("env") or () if "name" in item
-        }
+        values = _values(container)
         if values.keys() & {*_ADDRESSES, _NAMESPACE, _DEPLOYMENT}:
             address = next((values[name] for name in _ADDRESSES if name in values), "")
             return Place(address, values.get(_NAMESPACE, ""), values.get(_DEPLOYMENT, ""))
     return Place()
+
+
+def build_id_of(pod: Pod) -> str:
+    """The build ID that the pod's worker is told beside the name of its Worker Deployment; empty: none."""
+    for container in pod.get("containers") or ():
+        values = _values(container)
+        if _DEPLOYMENT in values:
+            return next((values[name] for name in sorted(_BUILD_IDS & values.keys())), "")
+    return ""
+
+
+def _values(container: Mapping[str, Any]) -> dict[str, str]:
+    return {item["name"]: item.get("value") or "" for item in container.get("env") or () if "name" in item}
 
 
 def _merged(

@@ -13,6 +13,19 @@ INJECTED = "twgen.io/injected"
 ATTACHED = "twgen.io/attached"
 """Names the attached objects of a version, as `Kind/name`, joined by commas."""
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
+COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
+TRACKING_ID = "argocd.argoproj.io/tracking-id"
+"""`<application>:<group>/<kind>:<namespace>/<name>`."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+ABORTED = "twgen.io/aborted"
+"""Metadata of a version in Temporal: a person has ended its rollout."""
+
+CONTROLLER_API = "temporal.io/v1alpha1"
+TWGEN_API = "twgen.io/v1alpha1"
+
+NOT_PRUNED = "Prune=false"
+APPLIED_BY_SERVER = "ServerSideApply=true"
+"""Of Argo CD's sync options."""
 
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 47

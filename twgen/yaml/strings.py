@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 from twgen.yaml.scalars import NotAScalar, resolve_plain
 
@@ -38,7 +39,12 @@ def quote(text: str) -> str:
         return text
     if ('"' in text or "\\" in text) and text.isprintable():
         return "'" + text.replace("'", "''") + "'"
-    return json.dumps(text, ensure_ascii=False).translate(_ESCAPED)
+    return in_one_line(text)
+
+
+def in_one_line(value: Any) -> str:
+    """Return a value of JSON as JSON on one line, which all YAML readers read as the same."""
+    return json.dumps(value, ensure_ascii=False).translate(_ESCAPED)
 
 
 def block(text: str, pad: str) -> str | None:

@@ -119,7 +119,7 @@ def test_new_target_under_an_autoscaler_starts_without_replicas_of_ours() -> Non
 
 
 @pytest.mark.parametrize(
-    ("cluster_read", "advice"), [(True, "back in twgen.lock.yaml"), (False, "prune protection holds it")]
+    ("cluster_read", "advice"), [(True, "back in twgen.lock"), (False, "prune protection holds it")]
 )
 def test_lost_manifest_is_warned_of(advice: str, *, cluster_read: bool) -> None:
     says = temporal(version("v3"), version("v1", S.DRAINING))

@@ -15,11 +15,11 @@ from tests.planning.situations import (
     version,
 )
 from tests.strategies import NOW
+from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
 from twgen.model.caller import Caller
 from twgen.model.world import VersionStatus, World
 from twgen.planning.plan import plan_versions
-from twgen.records.deployments import live_deployments
 
 S = VersionStatus
 

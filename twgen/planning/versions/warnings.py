@@ -10,7 +10,7 @@ from twgen.planning.versions.facts import VersionFacts
 from twgen.versioning.injection import generation_of
 
 _RESTARTED = "metadata.annotations['kubectl.kubernetes.io/restartedAt']"
-_LOST = "nothing can run them until its manifest is back in twgen.lock.yaml"
+_LOST = "nothing can run them until its manifest is back in twgen.lock"
 _UNREAD = "if it is there, its prune protection holds it"
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from twgen.model.plan import Plan, RoutingPlan, VersionPlan, WorkerPlan
-from twgen.records.times import format_time
+from twgen.model.times import format_time
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

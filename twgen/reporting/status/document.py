@@ -5,8 +5,8 @@ from typing import Any
 
 from twgen.model.plan import RoutingAction, RoutingPlan
 from twgen.model.status import GateProgress, Status, VersionView, WorkerView
+from twgen.model.times import format_time
 from twgen.model.world import TaskQueue
-from twgen.records.times import format_time
 from twgen.reporting.plan.document import attached_objects
 
 _NOT_STARTED = "NotStarted"

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from twgen.model.timeline import Assumptions, Event, Lane, Span, Timeline, WorkerTimeline
-from twgen.records.times import format_time
+from twgen.model.times import format_time
 
 
 def timeline_document(timeline: Timeline) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.planning.situations import live
+from twgen.cluster.deployments import live_deployments, recorded_deployment
 from twgen.model.world import LiveDeployment
-from twgen.records.deployments import live_deployments, recorded_deployment
 
 
 def read(manifest: dict[str, Any]) -> LiveDeployment:
@@ -123,7 +123,89 @@ def test_new_deployment_without_status_does_not_serve() -> None:
 def test_deployment_without_a_build_id_is_none_of_ours() -> None:
     manifest = live("v1")
     del manifest["metadata"]["labels"]["temporal.io/build-id"]
+    del manifest["spec"]["selector"]
+    manifest["spec"]["template"]["spec"]["containers"][0]["env"].pop()
     assert list(live_deployments([manifest, {"metadata": {}}])) == []
+
+
+@pytest.mark.parametrize(
+    "variable", ["TEMPORAL_WORKER_BUILD_ID", "WORKER_BUILD_ID", "WORKER_BINARY_CHECKSUM"]
+)
+@pytest.mark.parametrize("has_selector", [True, False])
+def test_deployment_that_lost_its_build_id_label_counts_under_its_build_id(
+    variable: str, *, has_selector: bool
+) -> None:
+    manifest = live("v1")
+    assert not read(manifest).lost_labels
+    del manifest["metadata"]["labels"]["temporal.io/build-id"]
+    if not has_selector:
+        del manifest["spec"]["selector"]
+    manifest["spec"]["template"]["spec"]["containers"][0]["env"][-1]["name"] = variable
+    found = read(manifest)
+    assert (found.build_id, found.lost_labels) == ("v1", True)
+
+
+def test_label_that_was_changed_by_hand_makes_no_other_version() -> None:
+    manifest = live("v1")
+    manifest["metadata"]["labels"]["temporal.io/build-id"] = "v2"
+    assert (read(manifest).build_id, read(manifest).lost_labels) == ("v1", True)
+
+
+def test_build_id_variable_of_somebody_elses_deployment_is_none_of_ours() -> None:
+    env = [{"name": "WORKER_BUILD_ID", "value": "v1"}]
+    pod = {"containers": [{"name": "web", "env": env}]}
+    assert list(live_deployments([{"metadata": {"name": "web"}, "spec": {"template": {"spec": pod}}}])) == []
+
+
+def test_deployment_that_has_been_deleted_is_terminating() -> None:
+    assert not read(live("v1")).terminating
+    assert read(live("v1", deletionTimestamp="2026-11-21T11:59:00Z")).terminating
+
+
+def test_deployment_whose_rollout_somebody_paused_is_paused() -> None:
+    manifest = live("v1")
+    assert not read(manifest).paused
+    manifest["spec"]["paused"] = True
+    assert read(manifest).paused
+
+
+def condition(kind: str, status: str, reason: str = "", message: str = "") -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "stalled"),
+    [
+        ([condition("Progressing", "True", "NewReplicaSetAvailable")], ""),
+        ([condition("Available", "False", "MinimumReplicasUnavailable")], ""),
+        (
+            [condition("Progressing", "False", "ProgressDeadlineExceeded", 'ReplicaSet "a" has\n timed out')],
+            'ProgressDeadlineExceeded: ReplicaSet "a" has timed out',
+        ),
+        (
+            [
+                condition("Progressing", "True"),
+                condition("ReplicaFailure", "True", "FailedCreate", "exceeded quota"),
+            ],
+            "FailedCreate: exceeded quota",
+        ),
+        ([condition("ReplicaFailure", "True")], "ReplicaFailure"),
+        ([{"type": "Progressing", "status": "False"}], "Progressing"),
+    ],
+)
+def test_deployment_says_in_one_line_why_it_cannot_progress(
+    conditions: list[dict[str, str]], stalled: str
+) -> None:
+    manifest = live("v1")
+    manifest["status"]["conditions"] += conditions
+    assert read(manifest).stalled == stalled
+
+
+def test_last_applied_manifest_that_is_nested_too_deep_may_have_said_anything() -> None:
+    manifest = live("v1", 1, managedFields=[SCALED])
+    deep = '{"replicas": ' + "[" * 100_000
+    manifest["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = deep
+    assert not read(manifest).replicas_are_external
 
 
 def test_manifest_tells_of_its_connection_by_any_generation_of_variables() -> None:

@@ -3,10 +3,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from twgen.model.operator import Application, ClusterOfApplications, Operator, ProfileGrant
-from twgen.specs.operator import parse_operator
+from twgen.model.operator import Application, AttachedKind, ClusterOfApplications, Operator, ProfileGrant
+from twgen.records.operator_config import parse_operator, write_operator
 
 WHOLE = {
     "apiVersion": "twgen.io/v1alpha1",
@@ -20,6 +22,7 @@ WHOLE = {
         {"project": "payments", "application": "pay-eu", "kubeconfig": "/etc/twgen/eu", "context": "eu"},
         {"project": "*", "inCluster": True},
     ],
+    "attached": {"kinds": [{"kind": "ScaledJob", "group": "keda.sh"}]},
 }
 
 
@@ -45,11 +48,39 @@ def test_every_field_is_read() -> None:
             ClusterOfApplications("payments", "pay-eu", "/etc/twgen/eu", "eu"),
             ClusterOfApplications("*", "*", "", ""),
         ),
+        attached_kinds=(AttachedKind("ScaledJob", "keda.sh"),),
     )
 
 
+names = st.text(min_size=1, max_size=5)
+operators = st.builds(
+    Operator,
+    instance=st.text(max_size=5),
+    temporal_config_file=st.text(max_size=5),
+    grants=st.lists(st.builds(ProfileGrant, names, st.lists(st.text(max_size=5)).map(tuple))).map(tuple),
+    clusters=st.lists(
+        st.builds(ClusterOfApplications, names, st.text(max_size=5), names, names)
+        | st.builds(ClusterOfApplications, names, st.text(max_size=5))
+    ).map(tuple),
+    attached_kinds=st.lists(st.builds(AttachedKind, names, st.text(max_size=5))).map(tuple),
+)
+
+
+@given(operators)
+def test_configuration_is_read_back_as_it_was_written(operator: Operator) -> None:
+    document = write_operator(operator)
+    assert SCHEMA.is_valid(document)
+    assert parse_operator(document) == (operator, [])
+
+
+def whole() -> Operator:
+    operator, findings = parse_operator(WHOLE)
+    assert operator, findings
+    return operator
+
+
 def test_first_cluster_that_matches_project_and_application_is_theirs() -> None:
-    operator, _ = parse_operator(WHOLE)
+    operator = whole()
     assert operator.cluster_of(Application("pay-eu", "payments")) == operator.clusters[0]
     assert operator.cluster_of(Application("pay-us", "payments")) == operator.clusters[1]
     assert Operator().cluster_of(Application("pay-eu", "payments")) is None
@@ -65,15 +96,15 @@ def test_first_cluster_that_matches_project_and_application_is_theirs() -> None:
     ],
 )
 def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: str, *, may: bool) -> None:
-    operator, _ = parse_operator(WHOLE)
+    operator = whole()
     assert operator.may_use(profile, Application("any", project)) is may
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"kind": "Config"}, ": must be OperatorConfig of twgen.io/v1alpha1"),
-        ({"instanse": "a"}, "instanse: no such field"),
+        ({"kind": "Config"}, "kind: must be OperatorConfig"),
+        ({"instanse": "a"}, "instanse: no such field; did you mean instance?"),
         ({"temporal": {"profiles": [{"projects": ["a"]}]}}, "temporal.profiles[0].name: is required"),
         (
             {"temporal": {"profiles": [{"name": "a", "project": "b"}]}},
@@ -82,6 +113,11 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
         ({"clusters": [{"inCluster": True}]}, "clusters[0].project: is required"),
         ({"clusters": [{"project": "a"}]}, "clusters[0]: needs kubeconfig or `inCluster: true`"),
         ({"clusters": [{"project": "a", "kubeconfig": "f"}]}, "clusters[0].context: is required"),
+        (
+            {"clusters": [{"project": "a", "inCluster": True, "context": "c"}]},
+            "clusters[0].context: is required beside kubeconfig, and only there",
+        ),
+        ({"attached": {"kinds": ["Job"]}}, "attached.kinds[0]: must be a mapping, not 'Job'"),
         (
             {"clusters": [{"project": "a", "kubeconfig": "f", "context": "c", "inCluster": True}]},
             "clusters[0]: needs kubeconfig or `inCluster: true`, and not both",

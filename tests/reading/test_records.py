@@ -1,0 +1,90 @@
+"""Files of one document: whatever is wrong with one is a line with its place."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from twgen.errors import InvalidDocuments, StateUnavailable
+from twgen.model.operator import Operator
+from twgen.reading.documents import Sources
+from twgen.reading.records import read_operator_file, read_snapshot_file
+
+HEAD = 'apiVersion: twgen.io/v1alpha1\nkind: Snapshot\ntakenAt: "2026-11-21T12:00:00Z"\nworkers:\n'
+WORKER = "- {name: shop/pay, temporalNamespace: default, temporal: null}\n"
+
+Write = Callable[[str], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_(text: str) -> str:
+        path = tmp_path / "world.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write_
+
+
+def refusal(path: str) -> str:
+    with pytest.raises(StateUnavailable) as caught:
+        read_snapshot_file(path, Sources())
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            f"{HEAD}<<<<<<< HEAD\n{WORKER}=======\n>>>>>>> other\n",
+            ":5: a merge left conflict markers: resolve them",
+        ),
+        (
+            f"{HEAD}{WORKER}---\n{HEAD}{WORKER}",
+            ": holds 2 documents; it must hold one",
+        ),
+        ("", ": holds 0 documents; it must hold one"),
+        ('{"kind": "Snapshot",\n "takenAt": NaN}', ":2: NaN is not a number of JSON: quote it"),
+        (f"{HEAD}{WORKER}kind: Snapshot\n", ":6: the key 'kind' is there twice"),
+        (f"---\n---\n{HEAD}{WORKER}- 7\n", ":8: workers[1]: must be a mapping, not the number 7"),
+        (
+            f"{HEAD}{WORKER}{WORKER}",
+            ":6: workers[1]: worker shop/pay default is there twice, first at [0] (shop/pay)",
+        ),
+        (
+            f"{HEAD}{WORKER}wokers: 1\nx: 2\n",
+            ":6: wokers: no such field; did you mean workers? (and 1 more problem)",
+        ),
+    ],
+)
+def test_snapshot_that_cannot_be_read_is_one_line_with_its_place(write: Write, text: str, line: str) -> None:
+    path = write(text)
+    assert refusal(path) == path + line
+
+
+def test_snapshot_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    assert "No such file" in refusal(str(tmp_path / "world.yaml"))
+
+
+def test_snapshot_larger_than_a_file_of_specs_is_read_to_its_end(write: Write) -> None:
+    world = read_snapshot_file(
+        write(f"{HEAD}{WORKER}# {'x' * 2**25}\n{WORKER.replace('pay', 'ship')}"), Sources()
+    )
+    assert [name for name, _ in world.workers] == ["shop/pay", "shop/ship"]
+
+
+def test_every_mistake_of_an_operator_is_told_with_its_line(write: Write) -> None:
+    path = write("apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\ninstanse: a\nclusters: 7\n")
+    with pytest.raises(InvalidDocuments) as caught:
+        read_operator_file(path, Sources())
+    assert caught.value.problems == (
+        f"{path}:3: instanse: no such field; did you mean instance?",
+        f"{path}:4: clusters: must be a list, not the number 7",
+    )
+
+
+def test_configuration_of_an_operator_is_read(write: Write) -> None:
+    path = write("apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\ninstance: prod-eu\n")
+    assert read_operator_file(path, Sources()) == Operator("prod-eu")

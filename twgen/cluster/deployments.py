@@ -1,0 +1,157 @@
+"""A version's Deployment, live or recorded: what its manifest says of the version that it runs."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from twgen.cluster.replicas import DEFAULT_REPLICAS, replicas_are_external
+from twgen.model.paths import value_at
+from twgen.model.record_shapes import Field, excerpt
+from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, listing, mapping, text, whole_number
+from twgen.model.times import parse_time
+from twgen.model.world import LiveDeployment, RecordedDeployment
+from twgen.versioning.injection import build_id_of, place_of
+from twgen.versioning.names import (
+    ATTACHED,
+    BUILD_ID_LABEL,
+    CONNECTION_HASH,
+    IDENTITY,
+    NOT_PRUNED,
+    SYNC_OPTIONS,
+    TEMPLATE_HASH,
+    TRACKING_ID,
+)
+
+_LARGEST_INT32 = 2**31 - 1
+_NAMED = excerpt(Field("name", TEXT, required=True))
+_CONTAINER = excerpt(
+    Field("name", TEXT, required=True),
+    Field("image", TEXT),
+    Field("env", listing(excerpt(Field("name", TEXT, required=True), Field("value", TEXT)))),
+    Field("ports", listing(excerpt(Field("containerPort", whole_number()), Field("protocol", TEXT)))),
+    Field("volumeMounts", listing(excerpt(Field("name", TEXT, required=True), Field("mountPath", TEXT)))),
+    Field("volumeDevices", listing(excerpt(Field("devicePath", TEXT)))),
+)
+_POD = excerpt(
+    Field("containers", listing(_CONTAINER, least=1), required=True),
+    Field("initContainers", listing(_CONTAINER)),
+    Field("volumes", listing(_NAMED)),
+    Field("imagePullSecrets", listing(excerpt(Field("name", TEXT)))),
+    Field("hostAliases", listing(excerpt(Field("ip", TEXT)))),
+)
+_SPEC = excerpt(
+    Field("replicas", whole_number(most=_LARGEST_INT32)),
+    Field("paused", FLAG),
+    Field("selector", excerpt(Field("matchLabels", TEXTS))),
+    Field(
+        "template",
+        excerpt(
+            Field("metadata", excerpt(Field("labels", TEXTS), Field("annotations", TEXTS))),
+            Field("spec", _POD, required=True),
+        ),
+        required=True,
+    ),
+)
+_OWNED_FIELDS = excerpt(
+    Field("manager", TEXT),
+    Field("operation", TEXT),
+    Field("subresource", TEXT),
+    Field("fieldsV1", excerpt(Field("f:spec", mapping()))),
+)
+_METADATA = excerpt(
+    Field(
+        "name",
+        text(r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$(?!\n)", "a name that Kubernetes takes"),
+        required=True,
+    ),
+    Field("uid", TEXT),
+    Field("generation", whole_number()),
+    Field("creationTimestamp", TIME),
+    Field("deletionTimestamp", TIME),
+    Field("labels", TEXTS),
+    Field("annotations", TEXTS),
+    Field("managedFields", listing(_OWNED_FIELDS)),
+)
+_CONDITION = excerpt(
+    Field("type", TEXT), Field("status", TEXT), Field("reason", TEXT), Field("message", TEXT)
+)
+_STATUS = excerpt(
+    Field("observedGeneration", whole_number()),
+    Field("availableReplicas", whole_number(most=_LARGEST_INT32)),
+    Field("conditions", listing(_CONDITION)),
+)
+DEPLOYMENT = excerpt(
+    Field("metadata", _METADATA, required=True),
+    Field("spec", _SPEC, required=True),
+    Field("status", _STATUS),
+)
+"""A Deployment: what twgen looks at is there and of its type. `schemas/deployment.json` says the same."""
+
+
+def recorded_deployment(manifest: Mapping[str, Any]) -> RecordedDeployment:
+    """A version's manifest of the shape DEPLOYMENT, with what its pod template records."""
+    template = manifest.get("spec", {}).get("template") or {}
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    place = place_of(template.get("spec") or {})
+    return RecordedDeployment(
+        manifest=manifest,
+        template_hash=annotations.get(TEMPLATE_HASH, ""),
+        connection_hash=annotations.get(CONNECTION_HASH, ""),
+        address=place.address,
+        temporal_namespace=place.temporal_namespace,
+        worker_deployment=place.worker_deployment,
+        replicas=(manifest.get("spec") or {}).get("replicas"),
+    )
+
+
+def live_deployments(manifests: Iterable[Mapping[str, Any]]) -> Iterator[LiveDeployment]:
+    """The Deployments of versions among manifests of the shape DEPLOYMENT that an API server returned."""
+    return (live for manifest in manifests if (live := live_deployment(manifest)))
+
+
+def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
+    """What a live manifest of the shape DEPLOYMENT says of its version; None: it is no version's."""
+    metadata: Mapping[str, Any] = manifest.get("metadata") or {}
+    spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
+    label = (metadata.get("labels") or {}).get(BUILD_ID_LABEL, "")
+    # a label can be lost by hand; the selector cannot be changed, and is what the pods carry
+    selected = (value_at(spec, "selector", "matchLabels") or {}).get(BUILD_ID_LABEL, "")
+    build_id = selected or label or build_id_of(value_at(spec, "template", "spec") or {})
+    if not build_id:
+        return None
+    annotations = metadata.get("annotations") or {}
+    created = metadata.get("creationTimestamp")
+    replicas = DEFAULT_REPLICAS if spec.get("replicas") is None else spec["replicas"]
+    return LiveDeployment(
+        build_id=build_id,
+        recorded=recorded_deployment(manifest),
+        name=metadata.get("name", ""),
+        uid=metadata.get("uid") or "",
+        replicas=replicas,
+        replicas_are_external=replicas_are_external(metadata, replicas),
+        serving=_is_serving(metadata, status),
+        protected=NOT_PRUNED in annotations.get(SYNC_OPTIONS, ""),
+        identity=annotations.get(IDENTITY, ""),
+        created_at=parse_time(created) if created else None,
+        terminating=bool(metadata.get("deletionTimestamp")),
+        paused=bool(spec.get("paused")),
+        stalled=_why_stalled(status),
+        lost_labels=label != build_id,
+        attached=tuple(filter(None, annotations.get(ATTACHED, "").split(","))),
+        tracked_by=annotations.get(TRACKING_ID, "").partition(":")[0],
+        available_replicas=status.get("availableReplicas") or 0,
+    )
+
+
+def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    conditions = {item.get("type"): item.get("status") for item in status.get("conditions") or ()}
+    is_newest = (status.get("observedGeneration") or 0) >= (metadata.get("generation") or 0)
+    is_available = conditions.get("Available") == "True" and bool(status.get("availableReplicas"))
+    return is_newest and is_available
+
+
+def _why_stalled(status: Mapping[str, Any]) -> str:
+    for item in status.get("conditions") or ():
+        if (item.get("type"), item.get("status")) in {("Progressing", "False"), ("ReplicaFailure", "True")}:
+            parts = (item.get("reason") or item["type"], item.get("message") or "")
+            return " ".join(": ".join(filter(None, parts)).split())
+    return ""

@@ -1,0 +1,42 @@
+"""Who decides a Deployment's number of replicas."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from twgen.model.paths import value_at
+from twgen.versioning.names import LAST_APPLIED
+
+DEFAULT_REPLICAS = 1
+_APPLIERS = {"argocd-controller", "kubectl", "kubectl-client-side-apply"}
+"""Field managers that apply whole manifests: a field they leave out is gone."""
+
+
+def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
+    """No applied manifest decides `spec.replicas`: leaving it out changes nothing."""
+    last_applied = (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
+    # a client-side apply that leaves out what the last one said sets it back to its default
+    if _says_replicas(last_applied):
+        return False
+    entries = metadata.get("managedFields") or ()
+    holders = [item for item in entries if "f:replicas" in (value_at(item, "fieldsV1", "f:spec") or {})]
+    if any(item.get("subresource") == "scale" or item.get("manager") not in _APPLIERS for item in holders):
+        return True
+    if not last_applied and not any(map(_is_applied, entries)):
+        return False
+    # what nobody held is scaled without a trace; a default is held by whoever created the object
+    by_default = replicas == DEFAULT_REPLICAS and not any(map(_is_applied, holders))
+    return by_default or not holders
+
+
+def _says_replicas(last_applied: str) -> bool:
+    if '"replicas"' not in last_applied:
+        return False
+    try:
+        return value_at(json.loads(last_applied), "spec", "replicas") is not None
+    except (ValueError, RecursionError):
+        return True
+
+
+def _is_applied(entry: Mapping[str, Any]) -> bool:
+    return entry.get("operation") == "Apply"

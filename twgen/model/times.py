@@ -1,0 +1,25 @@
+"""Times as Kubernetes and twgen's documents write them: RFC 3339, in UTC."""
+
+import re
+from datetime import UTC, datetime
+
+TIME_PATTERN = (
+    "^(19[7-9]|2[01][0-9])[0-9]-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$(?!\n)"
+)
+"""What the schemas say of a time; from 1970 to 2199, so that no sum of a time and a delay overflows."""
+
+_TIME = re.compile(TIME_PATTERN)
+
+
+def parse_time(text: str) -> datetime:
+    """The moment of `2026-11-21T12:00:00Z`; ValueError for anything else, a time without zone included."""
+    if not _TIME.match(text):
+        raise ValueError(text)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+
+
+def format_time(moment: datetime) -> str:
+    """The moment to the microsecond, shortest form."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,79 @@
+"""Reading what twgen or its operator recorded: snapshots, ledgers, and the operator's configuration."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
+from twgen.model.document import Document
+from twgen.model.operator import Operator
+from twgen.model.paths import parse_path
+from twgen.model.problem import Finding
+from twgen.model.world import World
+from twgen.reading.documents import Sources
+from twgen.reading.locations import located
+from twgen.records.ledger import LedgerPlace, parse_ledgers
+from twgen.records.merge_conflicts import why_unreadable
+from twgen.records.operator_config import parse_operator
+from twgen.records.snapshot import parse_snapshot
+from twgen.reporting.problems import problem_lines
+from twgen.yaml.errors import YamlError
+from twgen.yaml.limits import DEFAULT, Budget, Limits
+from twgen.yaml.lines import line_of
+from twgen.yaml.reader import read_documents
+
+Record = TypeVar("Record")
+
+_SNAPSHOT_LIMITS = replace(
+    DEFAULT, text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="record fewer workers in it"
+)
+"""A snapshot is the operator's own file, and holds every live Deployment: 20,000 versions need 491 MiB."""
+
+
+def read_snapshot_file(path: str, sources: Sources) -> World:
+    """The world of a snapshot file; raises StateUnavailable with the first thing that is wrong with it."""
+    try:
+        return _read_record(path, sources, _SNAPSHOT_LIMITS, parse_snapshot)
+    except InvalidDocuments as error:
+        first, *others = error.problems
+        more = f" (and {len(others)} more problem{'s' if len(others) > 1 else ''})" if others else ""
+        raise StateUnavailable(first + more) from error
+    except InvalidInput as error:
+        raise StateUnavailable(str(error)) from error
+
+
+def read_operator_file(path: str, sources: Sources) -> Operator:
+    """The operator's configuration; raises InvalidDocuments with all that is wrong with it."""
+    return _read_record(path, sources, DEFAULT, parse_operator)
+
+
+def read_ledgers(documents: Sequence[Document], sources: Sources) -> Mapping[tuple[str, str], LedgerPlace]:
+    """The entries of Ledger documents by worker and build ID; raises InvalidDocuments."""
+    places, problems = parse_ledgers(documents)
+    if problems:
+        raise InvalidDocuments(problem_lines(located(problems, sources)))
+    return places
+
+
+def _read_record(
+    path: str, sources: Sources, limits: Limits, parse: Callable[[Any], tuple[Record | None, list[Finding]]]
+) -> Record:
+    content = sources.text(path, limits.text_bytes)
+    try:
+        documents = read_documents(content, Budget(limits))
+    except YamlError as error:
+        raise InvalidDocuments([why_unreadable(path, content, error)]) from error
+    indexes = [index for index, document in enumerate(documents) if document is not None]
+    if len(indexes) != 1:
+        raise InvalidDocuments([f"{path}: holds {len(indexes)} documents; it must hold one"])
+    [index] = indexes
+    record, findings = parse(documents[index])
+    if record is None or findings:
+        raise InvalidDocuments([_told(path, content, index, finding) for finding in findings])
+    return record
+
+
+def _told(path: str, content: bytes, index: int, finding: Finding) -> str:
+    line = line_of(content, index, parse_path(finding.path))
+    place = f"{path}:{line}" if line else path
+    return f"{place}: {finding.path}: {finding.message}" if finding.path else f"{place}: {finding.message}"

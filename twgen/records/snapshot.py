@@ -1,0 +1,197 @@
+"""A Snapshot document: the world as it was. What was not read is absent, what does not exist is null."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from twgen.cluster.deployments import DEPLOYMENT, live_deployment
+from twgen.model.paths import parse_path, value_at
+from twgen.model.problem import Finding
+from twgen.model.record_shapes import Field, record
+from twgen.model.shapes import (
+    COUNT,
+    FLAG,
+    TEXT,
+    TEXTS,
+    TIME,
+    Path,
+    Problems,
+    Shape,
+    choice,
+    constant,
+    described,
+    listing,
+    mapping,
+    number,
+    text,
+)
+from twgen.model.world import (
+    CurrentVersion,
+    Drainage,
+    GateRun,
+    GateStatus,
+    LiveDeployment,
+    RampingVersion,
+    Routing,
+    TaskQueue,
+    TaskQueueType,
+    UpdateState,
+    Version,
+    VersionStatus,
+    WorkerDeployment,
+    WorkerWorld,
+    World,
+)
+from twgen.versioning.names import BUILD_ID_LABEL, TWGEN_API
+
+KIND = "Snapshot"
+
+_NAME = text(least=1)
+_CURRENT = record(CurrentVersion, Field("buildID", _NAME), Field("since", TIME))
+_RAMPING = record(
+    RampingVersion,
+    Field("buildID", TEXT),
+    Field("percentage", number(0, 100)),
+    Field("since", TIME),
+    Field("percentageChangedAt", TIME),
+)
+_ROUTING = record(
+    Routing,
+    Field("updateState", choice(*UpdateState)),
+    Field("changedAt", TIME),
+    Field("current", _CURRENT),
+    Field("ramping", _RAMPING),
+)
+_DRAINAGE = record(
+    Drainage,
+    Field("status", choice(VersionStatus.DRAINING, VersionStatus.DRAINED, VersionStatus.UNSPECIFIED)),
+    Field("changedAt", TIME),
+    Field("checkedAt", TIME),
+)
+_TASK_QUEUE = record(
+    TaskQueue,
+    Field("name", _NAME),
+    Field("type", choice(*TaskQueueType)),
+    Field("pollers", FLAG),
+    Field("unversionedPollers", FLAG),
+)
+_GATE_RUN = record(
+    GateRun,
+    Field("taskQueue", _NAME),
+    Field("workflowID", _NAME),
+    Field("status", choice(*GateStatus)),
+    Field("startedAt", TIME),
+)
+_VERSION = record(
+    Version,
+    Field("buildID", _NAME),
+    Field("status", choice(*(status for status in VersionStatus if status != VersionStatus.NOT_REGISTERED))),
+    Field("createdAt", TIME),
+    Field("firstActivatedAt", TIME),
+    Field("lastCurrentAt", TIME),
+    Field("lastDeactivatedAt", TIME),
+    Field("drainage", _DRAINAGE),
+    Field("openWorkflows", COUNT),
+    Field("openAutoUpgradeWorkflows", COUNT, attribute="auto_upgrade_workflows"),
+    Field("metadata", mapping()),
+    Field("taskQueues", listing(_TASK_QUEUE, lambda queue: (queue.type.value, queue.name), "task queue")),
+    Field("gateRuns", listing(_GATE_RUN)),
+)
+_WORKER_DEPLOYMENT = record(
+    WorkerDeployment,
+    Field("conflictToken", TEXT),
+    Field("serverVersion", TEXT),
+    Field("managerIdentity", TEXT),
+    Field("lastModifierIdentity", TEXT),
+    Field("routing", _ROUTING),
+    Field("versions", listing(_VERSION, lambda version: version.build_id, "version"), required=True),
+)
+
+
+def _read_deployment(value: Any, path: Path, problems: Problems) -> LiveDeployment | None:
+    before = len(problems)
+    DEPLOYMENT.read(value, path, problems)
+    return None if len(problems) > before else live_deployment(value)
+
+
+_DEPLOYMENT = Shape(_read_deployment, lambda live: live.recorded.manifest, {"$ref": "deployment.json"})
+
+
+def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, **read: Any) -> WorkerWorld:
+    # a Deployment that is no version's is not the worker's
+    versions = None if deployments is None else tuple(live for live in deployments if live)
+    return WorkerWorld(**read, deployments=versions, temporal_was_read="temporal" in read)
+
+
+_WORKER = record(
+    _worker_world,
+    Field("name", _NAME, required=True),
+    Field("temporalNamespace", _NAME, required=True),
+    Field("temporal", _WORKER_DEPLOYMENT, null_when=lambda worker: worker.temporal_was_read),
+    Field("deployments", listing(_DEPLOYMENT, lambda live: live and live.name, "Deployment")),
+    Field("podProblems", TEXTS, absent={}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    taken_at: datetime
+    workers: tuple[WorkerWorld, ...]
+    api_version: str = TWGEN_API
+    kind: str = KIND
+
+
+def _key(worker: WorkerWorld) -> tuple[str, str]:
+    return worker.name, worker.temporal_namespace
+
+
+SNAPSHOT = record(
+    _Snapshot,
+    Field("apiVersion", constant(TWGEN_API), required=True),
+    Field("kind", constant(KIND), required=True),
+    Field("takenAt", TIME),
+    Field("workers", listing(_WORKER, _key, "worker")),
+)
+
+
+def write_snapshot(world: World) -> dict[str, Any]:
+    """The document that `parse_snapshot` reads as this world, less the ledger."""
+    workers = tuple(worker for _, worker in sorted(world.workers.items()))
+    document: dict[str, Any] = SNAPSHOT.write(_Snapshot(world.taken_at, workers))
+    return document
+
+
+def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
+    """The world of a Snapshot document, and all that is wrong with it; None when anything is."""
+    kind, api_version = value_at(document, "kind"), value_at(document, "apiVersion")
+    if kind != KIND:
+        return None, [Finding("", "is not a Snapshot: make one with `twgen snapshot`")]
+    if api_version != TWGEN_API:
+        said = f"is of {described(api_version)}, this twgen reads {TWGEN_API}: upgrade it"
+        return None, [Finding("", said)]
+    findings: list[Finding] = []
+    read = SNAPSHOT.read(document, None, findings)
+    if findings:
+        return None, [_with_names(document, finding) for finding in findings]
+    return World(read.taken_at, {_key(worker): worker for worker in read.workers}), []
+
+
+def _with_names(document: Any, finding: Finding) -> Finding:
+    """The finding with the worker and the version that its path leads into, where the document names them."""
+    path = parse_path(finding.path)
+    names = [_at(document, *path[:2], "name")]
+    if path[2:3] == ("deployments",):
+        names.append(_at(document, *path[:4], "metadata", "labels", BUILD_ID_LABEL))
+    elif path[2:4] == ("temporal", "versions"):
+        names.append(_at(document, *path[:5], "buildID"))
+    told = ", build ID ".join(name for name in names if isinstance(name, str))
+    return Finding(finding.path, f"{finding.message} ({told})") if told else finding
+
+
+def _at(value: Any, *path: str | int) -> Any:
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
