@@ -1,4 +1,4 @@
-"""What a walk through a template finds, and where."""
+"""What a walk through a pod template or an attached object finds, and where."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +21,9 @@ Path = tuple[Any, str | int]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The problems and the unknown fields found so far."""
+    """The problems and the unknown fields found so far in a `kind`, such as `a pod template`."""
 
+    kind: str
     problems: list[Finding] = field(default_factory=list)
     unknown: list[Finding] = field(default_factory=list)
 
@@ -41,7 +42,7 @@ class Findings:
 
         similar = get_close_matches(str(path[1]), known, n=1)
         hint = f"; did you mean {similar[0]}?" if similar else ""
-        self.unknown.append(Finding(_written(path), f"is not a field of a pod template{hint}"))
+        self.unknown.append(Finding(_written(path), f"is not a field of {self.kind}{hint}"))
 
 
 def _kind(value: object) -> str:
