@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from twgen.model.operator import Application, ClusterOfApplications, Operator, ProfileGrant
+from twgen.model.operator import Application, ClusterOfApplications, GroupKind, Operator, ProfileGrant
+from twgen.specs.attached import NEVER_ATTACHED
 from twgen.specs.operator import parse_operator
 
 WHOLE = {
@@ -20,6 +21,7 @@ WHOLE = {
         {"project": "payments", "application": "pay-eu", "kubeconfig": "/etc/twgen/eu", "context": "eu"},
         {"project": "*", "inCluster": True},
     ],
+    "attached": {"kinds": [{"group": "monitoring.coreos.com", "kind": "PodMonitor"}, {"kind": "Service"}]},
 }
 
 
@@ -45,7 +47,17 @@ def test_every_field_is_read() -> None:
             ClusterOfApplications("payments", "pay-eu", "/etc/twgen/eu", "eu"),
             ClusterOfApplications("*", "*", "", ""),
         ),
+        attached_kinds=(GroupKind("monitoring.coreos.com", "PodMonitor"), GroupKind("", "Service")),
     )
+
+
+@pytest.mark.parametrize("kind", sorted(NEVER_ATTACHED))
+def test_kind_that_can_never_be_attached_is_refused(kind: str) -> None:
+    attached = {"kinds": [{"group": "apps", "kind": kind}]}
+    assert problems(attached=attached) == [
+        f"attached.kinds[0].kind: {kind} can never be attached to a version: remove it"
+    ]
+    assert not SCHEMA.is_valid(WHOLE | {"attached": attached})
 
 
 def test_first_cluster_that_matches_project_and_application_is_theirs() -> None:

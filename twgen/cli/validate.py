@@ -45,7 +45,7 @@ def command(output: str, **params: Any) -> None:
     """
     settings = settings_of(params)
     read = read_paths(settings.paths, settings.sources)
-    specs = parse_specs(read.documents, namespace_rule(settings))
+    specs = parse_specs(read.documents, namespace_rule(settings), settings.operator.attached_kinds)
     problems = [*specs.problems, *schema_problems(read.documents, specs.problems), *specs.unknown_fields]
     found = located([*problems, *(specs.warnings if settings.strict else ())], settings.sources)
     warnings = [] if settings.strict else located(specs.warnings, settings.sources)

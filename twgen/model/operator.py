@@ -32,6 +32,18 @@ class ClusterOfApplications:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupKind:
+    """A kind of object in its API group; the core group is empty."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        """As people write it: `autoscaling/HorizontalPodAutoscaler`."""
+        return f"{self.group}/{self.kind}" if self.group else self.kind
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """The operator's configuration; the default is that of somebody who configured nothing."""
 
@@ -39,6 +51,8 @@ class Operator:
     temporal_config_file: str = ""
     grants: tuple[ProfileGrant, ...] = ()
     clusters: tuple[ClusterOfApplications, ...] = ()
+    attached_kinds: tuple[GroupKind, ...] = ()
+    """What may be attached to a version beside the kinds that twgen knows."""
 
     def may_use(self, profile: str, application: Application) -> bool:
         """The application's project may use a Temporal profile."""

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from twgen.model.operator import ClusterOfApplications, Operator, ProfileGrant
+from twgen.model.operator import ClusterOfApplications, GroupKind, Operator, ProfileGrant
 from twgen.model.problem import Finding
+from twgen.specs.attached import NEVER_ATTACHED
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.kinds import TWGEN_API
 
@@ -17,14 +18,16 @@ def parse_operator(document: Any) -> tuple[Operator, list[Finding]]:
     top = Fields(document, "", findings)
     if (top.raw("apiVersion"), top.raw("kind")) != (TWGEN_API, KIND):
         top.problem("", f"must be {KIND} of {TWGEN_API}")
-    temporal = top.mapping("temporal")
+    temporal, attached = top.mapping("temporal"), top.mapping("attached")
     operator = Operator(
         instance=top.text("instance"),
         temporal_config_file=temporal.text("configFile"),
         grants=tuple(_grants(temporal)),
         clusters=tuple(_clusters(top)),
+        attached_kinds=tuple(_attached_kinds(attached)),
     )
     temporal.close()
+    attached.close()
     top.close("metadata")
     return operator, [*findings.problems, *findings.unknown]
 
@@ -48,4 +51,13 @@ def _clusters(top: Fields) -> Iterator[ClusterOfApplications]:
             kubeconfig=kubeconfig,
             context=item.text("context", required=bool(kubeconfig)),
         )
+        item.close()
+
+
+def _attached_kinds(attached: Fields) -> Iterator[GroupKind]:
+    for item in attached.mappings("kinds"):
+        kind = item.text("kind", required=True)
+        if kind in NEVER_ATTACHED:
+            item.problem("kind", f"{kind} can never be attached to a version: remove it")
+        yield GroupKind(item.text("group"), kind)
         item.close()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twgen.model.paths import join_path
-from twgen.model.problem import Finding
+from twgen.model.problem import Finding, did_you_mean
 
 _KINDS = {
     bool: "true or false",
@@ -38,10 +38,7 @@ class Findings:
 
     def add_unknown(self, path: Path, known: dict[str, str]) -> None:
         """Report a field that is not kept, because it is none of the known ones."""
-        from difflib import get_close_matches
-
-        similar = get_close_matches(str(path[1]), known, n=1)
-        hint = f"; did you mean {similar[0]}?" if similar else ""
+        hint = did_you_mean(str(path[1]), known)
         self.unknown.append(Finding(_written(path), f"is not a field of {self.kind}{hint}"))
 
 

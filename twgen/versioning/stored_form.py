@@ -169,7 +169,7 @@ def _store_quantity(value: Any, path: Path, findings: Findings) -> str | float |
 
 def _store_int_or_quantity(value: Any, path: Path, findings: Findings) -> str | float | None:
     if isinstance(value, float) and not value.is_integer():
-        findings.add_wrong_type(path, f"a whole number or {_A_QUANTITY}", value)
+        findings.add_wrong_type(path, "a whole number, or a quantity in quotes", value)
         return None
     return _store_quantity(value, path, findings)
 
