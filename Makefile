@@ -42,6 +42,7 @@ bench: $(INSTALLED) ## Measure the speed as ratios to what people use instead; 1
 
 cases: $(INSTALLED) ## Write the golden files of the stories anew
 	@$(BIN)/python -m tests.cases.regenerate
+	@$(BIN)/python -m tests.refused
 
 documentation: $(INSTALLED) ## Write anew what the documentation shows of the example
 	@$(BIN)/python -m tools.documentation
@@ -49,9 +50,9 @@ documentation: $(INSTALLED) ## Write anew what the documentation shows of the ex
 example: $(INSTALLED) servers ## Record the example anew from a real Temporal
 	@$(BIN)/python -m tools.record_example
 
-# the schemas are hand-written but for the pod template
-schemas: $(INSTALLED) ## Regenerate the schema of the pod template
-	@$(BIN)/python tools/schema_pod_template.py
+# the schemas are hand-written but for those of Kubernetes
+schemas: $(INSTALLED) ## Regenerate the schemas of pods and attached objects
+	@$(BIN)/python -m tools.kubernetes_schemas
 
 lock: ## Renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \

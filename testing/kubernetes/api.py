@@ -62,6 +62,11 @@ class Api:
         """Merge changes into an object."""
         return self._ask("PATCH", path, changes, "application/merge-patch+json")
 
+    def dry_run_apply(self, path: str, document: Mapping[str, Any]) -> Object:
+        """What an object would be after a server-side apply, unknown fields refused; nothing is stored."""
+        query = "dryRun=All&fieldValidation=Strict&fieldManager=testing&force=true"
+        return self._ask("PATCH", f"{path}?{query}", document, "application/apply-patch+yaml")
+
     def delete(self, path: str, options: Mapping[str, Any] | None = None) -> Object:
         """Delete an object."""
         return self._ask("DELETE", path, options or {})

@@ -49,6 +49,22 @@ def test_identity_is_the_instance_of_the_operator_and_the_application(run: Run, 
     assert identities(run(*RENDER, "-o", "json", env=plugin(operator))) == {"twgen/prod-eu/shop"}
 
 
+def test_operator_allows_a_kind_to_be_attached(run: Run, story: Path, operator: Path) -> None:
+    template = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", "spec": {}}
+    metadata = {"name": "monitor", "namespace": "default"}
+    spec = {"workerDeploymentRef": {"name": "helloworld"}, "template": template}
+    head = {"apiVersion": "temporal.io/v1alpha1", "kind": "WorkerResourceTemplate", "metadata": metadata}
+    (story / "specs" / "monitor.json").write_text(json.dumps(head | {"spec": spec}))
+    kind = "monitoring.coreos.com/PodMonitor cannot be attached"
+    ended = run(*RENDER, env=plugin(operator))
+    assert (ended.returncode, kind in ended.stderr) == (2, True)
+    allowed = {"kinds": [{"group": "monitoring.coreos.com", "kind": "PodMonitor"}]}
+    operator.write_text(json.dumps(OPERATOR | {"attached": allowed}))
+    ended = run(*RENDER, env=plugin(operator))
+    assert (ended.returncode, "kind: PodMonitor" in ended.stdout) == (0, True)
+    assert run("validate", "specs", env=plugin(operator)).returncode == 0
+
+
 def test_application_without_any_identity_is_refused(run: Run, story: Path) -> None:  # noqa: ARG001
     refused(run(*RENDER, env=plugin(None)), "default/helloworld has no manager identity", "instance")
 

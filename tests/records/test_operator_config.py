@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from twgen.model.operator import Application, AttachedKind, ClusterOfApplications, Operator, ProfileGrant
+from twgen.model.operator import (
+    NEVER_ATTACHED,
+    Application,
+    ClusterOfApplications,
+    GroupKind,
+    Operator,
+    ProfileGrant,
+)
 from twgen.records.operator_config import parse_operator, write_operator
 
 WHOLE = {
@@ -22,7 +29,7 @@ WHOLE = {
         {"project": "payments", "application": "pay-eu", "kubeconfig": "/etc/twgen/eu", "context": "eu"},
         {"project": "*", "inCluster": True},
     ],
-    "attached": {"kinds": [{"kind": "ScaledJob", "group": "keda.sh"}]},
+    "attached": {"kinds": [{"group": "monitoring.coreos.com", "kind": "PodMonitor"}, {"kind": "Service"}]},
 }
 
 
@@ -48,7 +55,7 @@ def test_every_field_is_read() -> None:
             ClusterOfApplications("payments", "pay-eu", "/etc/twgen/eu", "eu"),
             ClusterOfApplications("*", "*", "", ""),
         ),
-        attached_kinds=(AttachedKind("ScaledJob", "keda.sh"),),
+        attached_kinds=(GroupKind("monitoring.coreos.com", "PodMonitor"), GroupKind("", "Service")),
     )
 
 
@@ -62,7 +69,7 @@ operators = st.builds(
         st.builds(ClusterOfApplications, names, st.text(max_size=5), names, names)
         | st.builds(ClusterOfApplications, names, st.text(max_size=5))
     ).map(tuple),
-    attached_kinds=st.lists(st.builds(AttachedKind, names, st.text(max_size=5))).map(tuple),
+    attached_kinds=st.lists(st.builds(GroupKind, st.text(max_size=5), names)).map(tuple),
 )
 
 
@@ -77,6 +84,15 @@ def whole() -> Operator:
     operator, findings = parse_operator(WHOLE)
     assert operator, findings
     return operator
+
+
+@pytest.mark.parametrize("kind", sorted(NEVER_ATTACHED))
+def test_kind_that_can_never_be_attached_is_refused(kind: str) -> None:
+    attached = {"kinds": [{"group": "apps", "kind": kind}]}
+    assert problems(attached=attached) == [
+        f"attached.kinds[0].kind: {kind} can never be attached to a version: remove it"
+    ]
+    assert not SCHEMA.is_valid(WHOLE | {"attached": attached})
 
 
 def test_first_cluster_that_matches_project_and_application_is_theirs() -> None:

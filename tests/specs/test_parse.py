@@ -35,7 +35,8 @@ def worker(**changes: Any) -> dict[str, Any]:
 
 
 def budget(**spec: Any) -> dict[str, Any]:
-    template = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": {"maxUnavailable": 1}}
+    limits = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}
+    template = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": limits}
     return {
         "apiVersion": "temporal.io/v1alpha1",
         "kind": "WorkerResourceTemplate",

@@ -12,6 +12,7 @@ from twgen.versioning.quantities import canonical_quantity
 from twgen.versioning.stored_form import stored_template
 
 _TOOL = Path(__file__).parents[2] / "tools" / "kubernetes_types"
+_DEFINITIONS = Path(__file__).parents[2] / "testing" / "kubernetes" / "definitions"
 
 pytestmark = pytest.mark.server
 
@@ -32,6 +33,13 @@ def _answers(go_tool: Path, mode: str, lines: list[str]) -> list[str]:
 def test_table_is_what_the_tool_writes(go_tool: Path) -> None:
     written = subprocess.run([go_tool], cwd=_TOOL, capture_output=True, encoding="utf-8", check=True).stdout
     assert Path(kubernetes_types.__file__).with_suffix(".json").read_text(encoding="utf-8") == written
+
+
+@pytest.mark.parametrize(("kind", "file"), [("ScaledObject", "keda"), ("VerticalPodAutoscaler", "vpa")])
+def test_definition_is_what_the_tool_writes(go_tool: Path, kind: str, file: str) -> None:
+    command = [go_tool, "-definition", kind]
+    written = subprocess.run(command, cwd=_TOOL, capture_output=True, encoding="utf-8", check=True).stdout
+    assert (_DEFINITIONS / f"{file}.yaml").read_text(encoding="utf-8") == written
 
 
 def test_templates_are_encoded_as_go_encodes_them(go_tool: Path) -> None:

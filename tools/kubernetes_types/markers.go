@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -15,51 +16,83 @@ type markers struct {
 	optional     bool
 	required     bool
 	defaultValue json.RawMessage
+	// listKeys are the fields that tell the items of a list apart.
+	listKeys []string
 }
 
-// readMarkers reads the sources of packages; the answer is by "Type.Field", in Go's names.
-func readMarkers(packages ...string) (map[string]markers, error) {
-	found := map[string]markers{}
+// sources is what the sources of packages say beyond the types that they compile to, each under
+// "import path.Type" or "import path.Type.Field", in Go's names.
+type sources struct {
+	markers map[string]markers
+	// values are the constants of a type of strings.
+	values map[string][]string
+	// enumerations are the types that have no other value than their constants.
+	enumerations map[string]bool
+}
+
+func readSources(packages ...string) (sources, error) {
+	found := sources{map[string]markers{}, map[string][]string{}, map[string]bool{}}
 	for _, name := range packages {
 		directory, err := exec.Command("go", "list", "-f", "{{.Dir}}", name).Output()
 		if err != nil {
-			return nil, err
+			return found, err
 		}
-		if err := readPackage(strings.TrimSpace(string(directory)), found); err != nil {
-			return nil, err
+		paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(directory)), "*types.go"))
+		if err != nil {
+			return found, err
+		}
+		for _, path := range paths {
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+			if err != nil {
+				return found, err
+			}
+			found.readFile(name, file)
 		}
 	}
 	return found, nil
 }
 
-func readPackage(directory string, found map[string]markers) error {
-	paths, err := filepath.Glob(filepath.Join(directory, "*types.go"))
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-		if err != nil {
-			return err
+func (s sources) readFile(packageName string, file *ast.File) {
+	for _, declaration := range file.Decls {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok {
+			continue
 		}
-		ast.Inspect(file, func(node ast.Node) bool {
-			if declared, ok := node.(*ast.TypeSpec); ok {
-				readStruct(declared, found)
+		for _, spec := range group.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				s.readType(packageName+"."+spec.Name.Name, spec, group.Doc)
+			case *ast.ValueSpec:
+				s.readConstant(packageName, spec)
 			}
-			return true
-		})
+		}
 	}
-	return nil
 }
 
-func readStruct(declared *ast.TypeSpec, found map[string]markers) {
+func (s sources) readType(name string, declared *ast.TypeSpec, comment *ast.CommentGroup) {
 	structure, ok := declared.Type.(*ast.StructType)
 	if !ok {
+		s.enumerations[name] = comment != nil && strings.Contains(comment.Text()+"\n", "+enum\n")
 		return
 	}
 	for _, goField := range structure.Fields.List {
-		for _, name := range goField.Names {
-			found[declared.Name.Name+"."+name.Name] = fieldMarkers(goField.Doc)
+		for _, fieldName := range goField.Names {
+			s.markers[name+"."+fieldName.Name] = fieldMarkers(goField.Doc)
+		}
+	}
+}
+
+func (s sources) readConstant(packageName string, declared *ast.ValueSpec) {
+	of, ok := declared.Type.(*ast.Ident)
+	if !ok {
+		return
+	}
+	for _, value := range declared.Values {
+		if literal, ok := value.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			if text, err := strconv.Unquote(literal.Value); err == nil {
+				name := packageName + "." + of.Name
+				s.values[name] = append(s.values[name], text)
+			}
 		}
 	}
 }
@@ -79,6 +112,8 @@ func fieldMarkers(comment *ast.CommentGroup) markers {
 		// A default that refers to a constant, ref(X), is no JSON; schemas do not carry it.
 		case isDefault && json.Valid([]byte(value)):
 			found.defaultValue = json.RawMessage(value)
+		case strings.HasPrefix(marker, "+listMapKey="):
+			found.listKeys = append(found.listKeys, strings.TrimPrefix(marker, "+listMapKey="))
 		}
 	}
 	// An optional marker wins over a required one.

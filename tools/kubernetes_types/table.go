@@ -9,7 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -18,7 +21,7 @@ import (
 // field is one line of the table: a field of a struct as JSON has it.
 type field struct {
 	Name string `json:"name"`
-	// Type is string, bool, int32, int64, quantity, intOrString or the name of a struct of the table;
+	// Type is string, bool, int32, int64, quantity, intOrString, intOrQuantity or the name of a struct of the table;
 	// "[]" before it is a list, "{}" a map.
 	Type string `json:"type"`
 	// Written says when Go writes the field: "set" (when it is present), "filled" (when it is not the zero
@@ -26,6 +29,13 @@ type field struct {
 	Written  string          `json:"written"`
 	Required bool            `json:"required,omitempty"`
 	Default  json.RawMessage `json:"default,omitempty"`
+	// Enum is every value that an API server takes; of the items, for a list.
+	Enum []string `json:"enum,omitempty"`
+	// Keys are the fields that tell the items of a list apart.
+	Keys []string `json:"keys,omitempty"`
+	// Minimum is the least number, NonEmpty says that a string or a list must not be empty.
+	Minimum  *int64 `json:"minimum,omitempty"`
+	NonEmpty bool   `json:"nonempty,omitempty"`
 }
 
 var scalars = map[reflect.Type]string{
@@ -51,36 +61,86 @@ var (
 	}
 )
 
-// table is the closure of types that a pod template is made of.
+// roots are what a worker's pods, an autoscaler and a disruption budget are made of.
+var roots = []reflect.Type{
+	reflect.TypeFor[corev1.PodTemplateSpec](),
+	reflect.TypeFor[autoscalingv1.HorizontalPodAutoscalerSpec](),
+	reflect.TypeFor[autoscalingv2.HorizontalPodAutoscalerSpec](),
+	reflect.TypeFor[policyv1.PodDisruptionBudgetSpec](),
+}
+
+// unmarkedEnumerations have no other value than their constants, though no marker says so.
+var unmarkedEnumerations = []reflect.Type{
+	reflect.TypeFor[corev1.ContainerRestartPolicy](),
+	reflect.TypeFor[corev1.ContainerRestartRuleAction](),
+	reflect.TypeFor[corev1.ContainerRestartRuleOnExitCodesOperator](),
+	reflect.TypeFor[corev1.OSName](),
+	reflect.TypeFor[corev1.PodSELinuxChangePolicy](),
+	reflect.TypeFor[corev1.RecursiveReadOnlyMode](),
+	reflect.TypeFor[corev1.ResourceResizeRestartPolicy](),
+	reflect.TypeFor[autoscalingv2.HPAScalingPolicyType](),
+	reflect.TypeFor[autoscalingv2.MetricSourceType](),
+	reflect.TypeFor[autoscalingv2.MetricTargetType](),
+	reflect.TypeFor[autoscalingv2.ScalingPolicySelect](),
+	reflect.TypeFor[metav1.LabelSelectorOperator](),
+}
+
+// table is the closure of types that the roots are made of.
 type table struct {
-	markers map[string]markers
+	sources sources
 	fields  map[string][]field
 	types   map[string]reflect.Type
 }
 
 func writeTable(out io.Writer) error {
-	found, err := readMarkers("k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/apis/meta/v1")
+	found, err := readSources(
+		"k8s.io/api/autoscaling/v1", "k8s.io/api/autoscaling/v2", "k8s.io/api/core/v1", "k8s.io/api/policy/v1",
+		"k8s.io/apimachinery/pkg/apis/meta/v1",
+	)
 	if err != nil {
 		return err
 	}
-	t := table{markers: found, fields: map[string][]field{}, types: map[string]reflect.Type{}}
-	if err := t.addStruct(reflect.TypeFor[corev1.PodTemplateSpec]()); err != nil {
-		return err
+	for _, of := range unmarkedEnumerations {
+		found.enumerations[qualifiedName(of)] = true
+	}
+	t := table{sources: found, fields: map[string][]field{}, types: map[string]reflect.Type{}}
+	for _, root := range roots {
+		if _, err := t.addStruct(root); err != nil {
+			return err
+		}
+	}
+	for _, definition := range definitions {
+		if err := t.addDefinition(definition); err != nil {
+			return err
+		}
 	}
 	return t.write(out)
 }
 
-func (t table) addStruct(of reflect.Type) error {
-	if seen, ok := t.types[of.Name()]; ok {
-		if seen != of {
-			return fmt.Errorf("two types are called %s", of.Name())
-		}
-		return nil
+func qualifiedName(of reflect.Type) string {
+	return of.PkgPath() + "." + of.Name()
+}
+
+// structName is what the table calls a struct: two versions of autoscaling have types of one name.
+func structName(of reflect.Type) string {
+	if of.PkgPath() == "k8s.io/api/autoscaling/v1" {
+		return "V1" + of.Name()
 	}
-	t.types[of.Name()] = of
+	return of.Name()
+}
+
+func (t table) addStruct(of reflect.Type) (string, error) {
+	name := structName(of)
+	if seen, ok := t.types[name]; ok {
+		if seen != of {
+			return name, fmt.Errorf("two types are called %s", name)
+		}
+		return name, nil
+	}
+	t.types[name] = of
 	fields, err := t.structFields(of)
-	t.fields[of.Name()] = fields
-	return err
+	t.fields[name] = fields
+	return name, err
 }
 
 func (t table) structFields(of reflect.Type) ([]field, error) {
@@ -124,14 +184,26 @@ func (t table) row(of reflect.Type, goField reflect.StructField, name string, op
 	if err != nil {
 		return field{}, err
 	}
-	found := t.markers[of.Name()+"."+goField.Name]
+	found := t.sources.markers[qualifiedName(of)+"."+goField.Name]
 	return field{
 		Name:     name,
 		Type:     typeName,
 		Written:  written,
 		Required: found.required || !found.optional && !slices.Contains(options, "omitempty"),
 		Default:  found.defaultValue,
+		Enum:     t.enum(goField.Type),
+		Keys:     found.listKeys,
 	}, nil
+}
+
+func (t table) enum(of reflect.Type) []string {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		of = of.Elem()
+	}
+	if !t.sources.enumerations[qualifiedName(of)] {
+		return nil
+	}
+	return t.sources.values[qualifiedName(of)]
 }
 
 func (t table) typeName(of reflect.Type) (string, error) {
@@ -151,7 +223,7 @@ func (t table) typeName(of reflect.Type) (string, error) {
 		name, err := t.typeName(of.Elem())
 		return "{}" + name, err
 	case reflect.Struct:
-		return of.Name(), t.addStruct(of)
+		return t.addStruct(of)
 	default:
 		return "", fmt.Errorf("the table has no word for %s", of)
 	}

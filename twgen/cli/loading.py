@@ -31,7 +31,7 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     No worker is a warning too; raises InvalidInput where one is needed.
     """
     read = read_paths(settings.paths, settings.sources)
-    specs = parse_specs(read.documents, namespace_rule(settings))
+    specs = parse_specs(read.documents, namespace_rule(settings), settings.operator.attached_kinds)
     doubts = specs.unknown_fields + specs.warnings
     problems = specs.problems + (doubts if settings.strict else ())
     if problems or read.unreadable:

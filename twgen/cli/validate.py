@@ -46,7 +46,7 @@ def command(output: str, **params: Any) -> None:
     """
     settings = settings_of(params)
     read = read_paths(settings.paths, settings.sources)
-    specs = parse_specs(read.documents, namespace_rule(settings))
+    specs = parse_specs(read.documents, namespace_rule(settings), settings.operator.attached_kinds)
     problems = [*specs.problems, *parse_ledgers(specs.ledgers)[1]]
     problems = [*problems, *schema_problems(read.documents, problems), *specs.unknown_fields]
     found = located([*problems, *(specs.warnings if settings.strict else ())], settings.sources)

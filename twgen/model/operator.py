@@ -21,14 +21,6 @@ class ProfileGrant:
 
 
 @dataclass(frozen=True, slots=True)
-class AttachedKind:
-    """A kind that may be attached to a version beside the usual ones; an empty group is the core one."""
-
-    kind: str
-    group: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterOfApplications:
     """Where the live Deployments of some applications are; project and application are glob patterns."""
 
@@ -39,6 +31,25 @@ class ClusterOfApplications:
     context: str = ""
 
 
+NEVER_ATTACHED = frozenset({
+    "ClusterRole", "ClusterRoleBinding", "CronJob", "DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet",
+    "ReplicationController", "Role", "RoleBinding", "StatefulSet",
+})  # fmt: skip
+"""Kinds that run pods or grant rights, in any API group: no operator can allow them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKind:
+    """A kind of object in its API group; the core group is empty."""
+
+    group: str = ""
+    kind: str = ""
+
+    def __str__(self) -> str:
+        """As people write it: `autoscaling/HorizontalPodAutoscaler`."""
+        return f"{self.group}/{self.kind}" if self.group else self.kind
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """The operator's configuration; the default is that of somebody who configured nothing."""
@@ -47,7 +58,8 @@ class Operator:
     temporal_config_file: str = ""
     grants: tuple[ProfileGrant, ...] = ()
     clusters: tuple[ClusterOfApplications, ...] = ()
-    attached_kinds: tuple[AttachedKind, ...] = ()
+    attached_kinds: tuple[GroupKind, ...] = ()
+    """What may be attached to a version beside the kinds that twgen knows."""
 
     def may_use(self, profile: str, application: Application) -> bool:
         """The application's project may use a Temporal profile."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from twgen.model.operator import AttachedKind, ClusterOfApplications, Operator, ProfileGrant
+from twgen.model.operator import NEVER_ATTACHED, ClusterOfApplications, GroupKind, Operator, ProfileGrant
 from twgen.model.problem import Finding
 from twgen.model.record_shapes import Field, record
 from twgen.model.shapes import FLAG, TEXT, Path, Problems, Shape, constant, listing, mapping, refuse, text
@@ -22,7 +22,7 @@ class _Temporal:
 
 @dataclass(frozen=True, slots=True)
 class _Attached:
-    kinds: tuple[AttachedKind, ...] = ()
+    kinds: tuple[GroupKind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,17 @@ _CLUSTER = Shape(
     _write_cluster,
     _CLUSTER_FIELDS.schema | {"oneOf": [_FROM_FILE, _OWN_ACCOUNT]},
 )
+
+
+def _read_attached_kind(value: Any, path: Path, problems: Problems) -> Any:
+    if isinstance(value, str) and value in NEVER_ATTACHED:
+        refuse(problems, path, f"{value} can never be attached to a version: remove it")
+    return _NAME.read(value, path, problems)
+
+
+_ATTACHED_KIND = Shape(
+    _read_attached_kind, _NAME.write, _NAME.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}}
+)
 OPERATOR_CONFIG = record(
     _OperatorConfig,
     Field("apiVersion", constant(TWGEN_API), required=True),
@@ -110,7 +121,12 @@ OPERATOR_CONFIG = record(
         "attached",
         record(
             _Attached,
-            Field("kinds", listing(record(AttachedKind, Field("kind", _NAME), Field("group", TEXT)))),
+            Field(
+                "kinds",
+                listing(
+                    record(GroupKind, Field("group", TEXT), Field("kind", _ATTACHED_KIND, required=True))
+                ),
+            ),
         ),
     ),
 )

@@ -3,51 +3,189 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from twgen.model.paths import join_path, value_at
+from twgen.model.operator import NEVER_ATTACHED, GroupKind
+from twgen.model.paths import join_path, parse_path, value_at
+from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
 from twgen.specs.fields import Fields
-from twgen.versioning.placeholders import unknown_placeholder
+from twgen.specs.validation.walk import refusals
+from twgen.versioning.placeholders import filled, unknown_placeholder
+from twgen.versioning.stored_form import Stored, stored_struct
 
-DEFAULT_ATTACHED_KINDS = (
-    "HorizontalPodAutoscaler",
-    "PodDisruptionBudget",
-    "ScaledObject",
-    "VerticalPodAutoscaler",
-)
-_AUTOSCALERS = {"HorizontalPodAutoscaler", "ScaledObject"}
-_RUN_PODS = {"Pod", "Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}
+_HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+_PDB = GroupKind("policy", "PodDisruptionBudget")
+_SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
+_VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
+_STRUCTS = {
+    _HPA: {"v2": "HorizontalPodAutoscalerSpec", "v1": "V1HorizontalPodAutoscalerSpec"},
+    _PDB: {"v1": "PodDisruptionBudgetSpec"},
+    _SCALED_OBJECT: {"v1alpha1": "ScaledObjectSpec"},
+    _VPA: {"v1": "VerticalPodAutoscalerSpec"},
+}
+"""The kinds that may always be attached, and what kubernetes_types calls the spec of each version."""
+_AUTOSCALERS = {_HPA, _SCALED_OBJECT}
+_TARGETS = {_HPA: "scaleTargetRef", _SCALED_OBJECT: "scaleTargetRef", _VPA: "targetRef"}
 _METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
-_TRIGGER_FIELDS = ("workerDeploymentName", "workerDeploymentBuildId")
+_TRIGGER_FIELDS = {
+    "workerDeploymentName": "",
+    "workerDeploymentBuildId": "{{ .BuildID }}",
+    "buildId": "{{ .BuildID }}",
+    "namespace": "{{ .TemporalNamespace }}",
+}
+"""What tells the workers of one version for KEDA's Temporal scaler, and the placeholder that it may be.
+
+The fields are those of github.com/kedacore/keda, pkg/scalers/temporal_scaler.go.
+"""
+_SAMPLE_NAMES = {"DeploymentName": "worker-build-id", "BuildID": "build-id", "TemporalNamespace": "namespace"}
+_SAMPLE_TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
+_TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _INJECT = "write {} to have it filled in for each version"
 
 
-def parse_attached(name: str, spec: Fields, kinds: tuple[str, ...]) -> AttachedResource:
-    """The attached resource of a document's `spec`; `kinds` are those that the operator allows."""
+def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -> AttachedResource:
+    """The attached resource of a document's `spec`; the operator allows `more_kinds` beside ours."""
     template = spec.mapping("template")
     if not spec.has("template"):
         spec.problem("template", "is required")
         return AttachedResource(name, {}, autoscales=False)
-    template.text("apiVersion", required=True)
-    kind = template.text("kind", required=True)
-    if kind in _RUN_PODS or (kind and kind not in kinds):
-        template.problem("kind", f"{kind} cannot be attached to a version; allowed: {', '.join(kinds)}")
+    group_kind, version = _group_kind(template, more_kinds)
     for field in ("name", "namespace"):
         if template.mapping("metadata").has(field):
             template.mapping("metadata").problem(field, "is generated for each version: remove it")
     inner = template.mapping("spec")
     _check_strings(template)
     _check_targets(inner)
+    if group_kind == _PDB:
+        _check_selector(inner)
     _check_replicas(inner)
     _check_metrics(inner)
     _check_triggers(inner)
-    value = spec.raw("template")
-    autoscales = kind in _AUTOSCALERS and "scaleTargetRef" in inner.value
-    return AttachedResource(name, value if isinstance(value, dict) else {}, autoscales)
+    value = template.value
+    if structs := _STRUCTS.get(group_kind):
+        value = _checked(template, group_kind, structs, version)
+    autoscales = group_kind in _AUTOSCALERS and "scaleTargetRef" in inner.value
+    return AttachedResource(name, value, autoscales)
+
+
+def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -> list[Finding]:
+    """What an API server would refuse of the object of one version only because of its own `names`.
+
+    `names` are those that placeholders ask for; of a template without placeholders there is nothing to say.
+    """
+    group, _, version = str(template.get("apiVersion")).rpartition("/")
+    struct = _STRUCTS.get(GroupKind(group, str(template.get("kind"))), {}).get(version)
+    if struct is None or not any(
+        "{{" in item for _, _, item in _entries(template, "") if isinstance(item, str)
+    ):
+        return []
+    found: list[Finding] = []
+    for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
+        part = template.get(field) or {}
+        usual = {wrong.path for wrong in refusals(_filled_in(part, _SAMPLE_NAMES), field_struct, field)}
+        theirs = refusals(_filled_in(part, names), field_struct, field)
+        found += [wrong for wrong in theirs if wrong.path not in usual]
+    return found
 
 
 def is_sentinel(value: Any) -> bool:
     """The place is marked to be filled in: `{}` or null."""
     return value is None or value == {}
+
+
+def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[GroupKind, str]:
+    """The kind of the object in its API group, and the version of that group."""
+    group, slash, version = template.text("apiVersion", required=True).rpartition("/")
+    found = GroupKind(group, template.text("kind", required=True))
+    if not found.kind or not (slash or version):
+        return found, version
+    allowed = (*_STRUCTS, *more_kinds)
+    if found.kind in NEVER_ATTACHED:
+        template.problem("kind", f"{found.kind} can never be attached to a version")
+    elif found not in allowed:
+        shown = ", ".join(map(str, allowed))
+        template.problem("kind", f"{found} cannot be attached to a version; allowed: {shown}")
+    return found, version
+
+
+def _checked(
+    template: Fields, group_kind: GroupKind, structs: Mapping[str, str], version: str
+) -> Mapping[str, Any]:
+    """The template as far as the kind knows its fields, all of them checked as an API server does.
+
+    It is empty when a field is of a wrong type.
+    """
+    struct = structs.get(version)
+    if struct is None:
+        served = " or ".join(f"{group_kind.group}/{name}" for name in structs)
+        template.problem("apiVersion", f"{template.value['apiVersion']} is not {served}")
+        return template.value
+    sample = _filled_in(template.value, _SAMPLE_NAMES)
+    target = _TARGETS.get(group_kind)
+    sample["spec"] = sample.get("spec") or {}
+    if target and isinstance(sample["spec"], dict) and target not in sample["spec"]:
+        sample["spec"][target] = _SAMPLE_TARGET
+        missing = Finding(join_path(template.at("spec"), target), f"is required: {_INJECT}")
+        template.refused([missing])
+    whole = f"a {group_kind.kind}"
+    checked: list[Stored] = []
+    for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
+        path = template.at(field)
+        stored = stored_struct(sample.get(field) or {}, field_struct, path, whole)
+        checked.append(stored)
+        template.diagnostics.add_problems(stored.problems)
+        if not stored.problems:
+            template.refused(refusals(stored.template, field_struct, path))
+    unknown = [finding for stored in checked for finding in stored.unknown]
+    template.refused(unknown)
+    template.close("metadata", "spec", "status")
+    if any(stored.problems for stored in checked):
+        return {}
+    kept = {
+        name: _without_nulls(item)
+        for name, item in template.value.items()
+        if name in _TOP_FIELDS and item is not None
+    }
+    depth = len(parse_path(template.path))
+    known: Mapping[str, Any] = _without(kept, [parse_path(finding.path)[depth:] for finding in unknown])
+    return known
+
+
+def _filled_in(value: Any, names: Mapping[str, str], key: str = "") -> Any:
+    """A copy with these names, and samples of what else rendering fills in."""
+    if key in {"scaleTargetRef", "targetRef"} and is_sentinel(value):
+        return _SAMPLE_TARGET
+    if isinstance(value, str):
+        return filled(value, names)
+    if isinstance(value, dict):
+        return {name: _filled_in(item, names, name) for name, item in value.items()}
+    return [_filled_in(item, names) for item in value] if isinstance(value, list) else value
+
+
+def _without_nulls(value: Any, key: str = "") -> Any:
+    """A copy without nulls, which not every API server takes; one that asks to be filled in is `{}` or ""."""
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    asking: dict[str, Any] = {"scaleTargetRef": {}, "targetRef": {}, "matchLabels": {}}
+    if key == "metadata":
+        asking |= dict.fromkeys(_TRIGGER_FIELDS, "")
+    return {
+        name: asking[name] if item is None else _without_nulls(item, name)
+        for name, item in value.items()
+        if item is not None or name in asking
+    }
+
+
+def _without(value: Any, paths: list[tuple[str | int, ...]]) -> Any:
+    """A copy without what is at these paths."""
+    if not paths:
+        return value
+    gone = {path[0] for path in paths if len(path) == 1}
+    below = {step: [path[1:] for path in paths if len(path) > 1 and path[0] == step] for step, *_ in paths}
+    if isinstance(value, list):
+        return [_without(item, below.get(index, [])) for index, item in enumerate(value)]
+    return {name: _without(item, below.get(name, [])) for name, item in value.items() if name not in gone}
 
 
 def _check_strings(template: Fields) -> None:
@@ -65,6 +203,13 @@ def _check_targets(spec: Fields) -> None:
     for field in ("targetRef", "selector.matchLabels"):
         if not is_sentinel(value_at(spec.value, *field.split("."))):
             spec.problem(field, f"must be that of each version's own Deployment: {_INJECT}")
+
+
+def _check_selector(spec: Fields) -> None:
+    selector = spec.value.get("selector")
+    if selector is None or (selector == {}):
+        whose = "no pods" if selector is None else "every pod of the namespace"
+        spec.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
 
 
 def _check_replicas(spec: Fields) -> None:
@@ -87,10 +232,16 @@ def _check_triggers(spec: Fields) -> None:
     for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
         if value_at(trigger, "type") != "temporal":
             continue
-        for field in _TRIGGER_FIELDS:
-            if value_at(trigger, "metadata", field) not in {None, ""}:
-                path = join_path("triggers", index, "metadata", field)
-                spec.problem(path, 'is of each version: write "" to have it filled in')
+        for field, placeholder in _TRIGGER_FIELDS.items():
+            value = value_at(trigger, "metadata", field)
+            if value in (None, "") or (placeholder and _is_placeholder(value, placeholder)):
+                continue
+            path = join_path("triggers", index, "metadata", field)
+            spec.problem(path, 'is of each version: write "" to have it filled in')
+
+
+def _is_placeholder(value: Any, placeholder: str) -> bool:
+    return isinstance(value, str) and value.replace(" ", "") == placeholder.replace(" ", "")
 
 
 def _entries(value: Any, path: str) -> Iterator[tuple[str, str | int, Any]]:

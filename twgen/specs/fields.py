@@ -44,7 +44,7 @@ _WRONG_FORMS = {
 
 @dataclass(eq=False, repr=False)
 class Diagnostics:
-    """What is wrong with one document: problems, fields that its kind does not have, and warnings."""
+    """What is wrong with one document: problems, what an API server drops or refuses, and warnings."""
 
     problems: list[Finding] = field(default_factory=list)
     unknown: list[Finding] = field(default_factory=list)
@@ -81,6 +81,11 @@ class Fields:
     def warning(self, name: str, message: str) -> None:
         """Note what is doubtful about a field."""
         self.diagnostics.warnings.append(Finding(self.at(name), message))
+
+    def refused(self, findings: Iterable[Finding]) -> None:
+        """Note what an API server would refuse, but for places that have a problem already."""
+        wrong = {finding.path for finding in self.diagnostics.problems}
+        self.diagnostics.unknown.extend(finding for finding in findings if finding.path not in wrong)
 
     def at(self, name: str) -> str:
         """The path of a field."""

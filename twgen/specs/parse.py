@@ -8,12 +8,13 @@ from pathlib import PurePath
 
 from twgen.model.connection import Connection
 from twgen.model.document import Document
+from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.policy import Policy
 from twgen.model.problem import Finding, Problem, did_you_mean, quoted
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.specs import kinds
-from twgen.specs.attached import DEFAULT_ATTACHED_KINDS, parse_attached
+from twgen.specs.attached import parse_attached
 from twgen.specs.connections import parse_connection
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
@@ -56,9 +57,12 @@ class _Sorted:
 def parse_specs(
     documents: Sequence[Document],
     rule: NamespaceRule,
-    attached_kinds: tuple[str, ...] = DEFAULT_ATTACHED_KINDS,
+    attached_kinds: tuple[GroupKind, ...] = (),
 ) -> Specs:
-    """Read every document; the workers are complete only when there are no problems."""
+    """Read every document; the workers are complete only when there are no problems.
+
+    `attached_kinds` are those that the operator allows beside the kinds that twgen knows.
+    """
     found = _sorted(documents, rule)
     workers = _workers(found, attached_kinds)
     specs = found.specs
@@ -99,7 +103,7 @@ def _sorted(documents: Iterable[Document], rule: NamespaceRule) -> _Sorted:
     return found
 
 
-def _workers(found: _Sorted, attached_kinds: tuple[str, ...]) -> list[WorkerSpec]:
+def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[WorkerSpec]:
     """The workers, each with what belongs to it."""
     _refuse_repetitions(found.specs)
     of_kind: dict[str, list[SpecDocument]] = {name: [] for name in _SPEC_KINDS}
@@ -138,7 +142,7 @@ def _policies(specs: Iterable[SpecDocument]) -> dict[tuple[str, str], Policy]:
 
 
 def _attached(
-    specs: Iterable[SpecDocument], attached_kinds: tuple[str, ...]
+    specs: Iterable[SpecDocument], attached_kinds: tuple[GroupKind, ...]
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
     for spec in specs:

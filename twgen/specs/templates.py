@@ -1,38 +1,74 @@
-"""The rules for a worker's pod template that go beyond its types."""
+"""The rules for a worker's pods that go beyond the types of their fields."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from twgen.model.problem import Finding
 from twgen.model.spec import WorkerSpec
+from twgen.specs.attached import refusals_of_version
 from twgen.specs.fields import Fields
+from twgen.specs.validation.walk import refusals
 from twgen.versioning.images import image_tag
-from twgen.versioning.injection import Identity, injection
+from twgen.versioning.injection import Identity, Injection, injection
+from twgen.versioning.kubernetes_types import POD_TEMPLATE
+from twgen.versioning.names import versioned_deployment_name
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 
 
 def check_template(spec: Fields, worker: WorkerSpec) -> None:
-    """Note what is wrong with, or doubtful about, the worker's pods."""
+    """Note what is wrong with, or doubtful about, the worker's pods; what an API server would refuse, too."""
     template = worker.template.content
     if not template:
         return
-    pod, path = template["spec"], spec.mapping("template").mapping("spec")
-    if pod.get("restartPolicy", "Always") != "Always":
-        path.warning("restartPolicy", "is not Always: the API server will refuse the Deployment")
-    if not pod.get("containers"):
-        path.warning("containers", "is empty: the API server will refuse the Deployment")
-        return
-    _check_environment(path, worker)
-    image = pod["containers"][0].get("image", "")
-    if not worker.has_custom_build_id and (doubt := _doubt_about(image)):
+    path, pod = spec.mapping("template").mapping("spec"), template["spec"]
+    who = Identity(worker.temporal_namespace, worker.worker_deployment, worker.build_id)
+    injected = injection(worker.connection, who, worker.policy.environment)
+    _refuse_injected(path, pod, injected)
+    # an init container may mount the volume that is injected
+    own = pod.get("volumes") or []
+    names = {volume["name"] for volume in own}
+    volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
+    whole = {**template, "spec": {**pod, "volumes": volumes}}
+    spec.refused(refusals(whole, POD_TEMPLATE, spec.at("template")))
+    _refuse_names(spec, worker)
+    containers = pod.get("containers") or [{}]
+    image = containers[0].get("image", "")
+    if image and not worker.has_custom_build_id and (doubt := _doubt_about(image)):
         path.warning("containers[0].image", doubt)
 
 
-def _check_environment(pod: Fields, worker: WorkerSpec) -> None:
-    who = Identity(worker.temporal_namespace, worker.worker_deployment, worker.build_id)
-    injected = injection(worker.connection, who, worker.policy.environment).names
-    for index, container in enumerate(worker.template.content["spec"]["containers"]):
+def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
+    """Refuse what twgen puts into the pods itself: variables and, beside mTLS, a volume and its mounts."""
+    folders = {mount["mountPath"]: mount["name"] for mount in injected.mounts}
+    for index, container in enumerate(pod.get("containers") or ()):
         for place, variable in enumerate(container.get("env") or ()):
-            if variable["name"] in injected:
-                path = f"containers[{index}].env[{place}].name"
-                pod.problem(path, f"{variable['name']} is injected: remove it")
+            if variable["name"] in injected.names:
+                name = f"containers[{index}].env[{place}].name"
+                path.problem(name, f"{variable['name']} is injected: remove it")
+        for place, mount in enumerate(container.get("volumeMounts") or ()):
+            folder = folders.get(mount["mountPath"].rstrip("/"))
+            if folder or mount["name"] in injected.names:
+                name = f"containers[{index}].volumeMounts[{place}]"
+                path.problem(name, f"{folder or mount['name']} is mounted by twgen: remove it")
+    for place, volume in enumerate(pod.get("volumes") or ()):
+        if volume["name"] in injected.names:
+            path.problem(f"volumes[{place}].name", f"{volume['name']} is injected: remove it")
+
+
+def _refuse_names(spec: Fields, worker: WorkerSpec) -> None:
+    """Refuse a target whose names do not fit where an attached template asks for them."""
+    names = {
+        "DeploymentName": versioned_deployment_name(worker.name, worker.build_id),
+        "BuildID": worker.build_id,
+        "TemporalNamespace": worker.temporal_namespace,
+    }
+    for resource in worker.attached:
+        for finding in refusals_of_version(resource.template, names):
+            message = (
+                f"{resource.name} cannot be attached: its spec.template.{finding.path} {finding.message}"
+            )
+            spec.refused([Finding(spec.path, message)])
 
 
 def _doubt_about(image: str) -> str:

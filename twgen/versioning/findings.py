@@ -1,10 +1,10 @@
-"""What a walk through a template finds, and where."""
+"""What a walk through a pod template or an attached object finds, and where."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 from twgen.model.paths import join_path
-from twgen.model.problem import Finding
+from twgen.model.problem import Finding, did_you_mean
 
 _KINDS = {
     bool: "true or false",
@@ -21,8 +21,9 @@ Path = tuple[Any, str | int]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The problems and the unknown fields found so far."""
+    """The problems and the unknown fields found so far in a `kind`, such as `a pod template`."""
 
+    kind: str
     problems: list[Finding] = field(default_factory=list)
     unknown: list[Finding] = field(default_factory=list)
 
@@ -37,11 +38,8 @@ class Findings:
 
     def add_unknown(self, path: Path, known: dict[str, str]) -> None:
         """Report a field that is not kept, because it is none of the known ones."""
-        from difflib import get_close_matches
-
-        similar = get_close_matches(str(path[1]), known, n=1)
-        hint = f"; did you mean {similar[0]}?" if similar else ""
-        self.unknown.append(Finding(_written(path), f"is not a field of a pod template{hint}"))
+        hint = did_you_mean(str(path[1]), known)
+        self.unknown.append(Finding(_written(path), f"is not a field of {self.kind}{hint}"))
 
 
 def _kind(value: object) -> str:

@@ -1,6 +1,11 @@
-"""The fields of a pod template: a table that tools/kubernetes_types writes from Kubernetes' own Go types."""
+"""The fields of a pod template and of what may be attached to a version.
+
+The table is written by tools/kubernetes_types from Kubernetes' own Go types, and from the custom resource
+definitions of KEDA and of the vertical pod autoscaler.
+"""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,9 +20,9 @@ MAP = "{}"
 class Field:
     """One field of a struct; `written` says when Go's encoder writes it.
 
-    `type` is string, bool, int32, int64, quantity, intOrString or the name of a struct, with `[]` (a list of)
-    or `{}` (a map of) before it. `written` is `set` (when present), `filled` (when not the zero value),
-    `always` (the zero value when absent) or `orNull` (null when absent).
+    `type` is string, bool, int32, int64, quantity, intOrString, intOrQuantity or the name of a struct, with
+    `[]` (a list of) or `{}` (a map of) before it. `written` is `set` (when present), `filled` (when not the
+    zero value), `always` (the zero value when absent) or `orNull` (null when absent).
     """
 
     name: str
@@ -25,6 +30,12 @@ class Field:
     written: Literal["set", "filled", "always", "orNull"]
     required: bool = False
     default: Any = None
+    enum: Sequence[str] = ()
+    """Every value that an API server takes; of the items, for a list."""
+    keys: Sequence[str] = ()
+    """The fields that tell the items of a list apart: server-side apply refuses two items of the same."""
+    minimum: int | None = None
+    nonempty: bool = False
 
 
 @cache

@@ -16,6 +16,8 @@ _FAST_DIGITS = 18  # decimal digits that always fit an int64
 _FAST_BINARY_DIGITS = 14  # less three for each power of 1024
 _MAX_INT64 = 2**63 - 1
 _BINARY_FROM = 1024
+_LARGEST_EXPONENT = 60
+_MOST_NANOS: int = 10**_LARGEST_EXPONENT
 _PLAIN_FLOAT_FROM, _PLAIN_FLOAT_BELOW = 1e-6, 1e21
 
 
@@ -55,6 +57,27 @@ def quantity_text(value: str | float) -> str:
 
         return format(Decimal(shortest), "f")
     return shortest.replace("e-0", "e-")
+
+
+def quantity_nanos(value: str | float) -> int:
+    """Return how many nanos a quantity is, to compare quantities: 500000000 for `500m`; at most 10**60.
+
+    Raises ValueError for what is no quantity.
+    """
+    canonical = canonical_quantity(quantity_text(value))
+    matched = _QUANTITY.fullmatch(canonical)
+    if matched is None:
+        raise _not_a_quantity(canonical)
+    number, whole, fraction, suffix = matched.groups()
+    amount = int((whole + fraction) or "0")
+    if (power := _BINARY_POWERS.get(suffix)) is not None:
+        amount = amount << 10 * power
+        exponent = -len(fraction)
+    else:
+        exponent = min(_exponent(canonical, suffix), _LARGEST_EXPONENT) - len(fraction)
+    shift: int = 10 ** abs(exponent - _NANO)
+    amount = min(amount * shift if exponent >= _NANO else amount // shift, _MOST_NANOS)
+    return -amount if number.startswith("-") else amount
 
 
 def _not_a_quantity(text: str) -> ValueError:

@@ -1,4 +1,4 @@
-"""The stored form of a pod template: what an API server keeps of a WorkerDeployment's `spec.template`."""
+"""The stored form of a pod template and of attached objects: what an API server keeps of them."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a wh
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A template as stored, the wrong types and missing fields in it, and the unknown fields, not kept.
+    """What is stored, the wrong types and missing fields in it, and the unknown fields, which are not kept.
 
     The template is whole only when there are no problems.
     """
@@ -37,8 +37,13 @@ def stored_template(template: object, path: str) -> Stored:
     required field is refused. Enums and patterns are not checked, but the syntax of quantities is; a quantity
     may be a number. `template` itself is not changed.
     """
-    findings = Findings()
-    stored = _storer(POD_TEMPLATE)(template, (None, path), findings)
+    return stored_struct(template, POD_TEMPLATE, path, "a pod template")
+
+
+def stored_struct(value: object, struct: str, path: str, kind: str) -> Stored:
+    """As stored_template, for another struct of the table; `kind` is what people call what it is part of."""
+    findings = Findings(kind)
+    stored = _storer(struct)(value, (None, path), findings)
     return Stored(stored or {}, tuple(findings.problems), tuple(findings.unknown))
 
 
@@ -162,6 +167,13 @@ def _store_quantity(value: Any, path: Path, findings: Findings) -> str | float |
     return None
 
 
+def _store_int_or_quantity(value: Any, path: Path, findings: Findings) -> str | float | None:
+    if isinstance(value, float) and not value.is_integer():
+        findings.add_wrong_type(path, "a whole number, or a quantity in quotes", value)
+        return None
+    return _store_quantity(value, path, findings)
+
+
 def _is_quantity(value: Any) -> TypeGuard[str | float]:
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return False
@@ -181,4 +193,5 @@ _SCALARS: dict[str, _Store] = {
     "int64": _int_storer(64, "a whole number"),
     "quantity": _store_quantity,
     "intOrString": _store_int_or_string,
+    "intOrQuantity": _store_int_or_quantity,
 }

@@ -1,0 +1,66 @@
+"""What a pod template may not hold, since twgen puts it there."""
+
+from typing import Any
+
+import pytest
+
+from tests.refused import documents
+from twgen.model.document import Document
+from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
+
+TLS = {"mutualTLSSecretRef": {"name": "certificate"}}
+
+
+def problems(template: dict[str, Any], connection: dict[str, Any] | None = None) -> list[str]:
+    connection_document, worker = documents({"spec": template})
+    connection_document["spec"] |= connection or {}
+    read = [Document("", index, value) for index, value in enumerate((connection_document, worker))]
+    specs = parse_specs(read, NamespaceRule("shop"))
+    found = (*specs.problems, *specs.unknown_fields)
+    return [f"{problem.path}: {problem.message}" for problem in found]
+
+
+def pod(mount: dict[str, Any] | None = None, volume: str = "certificates", **more: Any) -> dict[str, Any]:
+    container = {"name": "worker", "image": "pay:v1", "volumeMounts": [mount] if mount else []}
+    return {"containers": [container], "volumes": [{"name": volume, "emptyDir": {}}], **more}
+
+
+def test_volume_by_hand_beside_the_one_for_mtls_is_refused() -> None:
+    assert problems(pod(volume="temporal-tls"), TLS) == [
+        "spec.template.spec.volumes[0].name: temporal-tls is injected: remove it"
+    ]
+
+
+@pytest.mark.parametrize(
+    "mount",
+    [
+        {"name": "temporal-tls", "mountPath": "/tls"},
+        {"name": "certificates", "mountPath": "/etc/temporal/tls"},
+        {"name": "certificates", "mountPath": "/etc/temporal/tls/"},
+    ],
+)
+def test_mount_by_hand_beside_the_one_for_mtls_is_refused(mount: dict[str, Any]) -> None:
+    (problem, *_) = problems(pod(mount), TLS)
+    place = "spec.template.spec.containers[0].volumeMounts[0]"
+    assert problem == f"{place}: temporal-tls is mounted by twgen: remove it"
+
+
+def test_volume_called_like_the_one_for_mtls_is_the_teams_own_without_it() -> None:
+    assert problems(pod({"name": "temporal-tls", "mountPath": "/etc/temporal/tls"}, "temporal-tls")) == []
+
+
+def test_init_container_may_mount_the_volume_that_is_injected() -> None:
+    mount = {"name": "temporal-tls", "mountPath": "/etc/temporal/tls"}
+    migrate = {"name": "migrate", "image": "pay:v1", "volumeMounts": [mount]}
+    assert problems(pod(initContainers=[migrate]), TLS) == []
+    (problem,) = problems(pod(initContainers=[migrate]))
+    assert problem.endswith("there is no volume 'temporal-tls'")
+
+
+def test_init_container_may_set_what_is_injected_into_containers() -> None:
+    migrate = {"name": "migrate", "image": "pay:v1", "env": [{"name": "TEMPORAL_ADDRESS", "value": "a:1"}]}
+    assert problems(pod(initContainers=[migrate])) == []
+    migrate["name"] = "worker"
+    (problem,) = problems({"containers": [migrate]})
+    assert problem.endswith("TEMPORAL_ADDRESS is injected: remove it")

@@ -1,0 +1,142 @@
+"""Write the schemas of pod templates and of attached objects from the table of Kubernetes' types."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from twgen.specs.validation import attached, pods
+from twgen.specs.validation.syntax import Range
+from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
+
+ROOT = Path(__file__).parents[1]
+SCHEMAS = ROOT / "schemas"
+QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+SCALARS: dict[str, dict[str, Any]] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
+    "int64": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+    "quantity": {"type": ["string", "number"], "pattern": QUANTITY},
+    "intOrString": {"type": ["string", "integer"], "minimum": -(2**31), "maximum": 2**31 - 1},
+    "intOrQuantity": {"type": ["string", "integer"], "pattern": QUANTITY},
+}
+ATTACHED = {
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): "HorizontalPodAutoscalerSpec",
+    ("autoscaling/v1", "HorizontalPodAutoscaler"): "V1HorizontalPodAutoscalerSpec",
+    ("policy/v1", "PodDisruptionBudget"): "PodDisruptionBudgetSpec",
+    ("keda.sh/v1alpha1", "ScaledObject"): "ScaledObjectSpec",
+    ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"): "VerticalPodAutoscalerSpec",
+}
+TARGETS = {"scaleTargetRef", "targetRef"}
+FIELDS = pods.FIELDS | attached.FIELDS
+
+
+def pod_template() -> dict[str, Any]:
+    """The schema of a pod template, one definition for each Kubernetes type."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "podtemplate.json",
+        "title": "The pods of a worker",
+        "$ref": f"#/$defs/{POD_TEMPLATE}",
+        "$defs": definitions(POD_TEMPLATE),
+    }
+
+
+def attached_objects() -> dict[str, Any]:
+    """The schema of the objects that may always be attached, by API version and kind."""
+    found = definitions("ObjectMeta", *ATTACHED.values())
+    branches = []
+    for (version, kind), struct in ATTACHED.items():
+        this = {"properties": {"apiVersion": {"const": version}, "kind": {"const": kind}}}
+        spec: dict[str, Any] = {"$ref": f"#/$defs/{struct}"}
+        needed = {"required": ["spec"]} if "required" in found[struct] else {}
+        metadata = _or_null({"$ref": "#/$defs/ObjectMeta"})
+        then = {"properties": {"metadata": metadata, "spec": spec if needed else _or_null(spec)}, **needed}
+        branches.append({"if": this | {"required": ["apiVersion", "kind"]}, "then": then})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "attachedobject.json",
+        "title": "An object that every version of a worker gets a copy of",
+        "type": "object",
+        "allOf": branches,
+        "$defs": found,
+    }
+
+
+def definitions(*roots: str) -> dict[str, Any]:
+    """A definition for each struct that these are made of."""
+    found: dict[str, Any] = {}
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            fields = struct_fields(name)
+            found[name] = _struct(name, fields)
+            waiting += _structs(fields)
+    return dict(sorted(found.items()))
+
+
+def _structs(fields: Sequence[Field]) -> Iterator[str]:
+    for field in fields:
+        name = field.type.removeprefix(LIST).removeprefix(MAP)
+        if name not in SCALARS:
+            yield name
+
+
+def _struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
+    struct: dict[str, Any] = {"type": "object", "properties": {}}
+    for field in fields:
+        is_needed = field.required and field.default is None
+        found = _field(name, field)
+        default = {"default": field.default} if field.default is not None else {}
+        struct["properties"][field.name] = (found if is_needed else _or_null(found)) | default
+    needed = (field for field in fields if field.required and field.default is None)
+    if required := [field.name for field in needed if field.name not in TARGETS]:
+        struct["required"] = required
+    return struct
+
+
+def _field(struct: str, field: Field) -> dict[str, Any]:
+    if field.name in TARGETS:
+        # it is filled in for each version
+        return {"type": ["object", "null"]}
+    found = dict(_type(field.type))
+    if field.enum:
+        absent = [""] if field.written == "filled" and not field.required else []
+        values = {"enum": [*field.enum, *absent]}
+        found = found | ({"items": found["items"] | values} if field.type.startswith(LIST) else values)
+    if field.nonempty:
+        found["minItems" if field.type.startswith(LIST) else "minLength"] = 1
+    if field.minimum is not None:
+        found["minimum"] = field.minimum
+    check = FIELDS.get(f"{struct}.{field.name}")
+    if isinstance(check, Range):
+        most = {} if check.most is None else {"maximum": check.most}
+        found |= {"minimum": check.least} | most
+    return found
+
+
+def _type(name: str) -> dict[str, Any]:
+    if name.startswith(LIST):
+        return {"type": "array", "items": _type(name.removeprefix(LIST))}
+    if name.startswith(MAP):
+        # an API server drops the nulls of a map
+        return {"type": "object", "additionalProperties": _or_null(_type(name.removeprefix(MAP)))}
+    return SCALARS.get(name) or {"$ref": f"#/$defs/{name}"}
+
+
+def _or_null(found: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in found:
+        return {"anyOf": [found, {"type": "null"}]}
+    types = found["type"] if isinstance(found["type"], list) else [found["type"]]
+    enum = {"enum": [*found["enum"], None]} if "enum" in found else {}
+    return found | {"type": [*dict.fromkeys((*types, "null"))]} | enum
+
+
+GENERATED = {"podtemplate.json": pod_template, "attachedobject.json": attached_objects}
+
+
+if __name__ == "__main__":
+    for name, schema in GENERATED.items():
+        (SCHEMAS / name).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")

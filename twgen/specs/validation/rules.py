@@ -1,0 +1,115 @@
+"""Rules that hold between the fields of one struct."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from twgen.specs.validation.syntax import LABEL_VALUE, Check, qualified_name
+
+Steps = tuple[str | int, ...]
+Wrong = Iterator[tuple[Steps, str]]
+"""The steps from the struct to a place, and what is wrong there."""
+Rule = Callable[[Mapping[str, Any]], Wrong]
+
+_MOST_ANNOTATIONS = 256 * 1024
+
+
+def required(*names: str) -> Rule:
+    """Fields that may be left out by their type, and are refused when they are, or are empty."""
+
+    def rule(struct: Mapping[str, Any]) -> Wrong:
+        for name in names:
+            if not struct.get(name):
+                yield (name,), "is required"
+
+    return rule
+
+
+def exactly_one(*names: str) -> Rule:
+    """Of these fields one must be there, and no more."""
+
+    def rule(struct: Mapping[str, Any]) -> Wrong:
+        present = [name for name in names if name in struct]
+        if not present:
+            yield (), f"needs {_either(names)}"
+        for name in present[1:]:
+            yield (name,), f"cannot stand beside {present[0]}: keep one"
+
+    return rule
+
+
+def at_most_one(*names: str) -> Rule:
+    """Of these fields no more than one may be there."""
+
+    def rule(struct: Mapping[str, Any]) -> Wrong:
+        for name in [name for name in names if name in struct][1:]:
+            first = next(other for other in names if other in struct)
+            yield (name,), f"cannot stand beside {first}: keep one"
+
+    return rule
+
+
+def forbidden(**reasons: str) -> Rule:
+    """Fields that must not be there, each with the reason."""
+
+    def rule(struct: Mapping[str, Any]) -> Wrong:
+        for name, reason in reasons.items():
+            if struct.get(name):
+                yield (name,), reason
+
+    return rule
+
+
+def in_order(least: str, most: str, when_absent: int | None = None) -> Rule:
+    """The first number must not be above the second, which counts as `when_absent` when it is left out."""
+
+    def rule(struct: Mapping[str, Any]) -> Wrong:
+        low, high = struct.get(least), struct.get(most, when_absent)
+        if low is not None and high is not None and low > high:
+            said = f"{most} ({high})" if most in struct else f"{high}, what {most} is when it is left out"
+            yield (least,), f"{low} is above {said}"
+
+    return rule
+
+
+def labels(name: str) -> Rule:
+    """The labels in a field."""
+
+    def rule(struct: Mapping[str, Any]) -> Wrong:
+        for key, value in (struct.get(name) or {}).items():
+            if wrong := qualified_name(key) or LABEL_VALUE(value):
+                yield (name, key), wrong
+
+    return rule
+
+
+def annotations(struct: Mapping[str, Any]) -> Wrong:
+    """The annotations of an object."""
+    found: Mapping[str, str] = struct.get("annotations") or {}
+    for key in found:
+        if wrong := qualified_name(key.lower()):
+            yield ("annotations", key), wrong
+    if sum(len(key.encode()) + len(value.encode()) for key, value in found.items()) > _MOST_ANNOTATIONS:
+        yield ("annotations",), f"hold more than {_MOST_ANNOTATIONS // 1024} KiB"
+
+
+def requirement(value_check: Check | None) -> Rule:
+    """A requirement of a selector: how many values its operator takes, and what they look like."""
+
+    def rule(struct: Mapping[str, Any]) -> Wrong:
+        operator, values = struct["operator"], struct.get("values") or []
+        if operator in {"In", "NotIn"} and not values:
+            yield ("values",), f"is required: {operator} needs one value at least"
+        if operator in {"Exists", "DoesNotExist"} and values:
+            yield ("values",), f"must be left out: {operator} takes none"
+        if operator in {"Gt", "Lt"} and len(values) != 1:
+            yield ("values",), f"must hold one value: {operator} takes one"
+        for index, value in enumerate(values if value_check else ()):
+            if value_check and (wrong := value_check(value)):
+                yield ("values", index), wrong
+
+    return rule
+
+
+def _either(names: tuple[str, ...]) -> str:
+    shown = names[:5]
+    return ", ".join(shown[:-1]) + f" or {shown[-1]}" + (" ..." if len(names) > len(shown) else "")

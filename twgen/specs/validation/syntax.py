@@ -1,0 +1,185 @@
+"""The syntaxes of Kubernetes (k8s.io/apimachinery/pkg/util/validation), and ranges of numbers.
+
+A check takes a value of the right type and says what is wrong with it, or "" when nothing is.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from twgen.model.problem import did_you_mean, quoted
+from twgen.versioning.quantities import quantity_nanos
+
+Check = Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A whole number from `least` to `most`; None: without an end."""
+
+    least: int
+    most: int | None = None
+
+    def __call__(self, value: int) -> str:
+        """The check."""
+        if self.least <= value and (self.most is None or value <= self.most):
+            return ""
+        end = "at least" if self.most is None else "from"
+        most = "" if self.most is None else f" to {self.most}"
+        return f"must be {end} {self.least}{most}, not {value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A text of one form, in words for people; a text that may be absent may be empty as well."""
+
+    pattern: str
+    longest: int
+    words: str
+    may_be_empty: bool = False
+
+    def __call__(self, value: str) -> str:
+        """The check."""
+        if (not value and self.may_be_empty) or (
+            len(value) <= self.longest and re.fullmatch(self.pattern, value)
+        ):
+            return ""
+        if len(value) > self.longest:
+            return f"is longer than {self.longest} characters"
+        return f"{quoted(value)} is not {self.words}" if value else f"is empty: it must be {self.words}"
+
+
+def one_of(values: tuple[str, ...]) -> Check:
+    """A text that is one of an enumeration."""
+    shown = ", ".join(values[:8]) + (" ..." if len(values) > 8 else "")  # noqa: PLR2004 - signals are 65
+
+    def check(value: str) -> str:
+        return (
+            "" if value in values else f"{quoted(value)} is not one of {shown}{did_you_mean(value, values)}"
+        )
+
+    return check
+
+
+def filled(value: Any) -> str:
+    """Text, or a list, that must not be empty."""
+    return "" if value else "must not be empty"
+
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_LONGEST_SUBDOMAIN = 253
+_LONGEST_NAME = 63
+
+DNS_LABEL = Form(_LABEL, _LONGEST_NAME, "a DNS label: lower-case letters and digits, and - between them")
+SUBDOMAIN = Form(
+    _SUBDOMAIN,
+    _LONGEST_SUBDOMAIN,
+    "a DNS name: lower-case letters and digits, and - or . between them",
+)
+SEARCH_DOMAIN = Form(
+    r"\.|_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*\.?",
+    _LONGEST_SUBDOMAIN,
+    "a DNS name",
+)
+LABEL_VALUE = Form(
+    _NAME,
+    _LONGEST_NAME,
+    "a label value: letters and digits, and -, _ or . between them",
+    may_be_empty=True,
+)
+PORT_NAME = Form(
+    r"(?=[-0-9]*[a-z])[a-z0-9]+(-[a-z0-9]+)*",
+    15,
+    "a port name: lower-case letters (one at least) and digits, and single - between them",
+)
+VARIABLE_NAME = Form(r"[ -<>-~]+", 2**20, "the name of a variable: printable ASCII characters, but no =")
+CONFIG_KEY = Form(
+    r"(?!\.\.)(?!\.$)[-._a-zA-Z0-9]+",
+    _LONGEST_SUBDOMAIN,
+    "a key: letters, digits, -, _ and ., but no .. at its start",
+)
+HEADER_NAME = Form(r"[-A-Za-z0-9]+", 2**20, "the name of an HTTP header: letters, digits and -")
+SYSCTL_NAME = Form(
+    r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?",
+    _LONGEST_SUBDOMAIN,
+    "the name of a sysctl",
+)
+CSI_DRIVER = Form(rf"(?i:{_SUBDOMAIN})", _LONGEST_NAME, "the name of a CSI driver, a DNS name")
+PATH_SEGMENT = Form(r"(?!\.{1,2}$)[^/%]+", 2**20, "a name: it must not be . or .., nor hold / or %")
+PORT = Range(1, 65535)
+FILE_MODE = Range(0, 0o777)
+USER_ID = Range(0, 2**31 - 1)
+
+
+def qualified_name(value: str) -> str:
+    """The key of a label or of an annotation: a name, after a DNS name and / when it has a prefix."""
+    prefix, slash, name = value.rpartition("/")
+    if slash and SUBDOMAIN(prefix):
+        return f"{quoted(value)} has a prefix that is no DNS name"
+    if len(name) > _LONGEST_NAME:
+        return f"{quoted(value)} is longer than {_LONGEST_NAME} characters"
+    if not re.fullmatch(_NAME, name):
+        return f"{quoted(value)} is not a name: letters and digits, and -, _ or . between them"
+    return ""
+
+
+def port(value: int | str) -> str:
+    """A port as a probe names it: by number or by name."""
+    return PORT_NAME(value) if isinstance(value, str) else PORT(value)
+
+
+def api_version(value: str) -> str:
+    """A version of an API, after its group and / when it has one."""
+    return f"{quoted(value)} is not an API version such as apps/v1" if value.count("/") > 1 else ""
+
+
+def inner_path(value: str) -> str:
+    """A path below a volume."""
+    if value.startswith("/"):
+        return f"{quoted(value)} must be relative"
+    return path_without_backsteps(value)
+
+
+def file_in_volume(value: str) -> str:
+    """The path of a file that a volume makes."""
+    if value.startswith("..") and not value.startswith("../"):
+        return f"{quoted(value)} must not begin with .."
+    return inner_path(value) or filled(value)
+
+
+def path_without_backsteps(value: str) -> str:
+    """A path without .. in it."""
+    return f"{quoted(value)} must not hold .." if ".." in value.split("/") else ""
+
+
+def address(value: str) -> str:
+    """An IP address, in which Kubernetes still takes leading zeros."""
+    from ipaddress import ip_address  # few pods name addresses
+
+    try:
+        ip_address(re.sub(r"(?<![0-9])0+(?=[0-9])", "", value) if ":" not in value else value)
+    except ValueError:
+        return f"{quoted(value)} is not an IP address"
+    return "" if "%" not in value else f"{quoted(value)} is not an IP address"
+
+
+def not_negative(value: str | float) -> str:
+    """A quantity of zero or more."""
+    return "" if quantity_nanos(value) >= 0 else f"must not be negative, as {value} is"
+
+
+def positive(value: str | float) -> str:
+    """A quantity above zero."""
+    return "" if quantity_nanos(value) > 0 else f"must be above 0, not {value}"
+
+
+def share(value: int | str) -> str:
+    """A number of pods, or a percentage of them."""
+    if isinstance(value, int):
+        return Range(0)(value)
+    if not re.fullmatch(r"[0-9]+%", value):
+        return f"{quoted(value)} is not a percentage such as 25%"
+    return f"{value} is above 100%" if int(value[:-1]) > 100 else ""  # noqa: PLR2004 - percent
