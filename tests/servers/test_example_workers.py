@@ -1,5 +1,7 @@
 """The workers that the documentation shows, with nothing but what twgen injects into their pods."""
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from testing.building import built_program
+from testing.install import TEMPORAL_CLI, installed
 from testing.processes import eventually, running
 from testing.security import Security
 from testing.servers import NEWEST, TemporalServer, temporal_server
@@ -20,7 +23,8 @@ from twgen.versioning.injection import Identity, injection
 
 pytestmark = pytest.mark.server
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 WORKER = "shop/payments"
 SECRETS: Mapping[Security, Mapping[str, Any]] = {
     Security.NONE: {},
@@ -81,3 +85,18 @@ def test_example_worker_registers_its_version_with_the_injected_variables_alone(
         eventually(lambda: f"{WORKER}:v1-{language}" in registered(server), 30)
         process.terminate()
         assert process.wait(30) == 0
+
+
+def test_page_for_workers_shows_commands_that_find_the_version(newest_temporal: TemporalServer) -> None:
+    page = (ROOT / "docs" / "workers.md").read_text()
+    commands = re.findall("^temporal (.*)$", page, re.MULTILINE)
+    assert len(commands) == 2
+    with started("python", newest_temporal, "v3.0.0-97f7"):
+        eventually(lambda: f"{WORKER}:v3.0.0-97f7" in registered(newest_temporal), 30)
+        for command in commands:
+            arguments = shlex.split(command.replace("temporal.example.com:7233", newest_temporal.address))
+            ended = subprocess.run(
+                [installed(TEMPORAL_CLI), *arguments], capture_output=True, text=True, check=False, timeout=60
+            )
+            assert ended.returncode == 0, ended.stderr
+            assert "v3.0.0-97f7" in ended.stdout
