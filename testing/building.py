@@ -1,5 +1,6 @@
 """Building servers with Go, each into a folder of the cache that is complete or absent."""
 
+import hashlib
 import importlib.util
 import shutil
 import subprocess
@@ -44,6 +45,19 @@ def build(server: Server) -> None:
             command = [_go(), "install", "-ldflags=-s -w", f"{server.package}@v{server.version}"]
             run(command, {"GOBIN": str(unfinished)})
     say(f"built {server.name} in {time.monotonic() - started:.0f} s")
+
+
+def built_program(module: Path) -> Path:
+    """The program of a Go module, built once for all clones of the same sources; raises CannotInstall."""
+    sources = sorted(file for file in module.iterdir() if file.suffix in {".go", ".mod", ".sum"})
+    content = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
+    program = _cache() / f"{module.name}-{content[:12]}" / module.name
+    if not program.exists():
+        say(f"building {module.name} into {program.parent} (a minute or two, once)")
+        with _complete_or_absent(program.parent) as unfinished:
+            flags = ["-mod=readonly", "-ldflags=-s -w", "-o", str(unfinished / program.name), "."]
+            run([_go(), "-C", str(module), "build", *flags], {"GOWORK": "off"})
+    return program
 
 
 def run(command: Sequence[str], variables: Mapping[str, str]) -> None:

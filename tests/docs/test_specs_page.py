@@ -1,0 +1,96 @@
+"""What the page about specs shows is valid and complete."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twgen.model.policy import Policy
+from twgen.specs.fields import Diagnostics, Fields
+from twgen.specs.policies import default_policy, parse_policy
+from twgen.yaml.reader import read_documents
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "specs.md").read_text()
+BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+DOCUMENTS = [document for block in BLOCKS for document in read_documents(block)]
+SCHEMAS = {
+    "connection": {"Connection", "ClusterConnection"},
+    "workerdeployment": {"WorkerDeployment"},
+    "workerresourcetemplate": {"WorkerResourceTemplate"},
+    "rolloutpolicy": {"RolloutPolicy"},
+}
+TWGEN = Path(sys.executable).with_name("twgen")
+NO_EFFECT_YET = {"spec.holdFor", "spec.serviceAccountName", "spec.controlPlaneSecretRef"}
+
+
+def validate(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    for index, block in enumerate(BLOCKS):
+        (folder / f"{index}.yaml").write_text(block)
+    return subprocess.run(
+        [TWGEN, "validate", ".", *options], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def schema_fields(schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """The paths of all fields but old spellings, and but those that are Kubernetes' own."""
+    for name, field in schema.get("properties", {}).items():
+        if field.get("deprecated") or "$ref" in field:
+            continue
+        yield f"{path}{name}"
+        yield from schema_fields(field, f"{path}{name}.")
+        yield from schema_fields(field.get("items", {}), f"{path}{name}.")
+
+
+def written_fields(value: Any, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield f"{path}{name}"
+            yield from written_fields(item, f"{path}{name}.")
+    elif isinstance(value, list):
+        for item in value:
+            yield from written_fields(item, path)
+
+
+def test_every_document_of_the_page_is_valid(tmp_path: Path) -> None:
+    ended = validate(tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, "")
+
+
+def test_nothing_is_doubtful_about_the_page_but_fields_without_effect(tmp_path: Path) -> None:
+    problems = json.loads(validate(tmp_path, "--strict", "-o", "json").stdout)["problems"]
+    assert {problem["path"] for problem in problems} == NO_EFFECT_YET
+    assert all("has no effect yet" in problem["message"] for problem in problems)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_page_shows_every_field_of_the_schema(name: str) -> None:
+    schema = json.loads((ROOT / "schemas" / f"{name}.json").read_text())
+    shown = {
+        path
+        for document in DOCUMENTS
+        if document["kind"] in SCHEMAS[name]
+        for path in written_fields(document)
+    }
+    named = {name.rpartition(".")[2] for name in re.findall(r"`([\w.]+)`", PAGE)}
+    absent = set(schema_fields(schema)) - shown
+    assert {path for path in absent if path.rpartition(".")[2] not in named} == set()
+
+
+def test_page_explains_every_field_of_a_policy_with_its_default() -> None:
+    [policy] = [document for document in DOCUMENTS if document["kind"] == "RolloutPolicy"]
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*?\| (.*) \|$", PAGE, re.MULTILINE))
+    parsed, default = parse_policy(Fields(policy["spec"], "spec", Diagnostics())), default_policy()
+    assert set(policy["spec"]) <= rows.keys()
+    differing = {
+        field.name for field in fields(Policy) if getattr(parsed, field.name) != getattr(default, field.name)
+    }
+    assert differing == {"worker", "identity"}
+    without_effect = {f"spec.{name}" for name, said in rows.items() if said.startswith("No effect yet.")}
+    assert without_effect == NO_EFFECT_YET

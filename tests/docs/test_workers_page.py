@@ -1,0 +1,55 @@
+"""The page for who writes workers shows the examples and what is injected."""
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from twgen.model.connection import Connection, SecretKey
+from twgen.model.policy import EnvironmentNames
+from twgen.model.reasons import RoutingReason
+from twgen.versioning.injection import Identity, injection
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "workers.md").read_text()
+CONNECTIONS = {
+    "always": Connection("temporal", "HOST_PORT"),
+    "tls.serverName": Connection("temporal", "HOST_PORT", tls_server_name="SERVER"),
+    "mutualTLSSecretRef": Connection("temporal", "HOST_PORT", "", "temporal-client"),
+    "apiKeySecretRef": Connection(
+        "temporal", "HOST_PORT", api_key_secret=SecretKey("temporal-client", "key")
+    ),
+}
+ROWS = [
+    [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+    for line in PAGE.splitlines()
+    if re.match(r"\| `(TEMPORAL|WORKER)_", line)
+]
+
+
+def injected(connection: Connection, names: EnvironmentNames) -> set[str]:
+    wanted = injection(connection, Identity("default", "shop/payments", "v1"), names)
+    return {variable["name"] for variable in wanted.variables}
+
+
+@pytest.mark.parametrize(
+    ("language", "file"), [("python", "worker-python/worker.py"), ("go", "worker-go/main.go")]
+)
+def test_page_shows_the_worker_of_the_example(language: str, file: str) -> None:
+    [shown] = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert shown == (ROOT / "examples" / file).read_text()
+
+
+@pytest.mark.parametrize(("names", "when"), list(product(EnvironmentNames, CONNECTIONS)))
+def test_page_lists_every_injected_variable_and_when_it_is_there(names: EnvironmentNames, when: str) -> None:
+    column = list(EnvironmentNames).index(names)
+    listed = {row[column] for row in ROWS if row[3] in {"always", when}} - {""}
+    assert listed == injected(CONNECTIONS[when], names)
+
+
+def test_page_names_reasons_that_exist() -> None:
+    named = {word for word in re.findall(r"`([A-Z][a-z]+[A-Z]\w+)`", PAGE) if word not in {*EnvironmentNames}}
+    reasons = {word for word in named if not word.startswith(("Use", "Register"))}
+    assert reasons
+    assert reasons <= set(RoutingReason)
