@@ -24,9 +24,8 @@ from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = sorted((ROOT / "schemas").glob("*.json"))
-WRITTEN_BY_HAND = [
-    path for path in SCHEMAS if path.stem not in {"deployment", "podtemplate", "attachedobject"}
-]
+OF_KUBERNETES = {"attachedobject", "deployment", "podtemplate"}
+WRITTEN_BY_HAND = [path for path in SCHEMAS if path.stem not in OF_KUBERNETES]
 """The others are of Kubernetes' own fields."""
 VECTORS = ROOT / "tests" / "fixtures" / "vectors"
 

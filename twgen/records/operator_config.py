@@ -109,6 +109,7 @@ def _read_attached_kind(value: Any, path: Path, problems: Problems) -> Any:
 _ATTACHED_KIND = Shape(
     _read_attached_kind, _NAME.write, _NAME.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}}
 )
+_GROUP_KIND = record(GroupKind, Field("group", TEXT), Field("kind", _ATTACHED_KIND, required=True))
 OPERATOR_CONFIG = record(
     _OperatorConfig,
     Field("apiVersion", constant(TWGEN_API), required=True),
