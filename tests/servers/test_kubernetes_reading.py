@@ -163,9 +163,7 @@ def test_deployment_of_a_worker_that_no_spec_names_is_warned_of_and_not_rendered
     stray = deployment(namespace, "gone-v1", annotations={"twgen.io/identity": "twgen/me"})
     cluster.kubectl("apply", "-f", "-", input=write_documents([stray]))
     rendered = live(cluster, specs, "render", "--identity", "twgen/me")
-    assert (
-        f"no spec names {namespace}/gone any more, and its Deployments carry our identity" in rendered.stderr
-    )
+    assert f"no spec names {namespace}/gone, and its Deployments carry the identity" in rendered.stderr
     assert "gone-v1" not in rendered.stdout
     snapshot = tmp_path / "snapshot.yaml"
     snapshot.write_text(live(cluster, specs, "snapshot").stdout)

@@ -56,10 +56,12 @@ class Servers:
         self._connections = opened = self._connections or self._open(workers)
         self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
         now = self._settings.now or clock()
+        rule = self._settings.surroundings.namespace_rule(self._settings.namespace)
+        namespace = "" if workers else rule.default
         self._is_reading = True
         try:
             temporal = SharedReads(opened.temporal, deadline)
-            cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
+            cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
             world = opened.runner.run(read_world(workers, temporal, cluster, now, for_routing=for_routing))
         except BaseException:
             self._is_reading = False

@@ -28,11 +28,11 @@ def command(output: str, **params: Any) -> None:
     settings = settings_of(params)
     specs = load_specs(settings)
     caller = rendering_caller(settings)
-    plan = VersionsPlan((), ())
-    if specs.workers:
+    plan, namespace = VersionsPlan((), ()), namespace_rule(settings).default
+    # without a worker there may still be what the last one of the namespace left behind
+    if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
-    namespace = namespace_rule(settings).default
     manifests = render_manifests(plan.workers, specs.passthrough, caller.of, namespace)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if settings.strict:

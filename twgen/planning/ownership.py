@@ -61,7 +61,13 @@ def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> It
         if worker := world.workers.get((spec.worker_deployment, spec.temporal_namespace)):
             identities.add(acting_identity(spec, worker, caller))
     for key, worker in sorted(world.workers.items()):
-        ours = [live for live in worker.deployments or () if live.identity and live.identity in identities]
+        # with no spec left, nothing tells a person which identity is theirs
+        anybody = caller.is_person and not specs
+        ours = [
+            live
+            for live in worker.deployments or ()
+            if live.identity and (anybody or live.identity in identities)
+        ]
         if key in wanted or not ours:
             continue
         protected = [live.name for live in ours if live.protected]
@@ -72,6 +78,6 @@ def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> It
             if names
         ]
         yield (
-            f"no spec names {worker.name} any more, and its Deployments carry our identity: they are not"
-            f" rendered, nor is what is attached to them; {'; '.join(fates)}"
+            f"no spec names {worker.name}, and its Deployments carry the identity {ours[0].identity}: they"
+            f" are not rendered, nor is what is attached to them; {'; '.join(fates)}"
         )

@@ -13,6 +13,7 @@ from twgen.planning.ownership import acting_identity, left_behind, refuse_foreig
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
 from twgen.planning.versions.plan import plan_worker_versions
+from twgen.planning.versions.pods import doubts_about_pods
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,9 @@ def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Ca
     """What becomes of one worker's versions and traffic."""
     target = Target(spec, worker, now)
     versions = plan_worker_versions(spec, worker, now)
-    identity = acting_identity(spec, worker, caller)
+    identity, doubts = acting_identity(spec, worker, caller), doubts_about_pods(versions.versions)
     return WorkerPlan(
-        versions=replace(versions, warnings=(*rollback_warnings(target), *versions.warnings)),
+        versions=replace(versions, warnings=(*rollback_warnings(target), *versions.warnings, *doubts)),
         identity=identity,
         manager=target.temporal.manager_identity,
         routing=plan_worker_routing(target, identity, versions.blocked),

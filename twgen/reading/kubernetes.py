@@ -20,17 +20,23 @@ _FORBIDDEN = "may not be looked at: the account needs the verb list on pods in t
 class SharedLists:
     """The cluster and the deadline of one reading, and its one LIST of Deployments for each namespace."""
 
-    def __init__(self, client: KubernetesClient, deadline: Deadline) -> None:
+    def __init__(self, client: KubernetesClient, deadline: Deadline, namespace: str = "") -> None:
         self.client = client
         self.deadline = deadline
+        self.namespace = namespace
+        """Listed also when no spec names it, for what its last worker left behind; empty: none is."""
         self._listing: dict[str, asyncio.Task[Mapping[str, Sequence[Manifest]]]] = {}
 
     async def deployments(self, namespace: str, label: str) -> Iterator[LiveDeployment]:
         """The live Deployments of a namespace whose label names this worker."""
+        by_label = await self.list(namespace)
+        return live_deployments(by_label.get(label, ()))
+
+    async def list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
+        """The Deployments of all workers of a namespace, by the label that names the worker."""
         if namespace not in self._listing:
             self._listing[namespace] = asyncio.create_task(self._list(namespace))
-        by_label = await self._listing[namespace]
-        return live_deployments(by_label.get(label, ()))
+        return await self._listing[namespace]
 
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
         """The workers of the namespaces that were listed that none of the specs names."""

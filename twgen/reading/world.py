@@ -27,6 +27,8 @@ async def read_world(
     temporal.require_credentials(specs)
     try:
         async with asyncio.TaskGroup() as group:
+            if cluster and cluster.namespace:
+                group.create_task(cluster.list(cluster.namespace))
             reading = [
                 group.create_task(
                     read_worker(

@@ -88,8 +88,12 @@ def test_older_version_edited_by_hand_is_put_right_from_the_ledger(edit: Any) ->
 def test_older_version_that_nothing_recorded_tells_of_stays_as_it_is(edit: Any) -> None:
     edited = live("v1", 5)
     edit(edited)
-    old = versions(plan([edited, live("v3")]))["v1"]
+    worker = plan([edited, live("v3")])
+    old = versions(worker)["v1"]
     assert old.action is KEEP
+    is_told = any("v1: its live pod template is not the one" in text for text in worker.versions.warnings)
+    # an address that was changed may as well be another server's
+    assert is_told is (edit is not with_other_address)
     assert template(old) == edited["spec"]["template"]
 
 

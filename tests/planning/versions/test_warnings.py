@@ -18,7 +18,7 @@ from tests.strategies import NOW
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
 from twgen.model.caller import Caller
-from twgen.model.world import VersionStatus, World
+from twgen.model.world import VersionStatus, WorkerWorld, World
 from twgen.planning.plan import plan_versions
 
 S = VersionStatus
@@ -39,7 +39,7 @@ def strays(identity: str | None, caller: Caller) -> tuple[str, ...]:
 def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
     (warning,) = strays("me", Caller("me"))
     assert warning == (
-        "no spec names shop/refunds any more, and its Deployments carry our identity: they are not rendered,"
+        "no spec names shop/refunds, and its Deployments carry the identity me: they are not rendered,"
         " nor is what is attached to them; payments-v1 stays, held by its prune protection"
     )
 
@@ -74,6 +74,19 @@ def test_update_by_custom_build_id_under_open_workflows_warns_of_nondeterminism(
     warnings = planned(situation(says, [live("v3")]), spec).versions.warnings
     assert bool(warnings) is bool(said)
     assert all(text.startswith(f"v3 gets another pod template while {said}") for text in warnings)
+
+
+def test_deployment_that_the_last_worker_left_behind_is_told_of_to_a_person() -> None:
+    manifest = live("v1")
+    manifest["metadata"]["annotations"]["twgen.io/identity"] = "twgen/prod/shop"
+    left = WorkerWorld(
+        "shop/refunds", "default", temporal_was_read=False, deployments=tuple(live_deployments([manifest]))
+    )
+    person = Caller("twgen/anna@laptop", is_person=True)
+    (warning,) = plan_versions([], World(NOW, {("shop/refunds", "default"): left}), NOW, person).warnings
+    assert warning.startswith(
+        "no spec names shop/refunds, and its Deployments carry the identity twgen/prod/shop"
+    )
 
 
 @pytest.mark.parametrize("identity", [None, "somebody else"])

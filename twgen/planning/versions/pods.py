@@ -1,11 +1,12 @@
 """The pods of a deployed version: what they were applied as, and what somebody changed since by hand."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from twgen.cluster.comparison import Comparison, compare
 from twgen.cluster.server_defaults import without_server_fields
+from twgen.model.plan import VersionPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.versioning.hashes import connection_hash
@@ -16,10 +17,17 @@ from twgen.versioning.injection import (
     injection,
     injection_found,
     names_found,
+    possible_names,
     with_injection,
 )
-from twgen.versioning.names import CONNECTION_HASH, INJECTED, TEMPLATE_HASH
-from twgen.versioning.pod_templates import content_of, described_template, injected_names, marked_template
+from twgen.versioning.names import CONNECTION_HASH, INJECTED, RESTARTED_AT, TEMPLATE_HASH
+from twgen.versioning.pod_templates import (
+    content_of,
+    described_template,
+    fits_hash,
+    injected_names,
+    marked_template,
+)
 
 Manifest = Mapping[str, Any]
 
@@ -85,6 +93,33 @@ def replaceable_injection(
     who = Identity(spec.temporal_namespace, spec.worker_deployment, live.build_id)
     wanted = injection(spec.connection, who, spec.policy.environment)
     return None if own & wanted.names else injected
+
+
+def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
+    """Warnings of live pod templates that nothing recorded tells of, and that fit their hash no more."""
+    for version in versions:
+        if version.is_unrecorded and version.live and version.live.recorded.template_hash:
+            manifest = without_server_fields(version.live.recorded.manifest)
+            if not _fits_its_marks(manifest, version.build_id):
+                yield (
+                    f"{version.build_id}: its live pod template is not the one that its hash is of: it was"
+                    " edited by hand, or writes out what a server fills in; nothing recorded tells, so it"
+                    " stays as it is"
+                )
+
+
+def _fits_its_marks(manifest: Manifest, build_id: str) -> bool:
+    template, said = manifest["spec"]["template"], manifest["metadata"]["annotations"].get(INJECTED)
+    metadata, pod = template["metadata"], template["spec"]
+    names = [frozenset(said.split(","))] if said else possible_names(pod)
+    annotations = {name: text for name, text in metadata["annotations"].items() if name != RESTARTED_AT}
+    template = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return any(
+        injected <= names_found(pod)
+        and injection_found(pod, injected) == injection_found(pod, injected).of_build_id(build_id)
+        and fits_hash(template, injected)
+        for injected in names
+    )
 
 
 def _content(

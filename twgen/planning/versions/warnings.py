@@ -8,8 +8,9 @@ from twgen.planning.sentences import counted
 from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.facts import VersionFacts
 from twgen.versioning.injection import generation_of
+from twgen.versioning.names import RESTARTED_AT
 
-_RESTARTED = "metadata.annotations['kubectl.kubernetes.io/restartedAt']"
+_RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
 _LOST = "nothing can run them until its manifest is back in twgen.lock"
 _UNREAD = "if it is there, its prune protection holds it"
 
