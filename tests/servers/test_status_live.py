@@ -61,7 +61,7 @@ def test_terminal_shows_a_ramp_as_it_changes_and_ends_with_130_at_ctrl_c(rolled_
         eventually(lambda: "v2  25 %  Ramping" in shown.text)
         rolled_out.worker.set_ramp("v2", 50)
         eventually(lambda: "v2  50 %  Ramping" in shown.text)
-        eventually(lambda: "make v2 current in 9min" in shown.text)
+        eventually(lambda: "make v2 current in 9m" in shown.text)
         shown.process.send_signal(signal.SIGINT)
         assert shown.end() == 130
     # what hid the cursor shows it again
