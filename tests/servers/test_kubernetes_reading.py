@@ -67,6 +67,15 @@ def test_live_deployment_is_kept(cluster: Cluster, specs: Path) -> None:
     assert (version["action"], version["replicas"]) == ("Keep", 1)
 
 
+def test_deployment_that_lost_its_build_id_label_by_hand_is_still_seen(
+    cluster: Cluster, specs: Path, namespace: str
+) -> None:
+    applied(cluster, specs)
+    cluster.kubectl("label", "deployment", "pay-v1", "-n", namespace, "temporal.io/build-id-")
+    [version] = plan(cluster, specs)["versions"]
+    assert (version["deployment"], version["action"]) == ("pay-v1", "Keep")
+
+
 def test_old_version_is_rendered_from_the_cluster(
     cluster: Cluster, specs: Path, namespace: str, oldest_temporal: TemporalServer
 ) -> None:

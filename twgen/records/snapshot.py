@@ -126,7 +126,7 @@ def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, 
 _WORKER = record(
     _worker_world,
     Field("name", _NAME, required=True),
-    Field("temporalNamespace", _NAME, required=True),
+    Field("temporalNamespace", TEXT, required=True),
     Field("temporal", _WORKER_DEPLOYMENT, null_when=lambda worker: worker.temporal_was_read),
     Field("deployments", listing(_DEPLOYMENT, lambda live: live and live.name, "Deployment")),
     Field("podProblems", TEXTS, absent={}),
