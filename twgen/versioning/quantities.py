@@ -59,6 +59,7 @@ def quantity_text(value: str | float) -> str:
     return shortest.replace("e-0", "e-")
 
 
+@lru_cache(maxsize=4096)
 def quantity_nanos(value: str | float) -> int:
     """Return how many nanos a quantity is, to compare quantities: 500000000 for `500m`; at most 10**60.
 

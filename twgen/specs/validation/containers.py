@@ -50,10 +50,12 @@ def _resources(struct: Mapping[str, Any]) -> Wrong:
 
 def resource_name(name: str) -> str:
     """The name of a resource of a container."""
+    if name in _NATIVE_RESOURCES:
+        return ""
     if wrong := syntax.qualified_name(name):
         return wrong
     if "/" not in name:
-        if name in _NATIVE_RESOURCES or name.startswith(_HUGE_PAGES):
+        if name.startswith(_HUGE_PAGES):
             return ""
         return f"{quoted(name)} is no resource of containers: {', '.join(_NATIVE_RESOURCES)} are"
     if _KUBERNETES not in name and (

@@ -6,6 +6,7 @@ A check takes a value of the right type and says what is wrong with it, or "" wh
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from twgen.model.problem import did_you_mean, quoted
@@ -114,6 +115,7 @@ FILE_MODE = Range(0, 0o777)
 USER_ID = Range(0, 2**31 - 1)
 
 
+@lru_cache(maxsize=4096)
 def qualified_name(value: str) -> str:
     """The key of a label or of an annotation: a name, after a DNS name and / when it has a prefix."""
     prefix, slash, name = value.rpartition("/")
