@@ -8,7 +8,13 @@ from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.policy import OwnerReferences
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.rendering.deployments import MANAGED_BY
-from twgen.versioning.names import SYNC_OPTIONS, attached_resource_name, selector_labels
+from twgen.versioning.names import (
+    APPLIED_BY_SERVER,
+    NOT_PRUNED,
+    SYNC_OPTIONS,
+    attached_resource_name,
+    selector_labels,
+)
 from twgen.versioning.placeholders import filled
 
 _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
@@ -35,8 +41,8 @@ def _metadata(
         "labels": (template.get("labels") or {}) | labels | MANAGED_BY,
     }
     # an autoscaler or a budget must not go before the pods that it is for
-    protection = ",Prune=false" if version.protected or version.action is VersionAction.NONE else ""
-    annotations = {SYNC_OPTIONS: f"ServerSideApply=true{protection}"}
+    protection = f",{NOT_PRUNED}" if version.protected or version.action is VersionAction.NONE else ""
+    annotations = {SYNC_OPTIONS: f"{APPLIED_BY_SERVER}{protection}"}
     if version.action is VersionAction.SCALE_DOWN and resource.kind == "ScaledObject":
         annotations |= _PAUSED
     metadata["annotations"] = (template.get("annotations") or {}) | annotations

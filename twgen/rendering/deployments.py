@@ -12,11 +12,13 @@ from twgen.model.world import VersionStatus
 from twgen.versioning.hashes import connection_hash
 from twgen.versioning.injection import Identity, injection, with_injection
 from twgen.versioning.names import (
+    APPLIED_BY_SERVER,
     ATTACHED,
     COMPARE_OPTIONS,
     CONNECTION_HASH,
     IDENTITY,
     INJECTED,
+    NOT_PRUNED,
     SYNC_OPTIONS,
     selector_labels,
     versioned_deployment_name,
@@ -37,9 +39,9 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
         own[ATTACHED] = ",".join(f"{item.kind}/{item.name}" for item in version.attached)
     if identity:
         own[IDENTITY] = identity
-    options = "ServerSideApply=true"
+    options = APPLIED_BY_SERVER
     if version.protected:
-        options += f",Prune=false{_ON_DELETE[spec.policy.on_delete]}"
+        options += f",{NOT_PRUNED}{_ON_DELETE[spec.policy.on_delete]}"
         own[COMPARE_OPTIONS] = "IgnoreExtraneous"
     sized = {} if version.replicas is None else {"replicas": version.replicas}
     return {

@@ -5,6 +5,7 @@ from typing import Any
 
 from twgen.model.problem import Problem
 from twgen.reporting.printable import printable
+from twgen.versioning.names import TWGEN_API
 
 Located = tuple[Problem, int | None]
 
@@ -22,7 +23,7 @@ def problems_document(
 ) -> dict[str, Any]:
     """What `validate -o json` prints."""
     return {
-        "apiVersion": "twgen.io/v1alpha1",
+        "apiVersion": TWGEN_API,
         "kind": "Validation",
         "unreadable": list(unreadable),
         "problems": [_item(*item) for item in problems],

@@ -3,8 +3,7 @@
 from twgen.model.plan import GateStart
 from twgen.model.world import GateRun, GateStatus
 from twgen.planning.routing.target import Target
-
-_ATTEMPT = "twgen.io/gate-attempt"
+from twgen.versioning.names import GATE_ATTEMPT
 
 
 def gate_workflow_id(worker_deployment: str, build_id: str, task_queue: str, attempt: int = 1) -> str:
@@ -15,7 +14,7 @@ def gate_workflow_id(worker_deployment: str, build_id: str, task_queue: str, att
 
 def gate_attempt(target: Target) -> int:
     """The attempt that counts: `retry` asks for another one."""
-    attempt = (target.version.metadata or {}).get(_ATTEMPT, 1) if target.version else 1
+    attempt = (target.version.metadata or {}).get(GATE_ATTEMPT, 1) if target.version else 1
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
 
 

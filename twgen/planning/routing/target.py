@@ -16,8 +16,8 @@ from twgen.model.world import (
     WorkerWorld,
 )
 from twgen.planning.version_status import status_of
+from twgen.versioning.names import ABORTED
 
-_ABORTED = "twgen.io/aborted"
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
@@ -86,7 +86,7 @@ class Target:
     @property
     def is_aborted(self) -> bool:
         """A person has marked it so."""
-        return bool(self.version and (self.version.metadata or {}).get(_ABORTED))
+        return bool(self.version and (self.version.metadata or {}).get(ABORTED))
 
     @property
     def is_registered(self) -> bool:

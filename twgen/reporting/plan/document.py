@@ -4,12 +4,13 @@ from typing import Any
 
 from twgen.model.plan import Plan, RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.times import format_time
+from twgen.versioning.names import TWGEN_API
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """The Plan document: workers by name, versions by build ID."""
     return {
-        "apiVersion": "twgen.io/v1alpha1",
+        "apiVersion": TWGEN_API,
         "kind": "Plan",
         "now": format_time(plan.now),
         "workers": [_worker(worker) for worker in plan.workers],

@@ -8,6 +8,7 @@ from twgen.model.status import GateProgress, Status, VersionView, WorkerView
 from twgen.model.times import format_time
 from twgen.model.world import TaskQueue
 from twgen.reporting.plan.document import attached_objects
+from twgen.versioning.names import TWGEN_API
 
 _NOT_STARTED = "NotStarted"
 
@@ -15,7 +16,7 @@ _NOT_STARTED = "NotStarted"
 def status_document(status: Status) -> dict[str, Any]:
     """The Status document: workers by name, of each the versions as `WorkerView` has them."""
     return {
-        "apiVersion": "twgen.io/v1alpha1",
+        "apiVersion": TWGEN_API,
         "kind": "Status",
         "now": format_time(status.now),
         "workers": [_worker(worker) for worker in status.workers],

@@ -5,12 +5,13 @@ from typing import Any
 
 from twgen.model.timeline import Assumptions, Event, Lane, Span, Timeline, WorkerTimeline
 from twgen.model.times import format_time
+from twgen.versioning.names import TWGEN_API
 
 
 def timeline_document(timeline: Timeline) -> dict[str, Any]:
     """The Timeline document: workers by name, events in order, versions in the order of their appearance."""
     return {
-        "apiVersion": "twgen.io/v1alpha1",
+        "apiVersion": TWGEN_API,
         "kind": "Timeline",
         "begins": format_time(timeline.begins) if timeline.begins else None,
         "isUsual": timeline.is_usual,
