@@ -9,13 +9,11 @@ from twgen.model.policy import OnDelete
 from twgen.model.reasons import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import VersionStatus
-from twgen.versioning.hashes import connection_hash
-from twgen.versioning.injection import Identity, injection, with_injection
+from twgen.versioning.injection import Identity, injection
 from twgen.versioning.names import (
     APPLIED_BY_SERVER,
     ATTACHED,
     COMPARE_OPTIONS,
-    CONNECTION_HASH,
     IDENTITY,
     INJECTED,
     NOT_PRUNED,
@@ -23,7 +21,7 @@ from twgen.versioning.names import (
     selector_labels,
     versioned_deployment_name,
 )
-from twgen.versioning.pod_templates import described_template
+from twgen.versioning.pod_templates import described_template, reconnected_template
 
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 _OURS = {IDENTITY, SYNC_OPTIONS, ATTACHED, INJECTED, COMPARE_OPTIONS}
@@ -71,13 +69,9 @@ def _content(
     said, body = annotations.get(INJECTED), manifest["spec"]
     injected = None if said is None else frozenset(said.split(","))
     if version.replaced_injection is not None:
-        who = Identity(spec.temporal_namespace, spec.worker_deployment, version.build_id)
-        wanted = injection(spec.connection, who, spec.policy.environment)
-        template, injected = body["template"], wanted.names
-        metadata = template["metadata"]
-        hashes = metadata["annotations"] | {CONNECTION_HASH: connection_hash(spec.connection)}
-        pod = with_injection(template["spec"], wanted, version.replaced_injection)
-        body = {**body, "template": {"metadata": {**metadata, "annotations": hashes}, "spec": pod}}
+        replaced = version.replaced_injection
+        template, injected = reconnected_template(spec, version.build_id, body["template"], replaced)
+        body = {**body, "template": template}
     if version.build_id == spec.build_id:  # what restarts nothing follows the spec at once
         body = {name: value for name, value in body.items() if name not in _PACE} | _pace(spec)
     return kept, injected, body

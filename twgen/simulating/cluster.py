@@ -10,7 +10,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.simulating.times import later
 from twgen.versioning.hashes import connection_hash
-from twgen.versioning.pod_templates import described_template
+from twgen.versioning.names import INJECTED
+from twgen.versioning.pod_templates import described_template, reconnected_template
 
 Deployments = Mapping[str, LiveDeployment]
 """Live Deployments by build ID."""
@@ -102,7 +103,14 @@ def _recorded(spec: WorkerSpec, version: VersionPlan, replicas: int) -> Recorded
     if not before:
         return as_described(spec, version.build_id, replicas)
     manifest = {**before.manifest, "spec": {**before.manifest["spec"], "replicas": replicas}}
-    if version.replaced_injection is None:
-        return recorded_deployment(manifest)
-    described = as_described(spec, version.build_id, replicas)
-    return replace(described, manifest=manifest, template_hash=before.template_hash)
+    if version.replaced_injection is not None:
+        template, injected = reconnected_template(
+            spec, version.build_id, before.manifest["spec"]["template"], version.replaced_injection
+        )
+        annotations = {
+            **(manifest["metadata"].get("annotations") or {}),
+            INJECTED: ",".join(sorted(injected)),
+        }
+        manifest["metadata"] = {**manifest["metadata"], "annotations": annotations}
+        manifest["spec"]["template"] = template
+    return recorded_deployment(manifest)

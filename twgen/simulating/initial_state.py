@@ -21,6 +21,7 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
+from twgen.planning.ownership import refuse_foreign
 from twgen.planning.plan import worker_world
 from twgen.planning.version_status import ever_active, routed_build_ids, status_of
 from twgen.simulating.cluster import ClusterModel, as_described
@@ -45,10 +46,11 @@ def usual_world(specs: Iterable[WorkerSpec], begin: datetime, caller: Caller) ->
 def initial_state(
     spec: WorkerSpec, world: World, begin: datetime, caller: Caller, assumed: Assumptions
 ) -> SimulatedWorker:
-    """The worker as the world describes it; raises StateUnavailable when it does not.
+    """The worker as the world describes it.
 
-    What the world says of a version is made to agree with its routing. Where the cluster was not read, the
-    versions that have pollers, or must have, are taken to run.
+    Raises StateUnavailable when it does not, OwnedBySomebodyElse when a Deployment is another's. What the
+    world says of a version is made to agree with its routing. Where the cluster was not read, the versions
+    that have pollers, or must have, are taken to run.
     """
     found = worker_world(spec, world)
     server = server_of(found.temporal.server_version if found.temporal else "")
@@ -68,6 +70,7 @@ def initial_state(
     # a person who only looks asks what the rollout does that owns the worker
     is_ours = caller.is_person and temporal.manager.startswith("twgen/")
     acting = replace(caller, identity=temporal.manager) if is_ours else caller
+    refuse_foreign(spec, found, acting)
     worker = SimulatedWorker(
         spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, found.ledger
     )

@@ -16,9 +16,8 @@ from twgen.model.world import (
     TaskQueue,
     TaskQueueType,
     WorkerWorld,
-    World,
 )
-from twgen.planning.plan import make_plan
+from twgen.planning.plan import plan_worker
 from twgen.planning.versions.facts import UNREGISTERED_DELAY
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
@@ -46,20 +45,19 @@ class SimulatedWorker:
         """Its time."""
         return self.temporal.now
 
-    def world(self) -> World:
+    def world(self) -> WorkerWorld:
         """What a reader would see now."""
-        known = WorkerWorld(
+        return WorkerWorld(
             name=self.spec.worker_deployment,
             temporal_namespace=self.spec.temporal_namespace,
             temporal=self.temporal.described(),
             deployments=tuple(self.cluster.deployments.values()),
             ledger=self.ledger,
         )
-        return World(self.now, {(known.name, known.temporal_namespace): known})
 
     def plan(self) -> WorkerPlan:
         """What twgen would do now."""
-        return make_plan([self.spec], self.world(), self.now, self.caller).workers[0]
+        return plan_worker(self.spec, self.world(), self.now, self.caller)
 
     def sync(self, plan: WorkerPlan) -> bool:
         """Apply what a render of this plan would print; whether that changes anything."""

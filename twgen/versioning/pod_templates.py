@@ -50,6 +50,18 @@ def marked_template(
     }
 
 
+def reconnected_template(
+    spec: WorkerSpec, build_id: str, template: Template, replaced: frozenset[str]
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """A recorded pod template with the spec's connection in place of these names, and what it injects."""
+    who = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
+    wanted = injection(spec.connection, who, spec.policy.environment)
+    metadata = template["metadata"]
+    hashes = {**metadata["annotations"], CONNECTION_HASH: connection_hash(spec.connection)}
+    pod = with_injection(template["spec"], wanted, replaced)
+    return {"metadata": {**metadata, "annotations": hashes}, "spec": pod}, wanted.names
+
+
 def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
     """What the spec said of a version's pod template that was rendered with these names injected."""
     metadata = dict(template.get("metadata") or {})
