@@ -142,14 +142,14 @@ def _stage(root: Element, panel: Panel, lane: Lane, span: Span, top: float) -> N
     left, right = (x_of(panel.scale.of(moment)) for moment in (span.begin, span.end))
     bar = _bar(root, (left, top), (right - left, _BAR_HEIGHT), span.stage, fill)
     until = offset(span.end) if span.end is not None else "the end"
-    explain(bar, f"{version_name(lane.build_id)}: {_words(span)}, from {offset(span.begin)} to {until}")
-    for words in (_words(span), span.stage.value):
+    explain(bar, f"{version_name(lane.build_id)}: {_span_label(span)}, from {offset(span.begin)} to {until}")
+    for words in (_span_label(span), span.stage.value):
         if width_of(words, 11) <= right - left - 6:
             write_text(root, words, left + 5, top + 15, 11, fill=ink)
             return
 
 
-def _words(span: Span) -> str:
+def _span_label(span: Span) -> str:
     if not span.replicas:
         return span.stage.value
     return f"{span.stage}, {counted(span.replicas, 'replica')}"
