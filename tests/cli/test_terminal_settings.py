@@ -32,4 +32,4 @@ def test_operators_configuration_is_read_outside_of_argocd_too(run: Run, story: 
     )
     ended = run(command, "specs", "--operator-config", "operator.json")
     assert ended.returncode == 2
-    assert "operator.json: instanse: no such field" in ended.stderr
+    assert "operator.json:1: instanse: no such field" in ended.stderr

@@ -173,6 +173,13 @@ def test_two_of_one_name_are_refused_with_both_places(path: tuple[str | int, ...
     assert message in found[0]
 
 
+def test_deployments_of_one_name_in_two_namespaces_are_two() -> None:
+    document = snapshot()
+    live = document["workers"][0]["deployments"]
+    live.append({**live[0], "metadata": {**live[0]["metadata"], "namespace": "elsewhere"}})
+    assert parse_snapshot(document)[1] == []
+
+
 def test_odd_deployment_is_told_with_its_worker_its_build_id_and_the_path() -> None:
     def change(document: dict[str, Any]) -> None:
         document["workers"][0]["deployments"][0]["spec"]["replicas"] = "3"

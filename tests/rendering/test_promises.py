@@ -154,7 +154,7 @@ def test_two_workers_never_share_a_name(pairs: list[tuple[str, str]]) -> None:
     plans = plan_versions(workers, World(NOW, empty), NOW, ME).workers
     names = [version.deployment for plan in plans for version in plan.versions]
     if len(set(names)) < len(names):
-        with pytest.raises(InvalidInput, match="rename a worker"):
+        with pytest.raises(InvalidInput, match="rename the worker"):
             render_manifests(plans, [], ME.of)
     else:
         assert [item["metadata"]["name"] for item in render_manifests(plans, [], ME.of)] == sorted(names)

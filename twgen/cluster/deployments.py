@@ -63,6 +63,7 @@ _METADATA = excerpt(
         text(r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$(?!\n)", "a name that Kubernetes takes"),
         required=True,
     ),
+    Field("namespace", TEXT),
     Field("uid", TEXT),
     Field("generation", whole_number()),
     Field("creationTimestamp", TIME),

@@ -117,6 +117,11 @@ def _read_deployment(value: Any, path: Path, problems: Problems) -> LiveDeployme
 _DEPLOYMENT = Shape(_read_deployment, lambda live: live.recorded.manifest, {"$ref": "deployment.json"})
 
 
+def _place(live: LiveDeployment | None) -> tuple[str, str] | None:
+    # workers that no spec names are told apart by their variables, which two namespaces can share
+    return (live.recorded.manifest["metadata"].get("namespace") or "", live.name) if live else None
+
+
 def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, **read: Any) -> WorkerWorld:
     # a Deployment that is no version's is not the worker's
     versions = None if deployments is None else tuple(live for live in deployments if live)
@@ -128,7 +133,7 @@ _WORKER = record(
     Field("name", _NAME, required=True),
     Field("temporalNamespace", TEXT, required=True),
     Field("temporal", _WORKER_DEPLOYMENT, null_when=lambda worker: worker.temporal_was_read),
-    Field("deployments", listing(_DEPLOYMENT, lambda live: live and live.name, "Deployment")),
+    Field("deployments", listing(_DEPLOYMENT, _place, "Deployment")),
     Field("podProblems", TEXTS, absent={}),
 )
 
