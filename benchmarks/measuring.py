@@ -48,10 +48,10 @@ def times(what: str, pair: tuple[Cost, Cost], most: float, than: str, most_mib: 
     ours, theirs = pair
     ratio = ours.seconds / theirs.seconds
     pairs = [mine / other for mine, other in zip(ours.runs, theirs.runs, strict=True)]
-    spread = f"{min(pairs):.2f} to {max(pairs):.2f}, median {statistics.median(pairs):.2f}"
+    spread = f"{min(pairs):.3g} to {max(pairs):.3g}, median {statistics.median(pairs):.3g}"
     reach = f"{most:.3g} times {than}" + (f", {most_mib:.0f} MiB" if most_mib < math.inf else "")
     holds = ratio <= most and ours.mib <= most_mib
-    return Row(what, f"{ratio:.2f} times ({spread}): {ours}; {than} {theirs}", reach, holds)
+    return Row(what, f"{ratio:.3g} times ({spread}): {ours}; {than} {theirs}", reach, holds)
 
 
 def measured(*commands: Sequence[str], rounds: int = ROUNDS) -> list[Cost]:

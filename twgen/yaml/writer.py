@@ -12,7 +12,7 @@ _LONGEST_KEY = 1000  # characters; from 1024 on readers want a key marked by "? 
 
 
 _LONGEST_REMEMBERED = 200  # characters
-_MOST_REMEMBERED = 20_000  # strings, as in the reader
+_MOST_REMEMBERED = 100_000  # strings
 _PACKED_LINES = 10_000
 """So many lines are packed into bytes at a time: as objects of their own they need four times the memory."""
 _MOST_BYTES = 96 * 2**20
