@@ -70,7 +70,7 @@ def test_what_becomes_of_versions_is_the_same_whatever_becomes_of_traffic(
     spec: WorkerSpec, found: World
 ) -> None:
     (versions,) = plan_versions([spec], found, NOW, ME).workers
-    assert planned(spec, found).versions == versions
+    assert planned(spec, found).versions.versions == versions.versions
 
 
 @given(specs, worlds())

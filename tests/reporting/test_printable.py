@@ -38,7 +38,8 @@ def test_no_report_for_people_prints_a_character_that_is_not_seen(
 def test_line_break_in_a_name_makes_no_line_of_a_status(spec: WorkerSpec, world: World) -> None:
     _, status, _ = values(spec, world)
     poisoned = with_texts(status, lambda text: f"{text}\nshop/other: Settled")
-    assert len(status_lines(poisoned)) == len(status_lines(status))
+    longer = with_texts(status, lambda text: f"{text}; shop/other: Settled")
+    assert len(status_lines(poisoned)) == len(status_lines(longer))
     assert [line.text for line in status_lines(poisoned) if "\n" in line.text] == []
 
 

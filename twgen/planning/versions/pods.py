@@ -111,7 +111,7 @@ def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
 def _fits_its_marks(manifest: Manifest, build_id: str) -> bool:
     template, said = manifest["spec"]["template"], manifest["metadata"]["annotations"].get(INJECTED)
     metadata, pod = template["metadata"], template["spec"]
-    names = [frozenset(said.split(","))] if said else possible_names(pod)
+    names = [frozenset(said.split(","))] if said else possible_names(pod) or [frozenset[str]()]
     annotations = {name: text for name, text in metadata["annotations"].items() if name != RESTARTED_AT}
     template = {**template, "metadata": {**metadata, "annotations": annotations}}
     return any(
