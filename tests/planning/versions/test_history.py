@@ -35,6 +35,17 @@ def test_ledger_comes_before_the_cluster() -> None:
     assert plan.recorded.manifest["spec"]["replicas"] == 9
 
 
+@pytest.mark.parametrize("status", [VersionStatus.DRAINING, VersionStatus.INACTIVE])
+def test_ledger_that_tells_of_other_pods_than_those_that_run_is_not_asked(status: VersionStatus) -> None:
+    other = live("v1", 9)
+    other["spec"]["template"]["metadata"]["annotations"]["temporal.io/pod-template-spec-hash"] = "another"
+    says = temporal(version("v1", status), version("v3"))
+    found = situation(says, [live("v1"), live("v3")], {"v1": other})
+    plan = planned(found).versions.versions[0]
+    assert plan.live
+    assert plan.recorded is plan.live.recorded
+
+
 def test_cluster_comes_first_when_the_policy_says_so() -> None:
     order = (HistorySource.CLUSTER, HistorySource.LEDGER)
     plan = old(replace(SPEC, policy=replace(SPEC.policy, history=order)))

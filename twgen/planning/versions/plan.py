@@ -114,9 +114,10 @@ def _twins(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]:
     for build_id, (own, *others) in sorted(_deployments(spec, worker).items()):
         for other in others:
             if not other.terminating:
+                fate = "stays as it is" if other.protected else "may be pruned, since nothing protects it"
                 yield (
                     f"{build_id} has two Deployments: {own.name} is the version's own, and {other.name} is"
-                    " not rendered and stays as it is; delete it when it is not wanted"
+                    f" not rendered and {fate}; delete it when it is not wanted"
                 )
 
 
@@ -190,8 +191,13 @@ def _kept(
 def _from_history(
     version: VersionFacts, ledger: RecordedDeployment | None, deployment: LiveDeployment | None
 ) -> RecordedDeployment | None:
-    """A version's manifest from the first source of the policy that has it; a live target always has one."""
+    """A version's manifest from the first source of the policy that has it; a live target always has one.
+
+    A ledger that tells of other pods than those that run does not have it.
+    """
     running = deployment.recorded if deployment else None
+    if ledger and running and ledger.template_hash != running.template_hash:
+        ledger = None
     sources = {HistorySource.LEDGER: ledger, HistorySource.CLUSTER: running}
     found = (recorded for source in version.spec.policy.history if (recorded := sources.get(source)))
     return next(found, running if version.is_target else None)
