@@ -1,5 +1,6 @@
 """The hashes that a version's Deployment records, to notice later what changed."""
 
+from functools import lru_cache
 from hashlib import sha256
 
 from twgen.model.connection import Connection
@@ -10,6 +11,7 @@ def pod_template_hash(template_json: str) -> str:
     return sha256(template_json.encode()).hexdigest()
 
 
+@lru_cache
 def connection_hash(connection: Connection) -> str:
     """Return the hash of a connection: its address, TLS server name and Secret; "" without an address."""
     if not connection.host_port:
