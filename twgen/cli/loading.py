@@ -14,7 +14,6 @@ from twgen.model.times import format_time
 from twgen.model.world import World
 from twgen.reading.documents import Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
-from twgen.records.ledger import recorded_versions
 from twgen.reporting.problems import problem_lines
 from twgen.specs.kinds import WORKER
 from twgen.specs.parse import Specs, parse_specs
@@ -76,6 +75,8 @@ def load_world(
             world = own.read(specs.workers, for_routing=for_routing)
     if not specs.ledgers:
         return world
+    from twgen.records.ledger import recorded_versions
+
     return world.remembering(recorded_versions(read_ledgers(specs.ledgers, settings.sources)))
 
 

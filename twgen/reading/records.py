@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.document import Document
@@ -12,15 +12,15 @@ from twgen.model.problem import Finding
 from twgen.model.world import World
 from twgen.reading.documents import Sources
 from twgen.reading.locations import located
-from twgen.records.ledger import LedgerPlace, parse_ledgers
 from twgen.records.merge_conflicts import why_unreadable
-from twgen.records.operator_config import parse_operator
-from twgen.records.snapshot import parse_snapshot
 from twgen.reporting.problems import problem_lines
 from twgen.yaml.errors import YamlError
 from twgen.yaml.limits import DEFAULT, Budget, Limits
 from twgen.yaml.lines import line_of
 from twgen.yaml.reader import read_documents
+
+if TYPE_CHECKING:
+    from twgen.records.ledger import LedgerPlace
 
 Record = TypeVar("Record")
 
@@ -32,6 +32,8 @@ _SNAPSHOT_LIMITS = replace(
 
 def read_snapshot_file(path: str, sources: Sources) -> World:
     """The world of a snapshot file; raises StateUnavailable with the first thing that is wrong with it."""
+    from twgen.records.snapshot import parse_snapshot
+
     try:
         return _read_record(path, sources, _SNAPSHOT_LIMITS, parse_snapshot)
     except InvalidDocuments as error:
@@ -44,11 +46,15 @@ def read_snapshot_file(path: str, sources: Sources) -> World:
 
 def read_operator_file(path: str, sources: Sources) -> Operator:
     """The operator's configuration; raises InvalidDocuments with all that is wrong with it."""
+    from twgen.records.operator_config import parse_operator
+
     return _read_record(path, sources, DEFAULT, parse_operator)
 
 
-def read_ledgers(documents: Sequence[Document], sources: Sources) -> Mapping[tuple[str, str], LedgerPlace]:
+def read_ledgers(documents: Sequence[Document], sources: Sources) -> Mapping[tuple[str, str], "LedgerPlace"]:
     """The entries of Ledger documents by worker and build ID; raises InvalidDocuments."""
+    from twgen.records.ledger import parse_ledgers
+
     places, problems = parse_ledgers(documents)
     if problems:
         raise InvalidDocuments(problem_lines(located(problems, sources)))
