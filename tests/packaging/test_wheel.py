@@ -49,7 +49,7 @@ def test_installed_program_validates_and_plans_an_example(twgen: Path, tmp_path:
     example = ROOT / "examples" / "three-versions"
     for command in (
         ["version"],
-        ["validate", example],
+        ["validate", "-q", example],
         ["plan", example, "--snapshot", example / "snapshot.yaml"],
         ["render", example, "--snapshot", example / "snapshot.yaml"],
     ):
@@ -67,6 +67,6 @@ def test_python_m_twgen_is_the_installed_program(twgen: Path, tmp_path: Path) ->
 
 def test_installed_program_finds_its_own_schemas(twgen: Path, tmp_path: Path) -> None:
     python = twgen.with_name("python")
-    code = "from twgen.reading.schemas import _folder; print(_folder())"
+    code = "from importlib.resources import files; print(next((files('twgen') / 'schemas').iterdir()))"
     ended = subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert Path(ended.stdout.strip()).is_relative_to(twgen.parents[1])

@@ -56,7 +56,7 @@ def test_account_that_may_list_deployments_is_enough(
 ) -> None:
     done, log = ended_job(cluster, node, namespace, specs, [MAY_LIST])
     assert condition(done, "Complete") == "True", log
-    assert "it is the target and has no Deployment" in log
+    assert "it is the target; it has no Deployment" in log
 
 
 def test_account_that_may_nothing_is_told_what_it_needs(
