@@ -178,6 +178,13 @@ def _live(spec: WorkerSpec) -> dict[str, Any]:
         "uid": f"uid-{spec.name}-{spec.build_id}",
         "generation": 1,
         "creationTimestamp": CREATED_AT,
+        "managedFields": [
+            {
+                "manager": "argocd-controller",
+                "operation": "Apply",
+                "fieldsV1": {"f:spec": {"f:replicas": {}, "f:template": {}}},
+            }
+        ],
     }
     deployment["spec"]["replicas"] = 2
     available = {"type": "Available", "status": "True", "lastTransitionTime": "2026-11-16T20:01:00Z"}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from twgen.cluster.replicas import DEFAULT_REPLICAS, replicas_are_external
+from twgen.cluster.field_managers import DEFAULT_REPLICAS, replicas_are_external, template_is_as_applied
 from twgen.model.paths import value_at
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, listing, mapping, text, whole_number
@@ -137,6 +137,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         paused=bool(spec.get("paused")),
         stalled=_why_stalled(status),
         lost_labels=label != build_id,
+        template_is_as_applied=template_is_as_applied(metadata),
         attached=tuple(filter(None, annotations.get(ATTACHED, "").split(","))),
         tracked_by=annotations.get(TRACKING_ID, "").partition(":")[0],
         available_replicas=status.get("availableReplicas") or 0,

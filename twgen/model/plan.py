@@ -62,8 +62,8 @@ class VersionPlan:
     live: LiveDeployment | None = None
     recorded: RecordedDeployment | None = None
     """The manifest to render again; None: as the spec describes it."""
-    is_unrecorded: bool = False
-    """Its live pod template stays, and neither spec nor ledger tells what it was applied as."""
+    is_doubtful: bool = False
+    """Its live pod template stays, and nothing tells whether somebody changed it by hand but its own hash."""
     replaced_injection: frozenset[str] | None = None
     """The injected names of that manifest that make room for the spec's connection; None: it stays."""
     attached: tuple[AttachedObject, ...] = ()

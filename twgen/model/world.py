@@ -183,6 +183,8 @@ class LiveDeployment:
     """Somebody paused its roll-out by hand: `spec.paused`."""
     stalled: str = ""
     """Why it cannot progress, in the words of its own conditions; empty: nothing is said against it."""
+    template_is_as_applied: bool = False
+    """Its field managers tell that nobody changed its pod template by hand."""
     lost_labels: bool = False
     """It no longer carries its build-ID label; its selector still tells the version."""
     tracked_by: str = ""

@@ -97,6 +97,16 @@ def test_older_version_that_nothing_recorded_tells_of_stays_as_it_is(edit: Any) 
     assert template(old) == edited["spec"]["template"]
 
 
+@pytest.mark.parametrize(("manager", "is_doubted"), [("argocd-controller", False), ("kubectl-set", True)])
+def test_field_managers_tell_whether_a_template_is_doubted_at_all(manager: str, *, is_doubted: bool) -> None:
+    edited = live("v1")
+    with_image(edited)
+    held = {"manager": manager, "fieldsV1": {"f:spec": {"f:template": {}}}}
+    edited["metadata"]["managedFields"] = [held]
+    warnings = plan([edited, live("v3")]).versions.warnings
+    assert any("v1: its live pod template" in text for text in warnings) is is_doubted
+
+
 def test_restart_by_hand_is_no_edit() -> None:
     restarted = live("v3")
     restarted["spec"]["template"]["metadata"]["annotations"] |= RESTARTED

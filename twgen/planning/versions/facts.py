@@ -87,6 +87,12 @@ class VersionFacts:
         return applied_template(self.spec, self.live, self.ledger) if self.live else None
 
     @property
+    def is_doubtful(self) -> bool:
+        """Nothing but its own hash tells whether its live pod template is what was applied."""
+        untold = self.live is not None and not self.live.template_is_as_applied
+        return untold and self.applied is None
+
+    @property
     def open_workflows(self) -> int:
         """The workflows that were counted on it."""
         return (self.version.open_workflows if self.version else None) or 0

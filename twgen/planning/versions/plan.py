@@ -147,7 +147,7 @@ def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: s
         protected=outcome.protected and outcome.action is not _NONE,
         live=version.live,
         recorded=recorded,
-        is_unrecorded=outcome.action is _KEEP and version.live is not None and version.applied is None,
+        is_doubtful=outcome.action is _KEEP and version.is_doubtful,
         replaced_injection=replaced,
         attached=() if is_dropped or is_blocked else _attached(spec, version.build_id),
     )

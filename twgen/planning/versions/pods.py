@@ -98,7 +98,7 @@ def replaceable_injection(
 def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
     """Warnings of live pod templates that nothing recorded tells of, and that fit their hash no more."""
     for version in versions:
-        if version.is_unrecorded and version.live and version.live.recorded.template_hash:
+        if version.is_doubtful and version.live and version.live.recorded.template_hash:
             manifest = without_server_fields(version.live.recorded.manifest)
             if not _fits_its_marks(manifest, version.build_id):
                 yield (

@@ -1,4 +1,4 @@
-"""Who decides a Deployment's number of replicas."""
+"""Who set which field of a live Deployment: https://kubernetes.io/docs/reference/using-api/server-side-apply."""
 
 import json
 from collections.abc import Mapping
@@ -27,6 +27,13 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
     # what nobody held is scaled without a trace; a default is held by whoever created the object
     by_default = replicas == DEFAULT_REPLICAS and not any(map(_is_applied, holders))
     return by_default or not holders
+
+
+def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:
+    """Nothing but applied manifests ever set a field of the pod template; False too where nobody tells."""
+    entries = metadata.get("managedFields") or ()
+    holders = [item for item in entries if "f:template" in (value_at(item, "fieldsV1", "f:spec") or {})]
+    return bool(holders) and all(item.get("manager") in _APPLIERS for item in holders)
 
 
 def _says_replicas(last_applied: str) -> bool:
