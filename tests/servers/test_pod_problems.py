@@ -77,7 +77,7 @@ def test_pod_that_runs_has_no_problem(
 
 
 def test_pods_that_may_not_be_listed_fail_nothing(cluster: Cluster, namespace: str) -> None:
-    applied(cluster, namespace, "sleep 1000")
+    applied(cluster, namespace, "exit 3")
     kubeconfig = cluster.user("careful", [MAY_LIST_DEPLOYMENTS], namespace)
     assert problems(kubeconfig, namespace) == {
         "v1": "may not be looked at: the account needs the verb list on pods in this namespace"
