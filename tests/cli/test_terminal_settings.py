@@ -1,6 +1,7 @@
 """At a terminal, options say all there is to say."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,11 @@ def test_operators_configuration_is_read_outside_of_argocd_too(run: Run, story: 
     ended = run(command, "specs", "--operator-config", "operator.json")
     assert ended.returncode == 2
     assert "operator.json:1: instanse: no such field" in ended.stderr
+
+
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize("option", ["identity", "namespace"])
+def test_option_that_is_no_text_is_refused(run: Run, option: str) -> None:
+    ended = run("render", "specs", "--snapshot", "snapshot.json", f"--{option}", os.fsdecode(b"a\xff\x1b[2J"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"twgen: --{option} a\\udcff\\x1b[2J holds a character that cannot be printed\n"

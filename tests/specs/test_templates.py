@@ -64,3 +64,22 @@ def test_init_container_may_set_what_is_injected_into_containers() -> None:
     migrate["name"] = "worker"
     (problem,) = problems({"containers": [migrate]})
     assert problem.endswith("TEMPORAL_ADDRESS is injected: remove it")
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("labels", "temporal.io/build-id"),
+        ("labels", "temporal.io/deployment-name"),
+        ("annotations", "temporal.io/pod-template-spec-hash"),
+        ("annotations", "temporal.io/connection-spec-hash"),
+    ],
+)
+def test_mark_that_twgen_sets_for_each_version_is_refused(field: str, name: str) -> None:
+    template = {"metadata": {field: {name: "mine"}}, "spec": pod()}
+    _, worker = documents({"spec": pod()})
+    worker["spec"]["template"] = template
+    read = [Document("", index, value) for index, value in enumerate((documents({"spec": pod()})[0], worker))]
+    specs = parse_specs(read, NamespaceRule("shop"))
+    expected = (f"spec.template.metadata.{field}['{name}']", "is set for each version: remove it")
+    assert [(problem.path, problem.message) for problem in specs.problems] == [expected]

@@ -11,6 +11,7 @@ from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.operator import Operator
 from twgen.reading.documents import Sources
+from twgen.reporting.printable import printable
 from twgen.specs.durations import go_duration, parse_duration
 
 _ADDRESS = re.compile(r"[^\s=/]+:\d{1,5}")
@@ -52,8 +53,8 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         snapshot=params.get("snapshot"),
         timeout=seconds("--timeout", params.get("timeout") or where.timeout),
         via=dict(_via(text) for text in params.get("via") or ()),
-        identity=params.get("identity") or "",
-        namespace=params.get("namespace") or "",
+        identity=_text(params, "identity"),
+        namespace=_text(params, "namespace"),
         strict=bool(params.get("strict")),
         quiet=bool(params.get("quiet")),
         allow_unlisted_connections=bool(params.get("allow_unlisted_connections")),
@@ -64,6 +65,14 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         surroundings=where,
         sources=sources,
     )
+
+
+def _text(params: Mapping[str, Any], name: str) -> str:
+    """An option that stands in manifests or requests; empty: not given."""
+    value: str = params.get(name) or ""
+    if not value.isprintable():
+        raise InvalidInput(f"--{name} {printable(value)} holds a character that cannot be printed")
+    return value
 
 
 def _operator(path: str, sources: Sources) -> Operator:

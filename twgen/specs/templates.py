@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from twgen.model.paths import join_path
 from twgen.model.problem import Finding
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
@@ -11,7 +12,13 @@ from twgen.specs.validation.walk import refusals
 from twgen.versioning.images import image_tag
 from twgen.versioning.injection import Identity, Injection, injection
 from twgen.versioning.kubernetes_types import POD_TEMPLATE
-from twgen.versioning.names import versioned_deployment_name
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    CONNECTION_HASH,
+    DEPLOYMENT_NAME_LABEL,
+    TEMPLATE_HASH,
+    versioned_deployment_name,
+)
 
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 
@@ -25,6 +32,15 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
     who = Identity(worker.temporal_namespace, worker.worker_deployment, worker.build_id)
     injected = injection(worker.connection, who, worker.policy.environment)
     _refuse_injected(path, pod, injected)
+    metadata = template.get("metadata") or {}
+    for field, ours in (
+        ("labels", (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL)),
+        ("annotations", (TEMPLATE_HASH, CONNECTION_HASH)),
+    ):
+        for name in ours:
+            if name in (metadata.get(field) or {}):
+                place = join_path(f"metadata.{field}", name)
+                spec.mapping("template").problem(place, "is set for each version: remove it")
     # an init container may mount the volume that is injected
     own = pod.get("volumes") or []
     names = {volume["name"] for volume in own}
