@@ -39,6 +39,14 @@ def test_link_to_itself_is_said(run: Run, story: Path) -> None:
     )
 
 
+def test_link_that_cannot_be_followed_is_said(run: Run, story: Path) -> None:
+    # a kernel thread has no working directory to follow a link to
+    (story / "specs" / "kernel.yaml").symlink_to("/proc/2/exe")
+    ended = run("render", "specs", "--snapshot", "snapshot.json")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "kernel.yaml is a link" in ended.stderr
+
+
 def test_folder_that_links_to_itself_is_read_once(run: Run, story: Path) -> None:
     expected = run(*RENDER).stdout
     (story / "specs" / "again").symlink_to(".")

@@ -54,7 +54,7 @@ def command(output: str, **params: Any) -> None:
     deprecations = located(specs.deprecations, settings.sources)
     if not settings.quiet:
         warn(problem_lines([*deprecations, *warnings]))
-        if not specs.workers:
+        if not (specs.workers or found or read.unreadable):
             warn([no_worker(settings)])
     if output == "json":
         document = problems_document(read.unreadable, found, warnings, deprecations)

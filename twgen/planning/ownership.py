@@ -72,11 +72,12 @@ def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> It
             continue
         protected = [live.name for live in ours if live.protected]
         loose = [live.name for live in ours if not live.protected]
-        fates = [
-            f"{listed(names)} {verb}"
-            for names, verb in ((protected, "stays, held by its prune protection"), (loose, "may be pruned"))
-            if names
-        ]
+        fates = []
+        if protected:
+            stay = "stays" if len(protected) == 1 else "stay"
+            fates.append(f"{listed(protected)} {stay}, held by prune protection")
+        if loose:
+            fates.append(f"{listed(loose)} may be pruned")
         yield (
             f"no spec names {worker.name}, and its Deployments carry the identity {ours[0].identity}: they"
             f" are not rendered, nor is what is attached to them; {'; '.join(fates)}"

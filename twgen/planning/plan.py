@@ -43,9 +43,14 @@ def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Ca
     """What becomes of one worker's versions and traffic."""
     target = Target(spec, worker, now)
     versions = plan_worker_versions(spec, worker, now)
-    identity, doubts = acting_identity(spec, worker, caller), doubts_about_pods(versions.versions)
+    identity = acting_identity(spec, worker, caller)
+    warnings = (
+        *rollback_warnings(target, identity),
+        *versions.warnings,
+        *doubts_about_pods(versions.versions),
+    )
     return WorkerPlan(
-        versions=replace(versions, warnings=(*rollback_warnings(target), *versions.warnings, *doubts)),
+        versions=replace(versions, warnings=warnings),
         identity=identity,
         manager=target.temporal.manager_identity,
         routing=plan_worker_routing(target, identity, versions.blocked),

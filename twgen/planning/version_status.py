@@ -22,6 +22,8 @@ def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment
         or (version.status in _MAY_BE_STALE and ever_active(version))
         or drainage is VersionStatus.DRAINING
         or (version.status is VersionStatus.DRAINED and drainage is VersionStatus.UNSPECIFIED)
+        or (version.status is VersionStatus.DRAINED and _was_active_since(version))
+        or (version.status is VersionStatus.INACTIVE and drainage is not None)
     ):
         return VersionStatus.DRAINING
     return version.status
@@ -30,6 +32,13 @@ def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment
 def ever_active(version: Version) -> bool:
     """The version has been current or ramping, so workflows may run on it."""
     return any((version.first_activated_at, version.last_current_at, version.last_deactivated_at))
+
+
+def _was_active_since(version: Version) -> bool:
+    """Traffic left the version, or came to it, after it is said to have drained."""
+    drained = version.drainage.changed_at if version.drainage else None
+    times = (version.last_current_at, version.last_deactivated_at)
+    return drained is not None and any(time > drained for time in times if time)
 
 
 def routed_build_ids(temporal: WorkerDeployment | None) -> set[str]:

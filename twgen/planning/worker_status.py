@@ -58,6 +58,8 @@ def is_pending(plan: Plan) -> bool:
 
 def _changes(version: VersionPlan) -> bool:
     live = version.live.replicas if version.live else None
+    if version.action is VersionAction.SCALE_DOWN and version.live and live == 0:
+        return version.live.protected
     return version.action not in _UNCHANGED or (
         version.action is VersionAction.KEEP and version.replicas not in {None, live}
     )

@@ -128,7 +128,11 @@ def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Itera
         name = entry.name if folder == "." else os.path.join(folder, entry.name)
         is_document = entry.name.endswith(_SUFFIXES)
         if entry.is_symlink():
-            target = os.path.realpath(name)
+            try:
+                target = os.path.realpath(name)
+            except OSError as error:
+                unreadable.append(f"{name} is a link that cannot be followed: {error.strerror}")
+                continue
             if not os.path.exists(target):
                 unreadable.append(f"{name} is a link to nothing: mend or remove it")
             elif os.path.commonpath((root, target)) != root:

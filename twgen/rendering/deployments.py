@@ -51,7 +51,7 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
             "labels": selector_labels(spec.name, version.build_id) | MANAGED_BY,
             "annotations": kept | own | {SYNC_OPTIONS: options},
         },
-        "spec": sized | {name: value for name, value in body.items() if name != "replicas"},
+        "spec": sized | {name: value for name, value in body.items() if name not in {"paused", "replicas"}},
     }
 
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 from twgen.model.connection import Connection
+from twgen.model.paths import value_at
 from twgen.model.policy import EnvironmentNames
 
 TLS_VOLUME = "temporal-tls"
@@ -183,6 +185,23 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
         for credentials in (frozenset[str](), frozenset({_API_KEY}), secured):
             possible |= {plain | credentials, plain | credentials | {_SERVER_NAME}}
     return sorted((names for names in possible if names <= found), key=lambda names: (-len(names), *names))
+
+
+def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool:
+    """The values under these names are of the connection whose hash was recorded; none recorded: they may be.
+
+    So a key that the team added by hand is told from one that was injected.
+    """
+    found = injection_found(pod, names)
+    values = {item["name"]: item.get("value", "") for item in found.variables}
+    secrets = [item.get("secret", {}).get("secretName", "") for item in found.volumes] or [
+        (value_at(item, "valueFrom", "secretKeyRef", "name") or "")
+        for item in found.variables
+        if item["name"] == _API_KEY
+    ]
+    address = next((values[name] for name in _ADDRESSES if name in values), "")
+    told = f"{address}{values.get(_SERVER_NAME, '')}{''.join(secrets[:1])}"
+    return recorded_hash in {"", sha256(told.encode()).hexdigest()}
 
 
 def place_of(pod: Pod) -> Place:

@@ -8,6 +8,8 @@ from twgen.versioning.go_json import template_json
 from twgen.versioning.hashes import connection_hash, pod_template_hash
 from twgen.versioning.injection import (
     Identity,
+    connection_fits,
+    generation_of,
     injection,
     names_found,
     possible_names,
@@ -55,7 +57,8 @@ def reconnected_template(
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """A recorded pod template with the spec's connection in place of these names, and what it injects."""
     who = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
-    wanted = injection(spec.connection, who, spec.policy.environment)
+    # code that reads the names of one generation does not find those of another
+    wanted = injection(spec.connection, who, generation_of(replaced) or spec.policy.environment)
     metadata = template["metadata"]
     hashes = {**metadata["annotations"], CONNECTION_HASH: connection_hash(spec.connection)}
     pod = with_injection(template["spec"], wanted, replaced)
@@ -85,7 +88,13 @@ def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
     said = (manifest["metadata"].get("annotations") or {}).get(INJECTED)
     if said is not None:
         return frozenset(said.split(",")) & names_found(template["spec"])
-    return next((names for names in possible_names(template["spec"]) if fits_hash(template, names)), None)
+    recorded = ((template.get("metadata") or {}).get("annotations") or {}).get(CONNECTION_HASH, "")
+    possible = (
+        names
+        for names in possible_names(template["spec"])
+        if connection_fits(template["spec"], names, recorded)
+    )
+    return next((names for names in possible if fits_hash(template, names)), None)
 
 
 def fits_hash(template: Template, injected: frozenset[str]) -> bool:

@@ -143,10 +143,30 @@ def test_gate_without_a_known_workflow_task_queue_is_not_passed(
     assert plan.gates == ()
 
 
-def test_gate_starts_while_the_target_does_not_serve_yet() -> None:
+def unavailable() -> dict[str, Any]:
+    starting = live("v3")
+    starting["status"] = {"observedGeneration": 1}
+    return starting
+
+
+def paused() -> dict[str, Any]:
+    by_hand = live("v3")
+    by_hand["spec"]["paused"] = True
+    return by_hand
+
+
+@pytest.mark.parametrize(
+    ("deployment", "queues"),
+    [
+        pytest.param(unavailable(), ["main"], id="its pods start"),
+        pytest.param(live("v3", 0), [], id="it is at zero: the gate would only run into its timeout"),
+        pytest.param(paused(), [], id="it is paused by hand"),
+    ],
+)
+def test_gate_starts_where_pods_will_run_it(deployment: dict[str, Any], queues: list[str]) -> None:
     says = temporal(OLD, version(), traffic=routing("v1"))
-    plan = planned(situation(says, [live("v3", 0)]), GATED)
-    assert [gate.task_queue for gate in plan.gates] == ["main"]
+    plan = planned(situation(says, [deployment]), GATED)
+    assert [gate.task_queue for gate in plan.gates] == queues
 
 
 @pytest.mark.parametrize(

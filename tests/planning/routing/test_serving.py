@@ -63,7 +63,7 @@ def condition(**status: Any) -> dict[str, Any]:
         pytest.param(
             None,
             (silent(pollers=None),),
-            "the cluster was not read and no worker of it is seen polling main",
+            "the cluster was not read and its pollers were not: nothing tells whether it serves",
             id="nothing read",
         ),
         pytest.param(
@@ -106,3 +106,10 @@ def test_replicas_of_a_spec_that_an_autoscaler_overrides_hold_nothing_up() -> No
 def test_target_serves_by(deployments: list[dict[str, Any]] | None, queue: TaskQueue) -> None:
     says = temporal(replace(OLD, task_queues=None), version(task_queues=(queue,)), traffic=routing("v1"))
     assert moves(situation(says, deployments))
+
+
+def test_second_deployment_of_the_target_says_nothing_of_its_pods() -> None:
+    twin = live("v3", 0)
+    twin["metadata"]["name"] = "a-copy"
+    says = temporal(OLD, version(), traffic=routing("v1"))
+    assert routed(situation(says, [twin, live("v3")])).reason != "NotServing"

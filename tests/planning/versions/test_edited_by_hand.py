@@ -231,3 +231,72 @@ def test_deployment_that_is_being_deleted_is_created_again() -> None:
     old = versions(plan([going, live("v3")]))["v1"]
     assert (old.action, old.replicas, old.protected) == (VersionAction.CREATE, 2, True)
     assert "created again when it is gone" in old.because
+
+
+def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() -> None:
+    spec = secured(SPEC)
+    spec = replace(spec, policy=replace(spec.policy, environment=EnvironmentNames.HOST_PORT))
+    worker = plan([live("v1"), live("v3")], spec)
+    for item in versions(worker).values():
+        names = [entry["name"] for entry in template(item, spec)["spec"]["containers"][0]["env"]]
+        assert item.reason == "ConnectionChanged"
+        assert {"TEMPORAL_ADDRESS", "TEMPORAL_WORKER_BUILD_ID"} <= set(names)
+        assert "TEMPORAL_HOST_PORT" not in names
+    assert any("environment HostPort waits for a new version" in text for text in worker.versions.warnings)
+
+
+def test_changed_address_that_reaches_running_versions_warns_of_the_workflows_there() -> None:
+    moved = replace(SPEC.connection, host_port="elsewhere.example.com:7233")
+    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
+    warnings = plan(
+        [live("v1"), live("v3")], replace(SPEC, connection=moved, policy=policy)
+    ).versions.warnings
+    for name in ("v1", "v3"):
+        assert any(text.startswith(f"{name} leaves temporal.example.com:7233 default") for text in warnings)
+
+
+def test_variable_added_by_hand_stays_when_the_connection_changes() -> None:
+    running = live("v1")
+    container(running)["env"].append(OWN_KEY)
+    spec = replace(SPEC, connection=replace(SPEC.connection, tls_server_name="temporal"))
+    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
+    old = versions(plan([running, live("v3")], replace(spec, policy=policy)))["v1"]
+    assert old.reason == "ConnectionChanged"
+    assert OWN_KEY in template(old, spec)["spec"]["containers"][0]["env"]
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+def test_key_added_by_hand_is_told_from_an_injected_one_by_the_recorded_connection(
+    *, annotated: bool
+) -> None:
+    running = live("v1")
+    key = {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": "mine", "key": "key"}}}
+    container(running)["env"].append(key)
+    if not annotated:
+        del running["metadata"]["annotations"]["twgen.io/injected"]
+    spec = replace(SPEC, connection=replace(SPEC.connection, tls_server_name="temporal"))
+    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
+    old = versions(plan([running, live("v3")], replace(spec, policy=policy)))["v1"]
+    rendered = template(old, spec)["spec"]["containers"][0]["env"]
+    assert key in rendered
+
+
+def test_version_on_its_way_to_zero_is_rendered_as_it_runs() -> None:
+    locked = version_deployment(
+        replace(SPEC, policy=replace(SPEC.policy, environment=EnvironmentNames.HOST_PORT)),
+        replace(versions(plan([]))["v3"], build_id="v1"),
+        "",
+    )
+    running = live("v1", 3)
+    says = temporal(version("v1"), version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
+    worker = planned(situation(says, [running, live("v3")], {"v1": locked}))
+    old = versions(worker)["v1"]
+    assert (old.action, old.replicas) == (VersionAction.SCALE_DOWN, 0)
+    assert template(old) == running["spec"]["template"]
+
+
+def test_version_restarted_by_hand_is_known_to_a_history_of_the_ledger_alone() -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, history=(HistorySource.LEDGER,)))
+    restarted = live("v1")
+    restarted["spec"]["template"]["metadata"]["annotations"] |= RESTARTED
+    assert versions(plan([restarted, live("v3")], spec, {"v1": live("v1")}))["v1"].action is KEEP

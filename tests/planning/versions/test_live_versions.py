@@ -22,6 +22,7 @@ from tests.planning.situations import (
 )
 from tests.strategies import SIZED_BY_HPA
 from twgen.model.plan import VersionAction
+from twgen.model.spec import AttachedResource
 from twgen.model.world import Drainage, Version, VersionStatus, WorkerDeployment
 
 KEEP, SCALE_DOWN, DROP = VersionAction.KEEP, VersionAction.SCALE_DOWN, VersionAction.DROP
@@ -234,3 +235,35 @@ def test_autoscaled_version_goes_to_zero_all_the_same() -> None:
     plan = decided(situation(INACTIVE, [live("v3"), scaled]), "v1", replace(SPEC, replicas=None))
     assert plan
     assert plan.replicas == 0
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(
+            drained(2 * DAY, last_deactivated_at=ago(MINUTE)),
+            id="traffic left it after it is said to have drained",
+        ),
+        pytest.param(drained(2 * DAY, last_current_at=ago(MINUTE)), id="it became current since"),
+        pytest.param(
+            version("v1", drainage=Drainage(S.UNSPECIFIED)),
+            id="it is said to be inactive, and has drained once",
+        ),
+    ],
+)
+def test_version_of_which_temporal_contradicts_itself_keeps_its_pods(known: Version) -> None:
+    plan = decided(situation(knows(known), [live("v3"), live("v1")]), "v1")
+    assert plan
+    assert (plan.status, plan.action, plan.replicas) == (S.DRAINING, KEEP, 3)
+
+
+@pytest.mark.parametrize(("keda", "replicas"), [(False, 1), (True, None)])
+def test_autoscaled_version_at_zero_gets_a_pod_unless_keda_would_bring_it_back(
+    *, keda: bool, replicas: int | None
+) -> None:
+    kind = "ScaledObject" if keda else "HorizontalPodAutoscaler"
+    attached = (AttachedResource("scale", {"kind": kind}, autoscales=True),)
+    scaled = live("v1", 0, managedFields=SIZED_BY_HPA)
+    plan = decided(situation(CURRENT, [live("v3"), scaled]), "v1", replace(SPEC, attached=attached))
+    assert plan
+    assert plan.replicas == replicas

@@ -40,7 +40,7 @@ def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
     (warning,) = strays("me", Caller("me"))
     assert warning == (
         "no spec names shop/refunds, and its Deployments carry the identity me: they are not rendered,"
-        " nor is what is attached to them; payments-v1 stays, held by its prune protection"
+        " nor is what is attached to them; payments-v1 stays, held by prune protection"
     )
 
 

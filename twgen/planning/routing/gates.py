@@ -52,12 +52,18 @@ def gate_passed(target: Target) -> bool:
 def _run(target: Target, task_queue: str) -> GateRun | None:
     expected = _workflow_id(target, task_queue)
     created = target.version.created_at if target.version else None
-    for run in (target.version.gate_runs if target.version else None) or ():
+    runs = [
+        run
+        for run in (target.version.gate_runs if target.version else None) or ()
         # a run from before the version was registered tested another version of the same name
-        counts = run.started_at is None or created is None or run.started_at >= created
-        if counts and run.task_queue == task_queue and run.workflow_id == expected:
-            return run
-    return None
+        if (run.started_at is None or created is None or run.started_at >= created)
+        and (run.task_queue, run.workflow_id) == (task_queue, expected)
+    ]
+    # of several, the one that is worst: nothing tells which of them is meant
+    best_last = (GateStatus.RUNNING, GateStatus.COMPLETED)
+    return min(
+        runs, key=lambda run: best_last.index(run.status) + 1 if run.status in best_last else 0, default=None
+    )
 
 
 def _workflow_id(target: Target, task_queue: str) -> str:

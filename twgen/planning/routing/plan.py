@@ -13,6 +13,10 @@ from twgen.planning.routing.serving import obstacle
 from twgen.planning.routing.table import Wanted, wanted_change
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import change_in_words, counted, plain_percentage
+from twgen.planning.version_status import routed_build_ids
+
+_NO_PODS = {"ZeroReplicas", "NoDeployment", "Terminating", "AtZero", "Paused", "Stalled"}
+"""Obstacles under which a gate would only run into its timeout."""
 
 
 def plan_worker_routing(target: Target, identity: str, blocked: str = "") -> RoutingPlan:
@@ -51,7 +55,9 @@ def plan_worker_routing(target: Target, identity: str, blocked: str = "") -> Rou
 
 def plan_gates(target: Target, identity: str, blocked: str = "") -> tuple[GateStart, ...]:
     """The gate's workflows to start now; for strategy Manual too, so that a person decides on its result."""
-    no_gate = blocked or target.is_aborted or target.is_current or is_rollback(target)
+    found = obstacle(target)
+    nobody_runs_it = found is not None and found.reason in _NO_PODS
+    no_gate = blocked or nobody_runs_it or target.is_aborted or target.is_current or is_rollback(target)
     if no_gate or not target.is_registered or is_foreign(target, identity):
         return ()
     return gates_to_start(target)
@@ -65,20 +71,23 @@ def is_foreign(target: Target, identity: str) -> bool:
 def unserved_traffic(target: Target) -> str:
     """What must be read first: new workflows go to a version that nobody serves; empty: none do."""
     found = obstacle(target)
+    if found and found.reason == "ServingUnknown":
+        found = None
     if found and target.is_current and target.spec.replicas != 0:
         return f"new workflows go to {target.build_id}, and nobody serves them: {found.because}"
     if found and target.ramp and target.ramp.percentage > 0:
         share = plain_percentage(target.ramp.percentage)
         return f"{share} % of new workflows go to {target.build_id}, and nobody serves them: {found.because}"
-    for live in target.world.deployments or ():
-        if live.build_id == target.current and not target.is_current and not live.available_replicas:
-            return f"new workflows go to {live.build_id}, and none of its pods is available"
+    for build_id in sorted(routed_build_ids(target.temporal) - {target.build_id}):
+        live = target.deployments.get(build_id)
+        if target.world.deployments is not None and (live is None or not live.available_replicas):
+            return f"new workflows go to {build_id}, and none of its pods is available"
     return ""
 
 
-def rollback_warnings(target: Target) -> tuple[str, ...]:
+def rollback_warnings(target: Target, identity: str) -> tuple[str, ...]:
     """What a rollback does to auto-upgrade workflows that already run on the newer version."""
-    if target.is_current or not is_rollback(target):
+    if target.is_current or target.is_aborted or is_foreign(target, identity) or not is_rollback(target):
         return ()
     current = target.versions.get(target.current or "")
     moved = current.auto_upgrade_workflows if current else None

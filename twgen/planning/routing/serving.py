@@ -61,6 +61,9 @@ def _without_cluster(target: Target) -> Obstacle | None:
     if not queues:
         because = "the cluster was not read and no task queue of it is known: nothing tells whether it serves"
         return Obstacle("ServingUnknown", because)
+    if any(queue.pollers is None for queue in queues):
+        because = "the cluster was not read and its pollers were not: nothing tells whether it serves"
+        return Obstacle("ServingUnknown", because)
     silent = [queue.name for queue in queues if not queue.pollers]
     if silent:
         because = f"the cluster was not read and no worker of it is seen polling {silent[0]}"

@@ -60,7 +60,7 @@ TABLE: tuple[Row[Reason, Target, Wanted], ...] = (
     Row(Reason.ROLLBACK, is_rollback, lambda t: _roll_back(t)),
     Row(
         Reason.UPDATE_IN_PROGRESS,
-        lambda t: _update_ends(t) is not None,
+        lambda t: _is_updating(t),
         lambda t: _none("Temporal has not yet told every task queue of the last change", due=_update_ends(t)),
     ),
     Row(Reason.GATE_FAILED, lambda t: bool(gate_failures(t)), lambda t: _gate_failed(t)),
@@ -75,7 +75,7 @@ TABLE: tuple[Row[Reason, Target, Wanted], ...] = (
         Reason.FIRST_VERSION,
         lambda t: (
             t.current is None
-            and t.ramp is None
+            and t.temporal.routing.ramping is None
             and not all(queue.unversioned_pollers for queue in t.task_queues)
         ),
         lambda t: _set_current(t, "there is no current version"),
@@ -165,13 +165,15 @@ def _roll_back(t: Target) -> Wanted:
     return _set_current(t, "it was current until lately: a rollback needs no gate and no steps")
 
 
+def _is_updating(t: Target) -> bool:
+    ends = _update_ends(t)
+    return t.temporal.routing.update_state is UpdateState.IN_PROGRESS and (ends is None or t.now < ends)
+
+
 def _update_ends(t: Target) -> datetime | None:
-    """When a routing update that is in progress is no longer waited for; None: none is."""
-    routing = t.temporal.routing
-    if routing.update_state is not UpdateState.IN_PROGRESS or not routing.changed_at:
-        return None
-    ends = routing.changed_at + _UPDATE_LIMIT
-    return ends if t.now < ends else None
+    """When a routing update that is in progress is no longer waited for; None: nobody knows when it began."""
+    changed = t.temporal.routing.changed_at
+    return changed + _UPDATE_LIMIT if changed else None
 
 
 def _gate_failed(t: Target) -> Wanted:

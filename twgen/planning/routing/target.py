@@ -16,6 +16,7 @@ from twgen.model.world import (
     WorkerWorld,
 )
 from twgen.planning.version_status import status_of
+from twgen.planning.versions.facts import deployments_of
 from twgen.versioning.names import ABORTED
 
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
@@ -52,8 +53,12 @@ class Target:
     @property
     def deployment(self) -> LiveDeployment | None:
         """Its Deployment, also one that is being deleted; None too when the cluster was not read."""
-        found = (live for live in self.world.deployments or () if live.build_id == self.build_id)
-        return min(found, key=lambda live: live.terminating, default=None)
+        return self.deployments.get(self.build_id)
+
+    @cached_property
+    def deployments(self) -> dict[str, LiveDeployment]:
+        """The Deployment of every version that has one, by build ID."""
+        return {build_id: own for build_id, (own, *_) in deployments_of(self.spec, self.world).items()}
 
     @property
     def current(self) -> str | None:
@@ -86,7 +91,8 @@ class Target:
     @property
     def is_aborted(self) -> bool:
         """A person has marked it so."""
-        return bool(self.version and (self.version.metadata or {}).get(ABORTED))
+        mark = (self.version.metadata or {}).get(ABORTED) if self.version else None
+        return mark is not None and mark is not False
 
     @property
     def is_registered(self) -> bool:

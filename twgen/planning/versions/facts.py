@@ -11,9 +11,21 @@ from twgen.model.world import LiveDeployment, RecordedDeployment, Version, Versi
 from twgen.planning.version_status import ever_active
 from twgen.planning.versions.pods import Applied, applied_template
 from twgen.versioning.hashes import connection_hash
+from twgen.versioning.names import versioned_deployment_name
 
 UNREGISTERED_DELAY = timedelta(minutes=10)
 """How long a Deployment may take until Temporal knows its version."""
+
+
+def deployments_of(spec: WorkerSpec, worker: WorkerWorld) -> dict[str, list[LiveDeployment]]:
+    """The live Deployments of a worker by build ID; of several, the version's own is first."""
+    found: dict[str, list[LiveDeployment]] = {}
+    for live in worker.deployments or ():
+        found.setdefault(live.build_id, []).append(live)
+    for build_id, several in found.items():
+        name = versioned_deployment_name(spec.name, build_id)
+        several.sort(key=lambda live: (live.terminating, live.name != name, live.name))
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import LaterAction
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
 from twgen.planning.ownership import doubts_about_cluster
+from twgen.planning.sentences import counted
 from twgen.planning.version_status import routed_build_ids, status_of
-from twgen.planning.versions.facts import VersionFacts
+from twgen.planning.versions.facts import VersionFacts, deployments_of
 from twgen.planning.versions.pods import replaceable_injection
 from twgen.planning.versions.table import Outcome, decide
 from twgen.planning.versions.warnings import version_warnings
@@ -79,7 +80,7 @@ def later_actions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> dict[
 
 def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Iterator[VersionFacts]:
     """Every version that is the target, deployed or known to Temporal, by build ID."""
-    live = {build_id: found[0] for build_id, found in _deployments(spec, worker).items()}
+    live = {build_id: found[0] for build_id, found in deployments_of(spec, worker).items()}
     versions = {
         version.build_id: version for version in (worker.temporal.versions if worker.temporal else ())
     }
@@ -99,19 +100,8 @@ def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Itera
         )
 
 
-def _deployments(spec: WorkerSpec, worker: WorkerWorld) -> dict[str, list[LiveDeployment]]:
-    """The live Deployments by build ID; of several, the version's own is first."""
-    found: dict[str, list[LiveDeployment]] = {}
-    for live in worker.deployments or ():
-        found.setdefault(live.build_id, []).append(live)
-    for build_id, several in found.items():
-        name = versioned_deployment_name(spec.name, build_id)
-        several.sort(key=lambda live: (live.terminating, live.name != name, live.name))
-    return found
-
-
 def _twins(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]:
-    for build_id, (own, *others) in sorted(_deployments(spec, worker).items()):
+    for build_id, (own, *others) in sorted(deployments_of(spec, worker).items()):
         for other in others:
             if not other.terminating:
                 fate = "stays as it is" if other.protected else "may be pruned, since nothing protects it"
@@ -122,7 +112,7 @@ def _twins(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]:
 
 
 def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: str) -> VersionPlan:
-    recorded, replaced = _from_history(version, version.ledger, version.live or version.terminating), None
+    recorded, replaced = _from_history(version), None
     if version.is_target and outcome.action in {VersionAction.CREATE, _UPDATE}:
         recorded = None
         if outcome.action is VersionAction.CREATE and blocked:
@@ -130,7 +120,8 @@ def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: s
     elif outcome.action is _KEEP and version.live:
         outcome, reason, recorded, replaced = _kept(version, version.live, outcome, reason)
     if outcome.action not in {VersionAction.DROP, _NONE} and not version.is_target and not recorded:
-        because = f"{outcome.because}; no manifest of it is known anywhere"
+        where = "in the sources of spec.history" if version.live else "anywhere"
+        because = f"{outcome.because}; no manifest of it is known {where}"
         outcome, reason = Outcome(_NONE, None, because), Reason.MANIFEST_LOST
     spec, is_blocked = version.spec, reason is Reason.VERSION_CAP_REACHED
     is_dropped = outcome.action is VersionAction.DROP
@@ -157,50 +148,37 @@ def _kept(
     version: VersionFacts, live: LiveDeployment, outcome: Outcome, reason: Reason
 ) -> tuple[Outcome, Reason, RecordedDeployment | None, frozenset[str] | None]:
     """A version that stays: its pods as they are, unless they were edited by hand or get a new connection."""
-    applied = version.applied
-    if applied and applied.since.changed and not version.lives_elsewhere:
-        because = (
-            f"{outcome.because}; its pod template was edited by hand ({applied.since.changed[0]}):"
-            " it is put right, and its pods restart"
-        )
-        return (
-            Outcome(_UPDATE, outcome.replicas, because),
-            Reason.EDITED_BY_HAND,
-            applied.restored(live),
-            None,
-        )
+    applied, because, replaced = version.applied, outcome.because, None
     if version.gets_new_connection:
         replaced = replaceable_injection(version.spec, live, applied)
-        if replaced is not None:
-            because = f"{outcome.because}; its connection changed, and its pods restart"
-            return (
-                Outcome(_UPDATE, outcome.replicas, because),
-                Reason.CONNECTION_CHANGED,
-                live.recorded,
-                replaced,
-            )
+        because += "; its connection changed" if replaced is not None else ""
+    if applied and applied.since.changed and not version.lives_elsewhere:
+        place = applied.since.changed[0]
+        because += f"; its pod template was edited by hand ({place}): it is put right, and its pods restart"
+        update = Outcome(_UPDATE, outcome.replicas, because)
+        return update, Reason.EDITED_BY_HAND, applied.restored(live), replaced
+    if replaced is not None:
+        update = Outcome(_UPDATE, outcome.replicas, f"{because}, and its pods restart")
+        return update, Reason.CONNECTION_CHANGED, live.recorded, replaced
     # where both mean the same, the words that were applied change nothing when they are applied again
     if applied and version.is_target and applied.is_described_by(version.spec):
         return outcome, reason, None, None
-    in_ledger = (
-        version.ledger if applied and version.ledger and applied.is_recorded_in(version.ledger) else None
-    )
-    return outcome, reason, _from_history(version, in_ledger, live), None
+    if version.ledger and applied and applied.is_recorded_in(version.ledger):
+        history = version.spec.policy.history
+        if HistorySource.CLUSTER not in history[: history.index(HistorySource.LEDGER)]:
+            return outcome, reason, version.ledger, None
+    # what spec or ledger vouch for is known, whatever was added to it since
+    return outcome, reason, live.recorded if applied else _from_history(version), None
 
 
-def _from_history(
-    version: VersionFacts, ledger: RecordedDeployment | None, deployment: LiveDeployment | None
-) -> RecordedDeployment | None:
-    """A version's manifest from the first source of the policy that has it; a live target always has one.
-
-    A ledger that tells of other pods than those that run does not have it.
-    """
-    running = deployment.recorded if deployment else None
-    if ledger and running and ledger.template_hash != running.template_hash:
-        ledger = None
-    sources = {HistorySource.LEDGER: ledger, HistorySource.CLUSTER: running}
-    found = (recorded for source in version.spec.policy.history if (recorded := sources.get(source)))
-    return next(found, running if version.is_target else None)
+def _from_history(version: VersionFacts) -> RecordedDeployment | None:
+    """A version's manifest from the sources of the policy: of one that is deployed, what runs."""
+    found = version.live or version.terminating
+    if found and (version.is_target or HistorySource.CLUSTER in version.spec.policy.history):
+        return found.recorded
+    ledger = version.ledger
+    tells_of_others = found and ledger and ledger.template_hash != found.recorded.template_hash
+    return None if tells_of_others else ledger
 
 
 def _attached(spec: WorkerSpec, build_id: str) -> tuple[AttachedObject, ...]:
@@ -226,10 +204,8 @@ def _blocked(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -
     holding = [version for version, reason in decided if _holds_a_place(version, reason)] if may_wait else []
     if len(holding) < spec.policy.max_versions:
         return ""
-    return (
-        f"{len(holding)} versions still exist and maxVersions is {spec.policy.max_versions}:"
-        f" {spec.build_id} waits until one is gone"
-    )
+    still = f"{counted(len(holding), 'version')} still {'exists' if len(holding) == 1 else 'exist'}"
+    return f"{still} and maxVersions is {spec.policy.max_versions}: {spec.build_id} waits until one is gone"
 
 
 def _holds_a_place(version: VersionFacts, reason: Reason) -> bool:

@@ -13,6 +13,7 @@ from twgen.versioning.hashes import connection_hash
 from twgen.versioning.injection import (
     Identity,
     Injection,
+    connection_fits,
     generation_of,
     injection,
     injection_found,
@@ -67,9 +68,16 @@ def applied_template(
     if content is None:
         return None
     template = recorded.manifest["spec"]["template"]
-    found = names_found(template["spec"]) - names_found(content["spec"])
-    said = (recorded.manifest["metadata"].get("annotations") or {}).get(INJECTED)
-    injected = found | (frozenset(said.split(",")) - names_found(content["spec"])) if said else found
+    own, said = names_found(content["spec"]), recorded.manifest["metadata"].get("annotations") or {}
+    if INJECTED in said:
+        injected = frozenset(said[INJECTED].split(",")) - own
+    else:
+        found = names_found(template["spec"]) - own
+        possible = (names for names in possible_names(template["spec"]) if names <= found)
+        fitting = (
+            names for names in possible if connection_fits(template["spec"], names, recorded.connection_hash)
+        )
+        injected = next(fitting, found)
     pod = with_injection(content["spec"], _injection(spec, live, injected))
     hashes = {CONNECTION_HASH: recorded.connection_hash, TEMPLATE_HASH: recorded.template_hash}
     applied = marked_template(
@@ -91,7 +99,7 @@ def replaceable_injection(
         return None
     own = names_found(manifest["spec"]["template"]["spec"]) - injected
     who = Identity(spec.temporal_namespace, spec.worker_deployment, live.build_id)
-    wanted = injection(spec.connection, who, spec.policy.environment)
+    wanted = injection(spec.connection, who, generation_of(injected) or spec.policy.environment)
     return None if own & wanted.names else injected
 
 

@@ -11,7 +11,8 @@ from twgen.versioning.injection import generation_of
 from twgen.versioning.names import RESTARTED_AT
 
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
-_LOST = "nothing can run them until its manifest is back in twgen.lock"
+_LOST = "nothing can run its workflows until its manifest is back in twgen.lock"
+_STAYS = "its Deployment is not rendered and stays as it is"
 _UNREAD = "if it is there, its prune protection holds it"
 
 
@@ -23,11 +24,17 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     if plan.action is VersionAction.NONE and version.is_target:
         yield f"{name} is not rendered: {plan.because}"
     elif plan.action is VersionAction.NONE:
-        yield f"{name}: {plan.because}; {_UNREAD if version.worker.deployments is None else _LOST}"
+        fate = _UNREAD if version.worker.deployments is None else _STAYS if version.live else _LOST
+        yield f"{name}: {plan.because}; {fate}"
     if version.status in IN_ROUTING and plan.replicas == 0:
         yield f"{name} is {version.status.value.lower()} and its spec says zero replicas"
     if version.is_target:
         yield from _about_target(version, plan)
+    if plan.reason is VersionReason.CONNECTION_CHANGED and version.lives_elsewhere:
+        yield (
+            f"{name} leaves {version.recorded.place if version.recorded else ''} for the spec's address and"
+            " Temporal namespace: its workflows there lose their worker"
+        )
     if version.live:
         yield from _about_pods(version, plan)
         yield from _left_behind(version, plan)
@@ -59,7 +66,8 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
             " (nondeterminism); a new build ID leaves them on the old code"
         )
     generation = generation_of(version.applied.injected) if version.applied else None
-    if plan.action is VersionAction.KEEP and generation not in {None, spec.policy.environment}:
+    restarted = plan.reason is VersionReason.TEMPLATE_CHANGED
+    if not restarted and generation not in {None, spec.policy.environment}:
         yield (
             f"{name} keeps its injected variables of generation {generation}: the policy's environment"
             f" {spec.policy.environment} waits for a new version"
