@@ -26,13 +26,16 @@ pytestmark = pytest.mark.server
 MAY_LIST_DEPLOYMENTS = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]}
 
 
-def applied(cluster: Cluster, namespace: str, script: str) -> None:
+def applied(cluster: Cluster, namespace: str, script: str, *, becomes_ready: bool = True) -> None:
     """A version `v1` of the worker `pay` that runs the script."""
     document = deployment(namespace, "pay-v1", shell(script))
     labels = {"temporal.io/deployment-name": "pay", "temporal.io/build-id": "v1"}
     document["metadata"]["labels"] = labels
     document["spec"]["selector"]["matchLabels"] = labels
     document["spec"]["template"]["metadata"]["labels"] = labels
+    if not becomes_ready:
+        (container,) = document["spec"]["template"]["spec"]["containers"]
+        container["readinessProbe"] = {"exec": {"command": ["/bin/false"]}}
     cluster.apply([document])
 
 
@@ -77,7 +80,7 @@ def test_pod_that_runs_has_no_problem(
 
 
 def test_pods_that_may_not_be_listed_fail_nothing(cluster: Cluster, namespace: str) -> None:
-    applied(cluster, namespace, "exit 3")
+    applied(cluster, namespace, "sleep 1000", becomes_ready=False)
     kubeconfig = cluster.user("careful", [MAY_LIST_DEPLOYMENTS], namespace)
     assert problems(kubeconfig, namespace) == {
         "v1": "may not be looked at: the account needs the verb list on pods in this namespace"

@@ -25,13 +25,14 @@ def plan_markdown(plan: Plan) -> str:
 
 def _worker(worker: WorkerPlan) -> Iterator[str]:
     spec, routing = worker.versions.spec, worker.routing
-    yield f"### {sentence(spec.worker_deployment)}: {routing.phase}"
+    # what stands beside a name is read with it: `:1` and a colon are an emoji
+    yield f"### {sentence(f'{spec.worker_deployment}: {routing.phase}')}"
     yield ""
     if worker.unserved:
-        yield f"> **{sentence(worker.unserved)}**"
+        yield f"> **{sentence(worker.unserved).strip()}**"
         yield ""
-    order, because = sentence(next_change(routing)), sentence(routing.because)
-    yield f"Target {code(spec.build_id)}. **Next:** {order}: {because}{'' if because.endswith('?') else '.'}"
+    said = sentence(f"{next_change(routing)}: {routing.because}")
+    yield f"Target {code(spec.build_id)}. **Next:** {said}{'' if said.endswith('?') else '.'}"
     for gate in worker.gates:
         yield ""
         yield f"Gate: starts {sentence(gate.workflow_type)} on task queue {sentence(gate.task_queue)}."
