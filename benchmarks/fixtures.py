@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from twgen.model.document import Document
+from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.parse import parse_specs

@@ -15,7 +15,7 @@ from testing.metrics import published_calls
 from testing.processes import eventually, free_ports, running
 from testing.security import Credentials, Security, administrator_options, demands, new_credentials
 from testing.temporal_configuration import PORTS, SERVICES, write_configuration
-from twgen.model.connection import Connection
+from twgen.model.spec import Connection
 
 OLDEST, NEWEST = "1.29.1", "1.32.0"
 """The versions of the server that can be started."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twgen.model.document import Document
 from twgen.model.paths import parse_path
+from twgen.model.problem import Document
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents

@@ -7,9 +7,17 @@ from typing import Any
 from hypothesis import strategies as st
 
 from twgen.cluster.deployments import live_deployments, recorded_deployment
-from twgen.model.document import Document
-from twgen.model.policy import ConnectionChanges
-from twgen.model.spec import AttachedResource, Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
+from twgen.model.problem import Document
+from twgen.model.spec import (
+    AttachedResource,
+    ConnectionChanges,
+    Gate,
+    Rollout,
+    RolloutStep,
+    Strategy,
+    Sunset,
+    WorkerSpec,
+)
 from twgen.model.world import (
     CurrentVersion,
     Drainage,

@@ -14,7 +14,7 @@ from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import temporal_server
 from testing.workers import DeployedWorker
-from twgen.model.document import Document
+from twgen.model.problem import Document
 from twgen.records.ledger import FOLDER
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule

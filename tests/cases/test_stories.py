@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.cases.story import folders, told
-from twgen.model.document import Document
+from twgen.model.problem import Document
 from twgen.reading.schemas import schema_problems
 
 

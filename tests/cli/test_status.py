@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import TWGEN, Run
 from tests.terminal import terminal
-from twgen.model.document import Document
+from twgen.model.problem import Document
 from twgen.reading.schemas import schema_problems
 
 WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z", "--identity", "twc")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from twgen.model.document import Document
+from twgen.model.problem import Document
 from twgen.reading.schemas import schema_problems
 
 WORLD = ("--snapshot", "snapshot.json", "--now", "2026-11-21T12:00:00Z")

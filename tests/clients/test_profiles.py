@@ -7,7 +7,7 @@ import pytest
 
 from twgen.clients.profiles import Profile, Profiles, load_profiles
 from twgen.errors import StateUnavailable
-from twgen.model.connection import Connection, SecretKey
+from twgen.model.spec import Connection, SecretKey
 
 FILE = """
 [profile.payments]

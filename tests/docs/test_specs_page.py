@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from twgen.model.policy import Policy
+from twgen.model.spec import Policy
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.yaml.reader import read_documents

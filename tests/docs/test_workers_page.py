@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from twgen.model.connection import Connection, SecretKey
-from twgen.model.policy import EnvironmentNames
 from twgen.model.reasons import RoutingReason
+from twgen.model.spec import Connection, EnvironmentNames, SecretKey
 from twgen.versioning.injection import Identity, injection
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.strategies import NOW, a_spec, live_manifest
 from twgen.cluster.deployments import live_deployments, recorded_deployment
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.world import (

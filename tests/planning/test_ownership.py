@@ -7,7 +7,7 @@ import pytest
 
 from tests.planning.situations import NOW, SPEC, live, planned, routing, situation, temporal, version
 from twgen.errors import OwnedBySomebodyElse
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
 from twgen.planning.plan import VersionsPlan, plan_versions
 

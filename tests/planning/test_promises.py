@@ -5,7 +5,7 @@ from hypothesis import given
 
 from tests.strategies import NOW, TARGET, may_have_work, routed_versions, specs, worlds
 from twgen.errors import StateUnavailable
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.planning.differences import DIFFERENT
-from twgen.model.caller import Caller
-from twgen.model.document import Document
+from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
+from twgen.model.problem import Document
 from twgen.model.times import parse_time
 from twgen.planning.plan import make_plan
 from twgen.records.snapshot import parse_snapshot

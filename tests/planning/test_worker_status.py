@@ -17,7 +17,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan
 from twgen.model.status import Status, WorkerView
 from twgen.model.world import VersionStatus as S

@@ -4,9 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.strategies import NOW, a_spec
-from twgen.model.connection import Connection, SecretKey
-from twgen.model.policy import EnvironmentNames
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import Connection, EnvironmentNames, SecretKey, WorkerSpec
 from twgen.records.ledger import LedgerEntry, write_ledger
 from twgen.rendering.deployments import target_deployment
 

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from tests.records.ledgers import CONNECTIONS, connected, entry, ledger, spec
-from twgen.model.connection import Connection
-from twgen.model.document import Document
-from twgen.model.policy import EnvironmentNames
-from twgen.model.problem import Place
+from twgen.model.problem import Document, Place
+from twgen.model.spec import Connection, EnvironmentNames
 from twgen.records.ledger import parse_ledgers
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents

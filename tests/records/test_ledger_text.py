@@ -7,8 +7,7 @@ import pytest
 from tests.records.ledgers import entry, ledger, spec
 from twgen.errors import InvalidInput
 from twgen.records.ledger import write_entry
-from twgen.records.ledger_text import merged_text, updated_text
-from twgen.records.merge_conflicts import Sides, sides_of
+from twgen.records.ledger_text import Sides, merged_text, sides_of, updated_text
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 

@@ -17,7 +17,7 @@ from tests.schemas.documents import OPERATOR as AN_OPERATOR
 from tests.schemas.documents import SNAPSHOT as A_SNAPSHOT
 from tests.strategies import worlds
 from twgen.cluster.deployments import DEPLOYMENT
-from twgen.model.document import Document
+from twgen.model.problem import Document
 from twgen.model.shapes import Shape
 from twgen.model.world import World
 from twgen.records.ledger import LEDGER, parse_ledgers

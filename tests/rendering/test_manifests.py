@@ -7,9 +7,9 @@ import pytest
 
 from tests.strategies import AUTOSCALER, BUDGET, NOW, a_spec, live_manifest, world
 from twgen.errors import InvalidInput
-from twgen.model.caller import Caller
-from twgen.model.document import Document
+from twgen.model.operator import Caller
 from twgen.model.plan import WorkerVersions
+from twgen.model.problem import Document
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import plan_versions

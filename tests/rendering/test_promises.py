@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from tests.strategies import NOW, SIZED_BY_HPA, a_spec, specs, world, worlds
 from twgen.errors import InvalidInput
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import VersionAction
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import plan_versions
-from twgen.rendering.manifests import render_manifests
-from twgen.rendering.text import FORMATS
+from twgen.rendering.manifests import FORMATS, render_manifests
 from twgen.yaml.reader import read_documents
 
 ME = Caller("me", forced=True)

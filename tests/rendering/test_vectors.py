@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from twgen.model.document import Document
 from twgen.model.plan import VersionAction, VersionPlan
+from twgen.model.problem import Document
 from twgen.model.reasons import VersionReason
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.world import VersionStatus

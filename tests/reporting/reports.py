@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.simulating.stories import tell
 from tests.strategies import NOW
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import Plan
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import Status

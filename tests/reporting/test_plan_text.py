@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.planning.situations import MAIN, NOW, SPEC, live, routing, situation, temporal, version
 from tests.reporting.told import plan_of_story
 from tests.strategies import TARGET
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import Plan, VersionAction, VersionPlan
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.world import VersionStatus as S

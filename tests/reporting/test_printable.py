@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.reporting.reports import reports, values, with_texts
 from tests.reporting.told import of_story
 from tests.strategies import specs, worlds
-from twgen.model.document import Document
-from twgen.model.problem import Problem
+from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reporting.printable import printable, printable_copy

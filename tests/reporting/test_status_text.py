@@ -20,10 +20,9 @@ from tests.planning.situations import (
     version,
 )
 from tests.reporting.told import of_situation, of_story
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import Phase
-from twgen.model.policy import Driver
-from twgen.model.spec import Gate
+from twgen.model.spec import Driver, Gate
 from twgen.model.status import Status, WorkerView
 from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType
 from twgen.model.world import VersionStatus as S

@@ -2,7 +2,7 @@
 
 from tests.cases.story import STORIES
 from tests.planning.situations import NOW, SPEC
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import Plan
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import Status

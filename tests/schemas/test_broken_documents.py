@@ -19,8 +19,7 @@ from tests.schemas.documents import (
     VALIDATION,
     WORKER,
 )
-from twgen.model.document import Document
-from twgen.model.problem import Problem
+from twgen.model.problem import Document, Problem
 from twgen.reading.schemas import schema_problems
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule

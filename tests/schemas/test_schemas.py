@@ -9,9 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tools.kubernetes_schemas import GENERATED
-from twgen.model.caller import Caller
-from twgen.model.document import Document
-from twgen.model.problem import Problem
+from twgen.model.operator import Caller
+from twgen.model.problem import Document, Problem
 from twgen.model.times import parse_time
 from twgen.planning.plan import make_plan
 from twgen.reading.schemas import schema_problems

@@ -1,17 +1,22 @@
 from datetime import timedelta
 
-from twgen.model.connection import Connection
-from twgen.model.policy import (
+from twgen.model.spec import (
+    Connection,
     ConnectionChanges,
     Driver,
     EnvironmentNames,
+    Gate,
     HistorySource,
     MissingTemplate,
     OnDelete,
     OwnerReferences,
+    PodTemplate,
     Policy,
+    Rollout,
+    Strategy,
+    Sunset,
+    WorkerSpec,
 )
-from twgen.model.spec import Gate, PodTemplate, Rollout, Strategy, Sunset, WorkerSpec
 
 POLICY = Policy(
     worker="",

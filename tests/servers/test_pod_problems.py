@@ -16,7 +16,7 @@ from tests.servers.specs import worker_spec
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.model.connection import Connection
+from twgen.model.spec import Connection
 from twgen.model.world import WorkerWorld
 from twgen.planning.reads import further_reads
 from twgen.reading.kubernetes import ClusterReader, SharedLists

@@ -8,7 +8,7 @@ import pytest
 from testing.kubernetes.cluster import Cluster
 from twgen.cluster.comparison import Comparison, compare
 from twgen.cluster.server_defaults import without_server_fields
-from twgen.model.document import Document
+from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.parse import parse_specs

@@ -17,7 +17,7 @@ from tests.servers.specs import worker_spec
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.model.connection import Connection
+from twgen.model.spec import Connection
 
 SPEC = """
 apiVersion: temporal.io/v1alpha1

@@ -21,9 +21,8 @@ from tests.simulating.stories import (
 )
 from tests.simulating.workers import ASSUMED, DAY, HOUR, ME, MINUTE, SECOND, a_worker
 from tests.strategies import NOW, specs, worlds
-from twgen.model.caller import Caller
-from twgen.model.policy import Driver
-from twgen.model.spec import Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
+from twgen.model.operator import Caller
+from twgen.model.spec import Driver, Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
 from twgen.model.timeline import Happening, Outcome, Stage, WorkerTimeline
 from twgen.model.world import (
     Drainage,

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.strategies import NOW, a_spec, world
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions

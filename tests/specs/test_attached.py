@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.refused import bases, changed, documents, refusals, strictly
-from twgen.model.document import Document
 from twgen.model.operator import NEVER_ATTACHED, GroupKind
+from twgen.model.problem import Document
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 

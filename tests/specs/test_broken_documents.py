@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from tests.schemas.documents import ATTACHED, CONNECTION, POLICY, WORKER
 from tests.strategies import NOW
-from twgen.model.caller import Caller
-from twgen.model.document import Document
+from twgen.model.operator import Caller
 from twgen.model.paths import parse_path
-from twgen.model.problem import Problem
+from twgen.model.problem import Document, Problem
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import plan_versions
 from twgen.reading.schemas import schema_problems

@@ -5,8 +5,7 @@ import pytest
 
 from tests.strategies import a_spec
 from twgen.errors import InvalidInput
-from twgen.model.document import Document
-from twgen.model.problem import Problem
+from twgen.model.problem import Document, Problem
 from twgen.specs.kinds import without_lists
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.policies import default_policy

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.refused import documents
-from twgen.model.document import Document
+from twgen.model.problem import Document
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 

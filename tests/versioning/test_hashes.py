@@ -1,5 +1,5 @@
-from twgen.model.connection import Connection
-from twgen.versioning.hashes import connection_hash
+from twgen.model.spec import Connection
+from twgen.versioning.build_ids import connection_hash
 
 
 def test_connection_without_an_address_has_no_hash() -> None:

@@ -5,9 +5,8 @@ import pytest
 from tests.versioning.vectors import vectors
 from twgen.specs.connections import parse_connection
 from twgen.specs.fields import Diagnostics, Fields
-from twgen.versioning.build_ids import build_id
+from twgen.versioning.build_ids import build_id, connection_hash, pod_template_hash
 from twgen.versioning.go_json import template_json
-from twgen.versioning.hashes import connection_hash, pod_template_hash
 from twgen.versioning.names import selector_labels, versioned_deployment_name
 from twgen.versioning.stored_form import stored_template
 

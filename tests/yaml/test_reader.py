@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twgen.yaml.errors import YamlError
 from twgen.yaml.limits import Budget, Limits
 from twgen.yaml.reader import read_documents
+from twgen.yaml.source import YamlError
 
 
 def failure(text: bytes | str, limits: Limits | None = None) -> tuple[int | None, str]:

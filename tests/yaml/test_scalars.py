@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from twgen.yaml.errors import YamlError
 from twgen.yaml.reader import read_documents
 from twgen.yaml.scalars import NotAScalar, resolve_key, resolve_plain, resolve_tagged
+from twgen.yaml.source import YamlError
 
 TAG = "tag:yaml.org,2002:"
 

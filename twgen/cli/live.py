@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
-from twgen.cli.clock import clock
 from twgen.cli.output import warn
-from twgen.cli.settings import Settings
+from twgen.cli.settings import Settings, clock
 from twgen.cli.surroundings import usual_kubeconfig
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess

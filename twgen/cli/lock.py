@@ -5,10 +5,9 @@ from typing import Any
 
 import click
 
-from twgen.cli.clock import clock
-from twgen.cli.loading import load_specs
+from twgen.cli.inputs import load_specs
 from twgen.cli.options import options, paths_argument
-from twgen.cli.settings import settings_of
+from twgen.cli.settings import clock, settings_of
 from twgen.errors import InvalidDocuments, NegativeAnswer
 from twgen.executing.ledger import changed_files, ledger_folder, mended_files, write_files
 from twgen.planning.versions.plan import build_id_taken

@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, planning_caller, planning_time
+from twgen.cli.inputs import load_specs, load_world, plan_warnings, planning_caller, planning_time, refuse
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
 from twgen.cli.settings import settings_of
-from twgen.cli.warnings import plan_warnings, refuse
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Plan
 from twgen.planning.plan import make_plan

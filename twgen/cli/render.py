@@ -4,14 +4,20 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, namespace_rule, planning_time, rendering_caller
+from twgen.cli.inputs import (
+    load_specs,
+    load_world,
+    namespace_rule,
+    plan_warnings,
+    planning_time,
+    refuse,
+    rendering_caller,
+)
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
-from twgen.cli.warnings import plan_warnings, refuse
 from twgen.planning.plan import VersionsPlan, plan_versions
-from twgen.rendering.manifests import render_manifests
-from twgen.rendering.text import FORMATS
+from twgen.rendering.manifests import FORMATS, render_manifests
 
 
 @click.command()

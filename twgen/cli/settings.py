@@ -3,16 +3,30 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from twgen.cli.clock import moment
 from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.operator import Operator
+from twgen.model.times import parse_time
 from twgen.reading.documents import Sources
 from twgen.reporting.printable import printable
 from twgen.specs.durations import go_duration, parse_duration
+
+
+def clock() -> datetime:
+    """The time, to the second."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def moment(text: str) -> datetime:
+    """The time that `--now` names."""
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise InvalidInput(f"--now {text!r} is not a time such as 2026-11-21T12:00:00Z") from error
+
 
 _ADDRESS = re.compile(r"[^\s=/]+:\d{1,5}")
 """A host and a port."""

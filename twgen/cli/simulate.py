@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import load_specs, load_world, planning_caller, planning_time
+from twgen.cli.inputs import load_specs, load_world, planning_caller, planning_time
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
 from twgen.cli.settings import option_duration, settings_of

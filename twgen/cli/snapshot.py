@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
+from twgen.cli.inputs import load_specs
 from twgen.cli.live import Servers
-from twgen.cli.loading import load_specs
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import write
 from twgen.cli.settings import settings_of
 from twgen.records.snapshot import write_snapshot
-from twgen.rendering.text import one_document
+from twgen.rendering.manifests import one_document
 
 
 @click.command()

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.observing import observe
+from twgen.cli.observer import observe
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
 from twgen.cli.settings import seconds, settings_of

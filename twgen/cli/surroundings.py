@@ -12,7 +12,7 @@ from twgen.model.operator import Application, Operator
 if TYPE_CHECKING:
     from twgen.clients.kubeconfig import ClusterAccess
     from twgen.clients.profiles import Profiles
-    from twgen.model.caller import Caller
+    from twgen.model.operator import Caller
     from twgen.specs.spec_document import NamespaceRule
 
 _PARAMETERS = "ARGOCD_APP_PARAMETERS"
@@ -35,7 +35,7 @@ class Terminal:
 
     def rendering_caller(self, identity: str, _: Operator) -> "Caller":
         """Who renders: nobody in particular, unless `--identity` says it."""
-        from twgen.model.caller import Caller
+        from twgen.model.operator import Caller
 
         return Caller(identity, forced=bool(identity))
 
@@ -46,7 +46,7 @@ class Terminal:
         import getpass
         import socket
 
-        from twgen.model.caller import Caller
+        from twgen.model.operator import Caller
 
         return Caller(f"twgen/{getpass.getuser()}@{socket.gethostname()}", is_person=True)
 
@@ -97,7 +97,7 @@ class Plugin:
 
     def rendering_caller(self, identity: str, operator: Operator) -> "Caller":
         """Who renders: what `--identity` says, else the operator's instance of Argo CD."""
-        from twgen.model.caller import Caller
+        from twgen.model.operator import Caller
 
         name = self._application.name
         instance = f"twgen/{operator.instance}/{name}" if operator.instance else ""

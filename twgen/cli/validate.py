@@ -6,14 +6,13 @@ from typing import Any
 
 import click
 
-from twgen.cli.loading import namespace_rule, no_worker
+from twgen.cli.inputs import namespace_rule, no_worker
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.planning.sentences import counted
-from twgen.reading.documents import Read, read_paths
-from twgen.reading.locations import located
+from twgen.reading.documents import Read, located, read_paths
 from twgen.reading.schemas import schema_problems
 from twgen.records.ledger import parse_ledgers
 from twgen.reporting.printable import printable

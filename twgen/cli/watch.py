@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from twgen.cli.clock import clock
-from twgen.cli.observing import Observation, Observer
+from twgen.cli.observer import Observation, Observer
 from twgen.cli.output import is_terminal, wants_colour, warn, write, writes_unicode
-from twgen.cli.settings import Settings
+from twgen.cli.settings import Settings, clock
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
 from twgen.model.plan import Phase
 from twgen.model.status import Status

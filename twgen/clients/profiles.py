@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.errors import StateUnavailable
-from twgen.model.connection import Connection
+from twgen.model.spec import Connection
 
 if TYPE_CHECKING:
     from temporalio.envconfig import ClientConfigProfile

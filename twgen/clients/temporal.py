@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
 from twgen.clients.temporal_failures import is_absent, is_expired, is_passing, refusal, unreachable
-from twgen.model.connection import Connection
+from twgen.model.spec import Connection
 
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from twgen.versioning.images import image_tag
+from twgen.versioning.build_ids import image_tag
 from twgen.versioning.names import LAST_APPLIED, TRACKING_ID
 
 _SERVER_ANNOTATIONS = {"deployment.kubernetes.io/revision", LAST_APPLIED, TRACKING_ID}

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from twgen.errors import InvalidInput
 from twgen.records.ledger import FOLDER, LedgerEntry, LedgerPlace
-from twgen.records.ledger_text import merged_text, updated_text
-from twgen.records.merge_conflicts import sides_of
+from twgen.records.ledger_text import merged_text, sides_of, updated_text
 
 _STDIN = "-"
 

@@ -1,10 +1,22 @@
-"""What is wrong with a document, and where."""
+"""Documents as they were read, what is wrong with one, and where."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
-from twgen.model.document import Document
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One YAML or JSON document, or one item of a Kubernetes List in it."""
+
+    source: str
+    """Its file, or `-`."""
+    index: int
+    """Its place in the file, from 0."""
+    value: Any
+    path: str = ""
+    """Where an item stands in the file's document: `items[2]`."""
+
 
 _MOST_SHOWN = 80
 

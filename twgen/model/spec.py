@@ -1,4 +1,4 @@
-"""A worker as its team wants it."""
+"""What Git says: workers, how they reach Temporal, and what the controller's kinds cannot say."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,8 +6,117 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from twgen.model.connection import Connection
-from twgen.model.policy import Policy
+
+@dataclass(frozen=True, slots=True)
+class SecretKey:
+    """One key of a Kubernetes Secret."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A Temporal server's address and the names of the Secrets that hold a worker's credentials."""
+
+    name: str
+    host_port: str
+    tls_server_name: str = ""
+    mutual_tls_secret: str = ""
+    api_key_secret: SecretKey | None = None
+
+    @property
+    def needs_credentials(self) -> bool:
+        """Plain text without credentials will not do."""
+        return bool(self.secret_name or self.tls_server_name)
+
+    @property
+    def secret_name(self) -> str:
+        """The Secret that a worker needs; empty: none."""
+        if self.mutual_tls_secret:
+            return self.mutual_tls_secret
+        return self.api_key_secret.name if self.api_key_secret else ""
+
+
+MOST_VERSIONS = 100
+"""Temporal's own cap for one Worker Deployment, `matching.maxVersionsInDeployment`, unless it is changed."""
+
+
+class Driver(StrEnum):
+    """What runs a rollout in the cluster."""
+
+    AUTO = "Auto"
+    HOOK = "Hook"
+    JOB = "Job"
+    NONE = "None"
+
+
+class ConnectionChanges(StrEnum):
+    """Which live versions a changed connection reaches."""
+
+    TARGET = "Target"
+    NEW_VERSIONS_ONLY = "NewVersionsOnly"
+    ALL_VERSIONS = "AllVersions"
+
+
+class EnvironmentNames(StrEnum):
+    """Which generation of names the injected environment variables have."""
+
+    CURRENT = "Current"
+    HOST_PORT = "HostPort"
+    BINARY_CHECKSUM = "BinaryChecksum"
+
+
+class OwnerReferences(StrEnum):
+    """Whether an attached resource is owned by its versioned Deployment."""
+
+    RENDER = "Render"
+    NONE = "None"
+
+
+class HistorySource(StrEnum):
+    """Where the manifest of an old version may come from."""
+
+    LEDGER = "Ledger"
+    CLUSTER = "Cluster"
+
+
+class MissingTemplate(StrEnum):
+    """What to do about a version that needs pods and has a manifest nowhere."""
+
+    WARN = "Warn"
+    FAIL = "Fail"
+
+
+class OnDelete(StrEnum):
+    """What becomes of protected versions when the Argo CD Application is deleted."""
+
+    CONFIRM = "Confirm"
+    ORPHAN = "Orphan"
+    DELETE = "Delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A RolloutPolicy with every default filled in."""
+
+    worker: str
+    """Name of the one worker it is for; empty: every worker of its namespace without a policy of its own."""
+    identity: str
+    """Manager identity less its `twgen/` prefix; empty: the caller's."""
+    adopt_from: tuple[str, ...]
+    driver: Driver
+    hold_for: timedelta
+    service_account_name: str
+    control_plane_secret: str
+    rollback_window: timedelta
+    connection_changes: ConnectionChanges
+    environment: EnvironmentNames
+    owner_references: OwnerReferences
+    history: tuple[HistorySource, ...]
+    missing_template: MissingTemplate
+    on_delete: OnDelete
+    max_versions: int
 
 
 class Strategy(StrEnum):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from twgen.errors import OwnedBySomebodyElse
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.sentences import listed

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from twgen.errors import StateUnavailable
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import Plan, WorkerPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World

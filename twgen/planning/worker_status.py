@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan, WorkerPlan
-from twgen.model.policy import MOST_VERSIONS
+from twgen.model.spec import MOST_VERSIONS
 from twgen.model.status import GateProgress, Ownership, Status, VersionCount, VersionView, WorkerView
 from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment, World
 from twgen.planning.plan import worker_world

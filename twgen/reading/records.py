@@ -5,19 +5,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
-from twgen.model.document import Document
 from twgen.model.operator import Operator
 from twgen.model.paths import parse_path
-from twgen.model.problem import Finding
+from twgen.model.problem import Document, Finding
 from twgen.model.world import World
-from twgen.reading.documents import Sources
-from twgen.reading.locations import located
-from twgen.records.merge_conflicts import why_unreadable
+from twgen.reading.documents import Sources, located
+from twgen.records.ledger_text import why_unreadable
 from twgen.reporting.problems import problem_lines
-from twgen.yaml.errors import YamlError
 from twgen.yaml.limits import DEFAULT, Budget, Limits
 from twgen.yaml.lines import line_of
 from twgen.yaml.reader import read_documents
+from twgen.yaml.source import YamlError
 
 if TYPE_CHECKING:
     from twgen.records.ledger import LedgerPlace

@@ -7,9 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twgen.model.document import Document
 from twgen.model.paths import join_path, parse_path
-from twgen.model.problem import Problem, did_you_mean
+from twgen.model.problem import Document, Problem, did_you_mean
 from twgen.specs import kinds
 from twgen.specs.fields import noun
 

@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
-from twgen.model.document import Document
 from twgen.model.paths import parse_path
-from twgen.model.problem import Finding, Place, Problem, path_in_file
+from twgen.model.problem import Document, Finding, Place, Problem, path_in_file
 from twgen.model.record_shapes import Field, excerpt, record
 from twgen.model.shapes import TIME, Path, Problems, Shape, constant, listing, mapping, refuse, text
 from twgen.model.world import RecordedDeployment

@@ -5,17 +5,16 @@ from typing import Any
 
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan
-from twgen.model.policy import OwnerReferences
-from twgen.model.spec import AttachedResource, WorkerSpec
+from twgen.model.spec import AttachedResource, OwnerReferences, WorkerSpec
 from twgen.rendering.deployments import MANAGED_BY
 from twgen.versioning.names import (
     APPLIED_BY_SERVER,
     NOT_PRUNED,
     SYNC_OPTIONS,
     attached_resource_name,
+    filled,
     selector_labels,
 )
-from twgen.versioning.placeholders import filled
 
 _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.plan import VersionAction, VersionPlan
-from twgen.model.policy import OnDelete
 from twgen.model.reasons import VersionReason
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import OnDelete, WorkerSpec
 from twgen.model.world import VersionStatus
 from twgen.versioning.injection import Identity, injection
 from twgen.versioning.names import (

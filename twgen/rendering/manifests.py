@@ -1,14 +1,16 @@
 """All manifests of a render, in the order in which they are printed."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
-from twgen.model.document import Document
 from twgen.model.plan import WorkerVersions
-from twgen.model.policy import Policy
+from twgen.model.problem import Document
+from twgen.model.spec import Policy
 from twgen.rendering.attached import attached_manifest
 from twgen.rendering.deployments import version_deployment
+from twgen.yaml.writer import encode_documents, write_documents
 
 Manifest = dict[str, Any]
 
@@ -121,3 +123,20 @@ def _note(
 
 def _group(manifest: Manifest) -> str:
     return str(manifest["apiVersion"]).rpartition("/")[0]
+
+
+def _as_list(manifests: Sequence[Manifest]) -> bytes:
+    # one document: a list cut short can never be a valid shorter one
+    items = [json.dumps(manifest, ensure_ascii=False).encode() for manifest in manifests]
+    return b'{"apiVersion": "v1", "kind": "List", "items": [' + b", ".join(items) + b"]}\n"
+
+
+def one_document(document: Any, output: str) -> str:
+    """One document as `yaml` or `json`."""
+    if output == "json":
+        return json.dumps(document, ensure_ascii=False) + "\n"
+    return write_documents([document])
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Manifest]], bytes]] = {"yaml": encode_documents, "json": _as_list}
+"""How a render is printed: `---`-led YAML documents, or one JSON List."""

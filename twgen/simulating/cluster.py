@@ -9,7 +9,7 @@ from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.simulating.times import later
-from twgen.versioning.hashes import connection_hash
+from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.names import INJECTED
 from twgen.versioning.pod_templates import described_template, reconnected_template
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
 from twgen.model.world import (

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
-from twgen.model.policy import Driver
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
 from twgen.model.world import VersionStatus, World
 from twgen.planning.plan import worker_world

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions

@@ -9,7 +9,7 @@ from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
 from twgen.specs.fields import Fields
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.placeholders import filled, unknown_placeholder
+from twgen.versioning.names import filled, unknown_placeholder
 from twgen.versioning.stored_form import Stored, stored_struct
 
 _HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")

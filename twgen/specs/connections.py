@@ -1,6 +1,6 @@
 """Reading Connections."""
 
-from twgen.model.connection import Connection, SecretKey
+from twgen.model.spec import Connection, SecretKey
 from twgen.specs.fields import Fields
 from twgen.specs.limits import HOST_PORT, SERVER_NAME
 

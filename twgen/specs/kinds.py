@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from twgen.model.document import Document
-from twgen.model.problem import Finding, did_you_mean, path_in_file, quoted
+from twgen.model.problem import Document, Finding, did_you_mean, path_in_file, quoted
 from twgen.versioning.names import CONTROLLER_API, TWGEN_API
 
 WORKER = "WorkerDeployment"

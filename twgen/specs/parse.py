@@ -6,13 +6,10 @@ from functools import partial
 from operator import attrgetter
 from pathlib import PurePath
 
-from twgen.model.connection import Connection
-from twgen.model.document import Document
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.policy import Policy
-from twgen.model.problem import Finding, Problem, did_you_mean, quoted
-from twgen.model.spec import AttachedResource, WorkerSpec
+from twgen.model.problem import Document, Finding, Problem, did_you_mean, quoted
+from twgen.model.spec import AttachedResource, Connection, Policy, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
 from twgen.specs.connections import parse_connection

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from functools import cache
 
-from twgen.model.policy import (
+from twgen.model.spec import (
     MOST_VERSIONS,
     ConnectionChanges,
     Driver,

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from twgen.errors import InvalidInput
-from twgen.model.document import Document
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import Finding, Place, Problem, path_in_file, quoted
+from twgen.model.problem import Document, Finding, Place, Problem, path_in_file, quoted
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL

@@ -9,7 +9,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
 from twgen.specs.fields import Fields
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.images import image_tag
+from twgen.versioning.build_ids import image_tag
 from twgen.versioning.injection import Identity, Injection, injection
 from twgen.versioning.kubernetes_types import POD_TEMPLATE
 from twgen.versioning.names import (

@@ -3,7 +3,7 @@
 import re
 from pathlib import PurePath
 
-from twgen.model.document import Document
+from twgen.model.problem import Document
 from twgen.specs.kinds import is_marked
 
 _HELM_TEMPLATE = r"\{\{-?\s*(?:[.$/(]|(?:if|with|range|define|include|template|toYaml|end)\b)"

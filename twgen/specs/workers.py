@@ -5,13 +5,13 @@ from datetime import timedelta
 from json import loads
 from typing import Any
 
-from twgen.model.connection import Connection
-from twgen.model.policy import Policy
 from twgen.model.problem import quoted
 from twgen.model.spec import (
     AttachedResource,
+    Connection,
     Gate,
     PodTemplate,
+    Policy,
     Rollout,
     RolloutStep,
     Strategy,
@@ -24,9 +24,8 @@ from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
 from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
-from twgen.versioning.build_ids import LONGEST_BUILD_ID, build_id, cleaned_build_id
+from twgen.versioning.build_ids import LONGEST_BUILD_ID, build_id, cleaned_build_id, pod_template_hash
 from twgen.versioning.go_json import template_json
-from twgen.versioning.hashes import pod_template_hash
 from twgen.versioning.names import CONTROLLER_API
 from twgen.versioning.stored_form import stored_template
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from twgen.model.connection import Connection
 from twgen.model.paths import value_at
-from twgen.model.policy import EnvironmentNames
+from twgen.model.spec import Connection, EnvironmentNames
 
 TLS_VOLUME = "temporal-tls"
 _TLS_FOLDER = "/etc/temporal/tls"

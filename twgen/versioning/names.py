@@ -1,6 +1,7 @@
 """Names, labels and annotations of a version's objects, as the Temporal Worker Controller makes them."""
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 
 DEPLOYMENT_NAME_LABEL = "temporal.io/deployment-name"
@@ -77,3 +78,16 @@ def truncated(text: str, size: int) -> str:
 
 def _dns_cleaned(text: str) -> str:
     return _NOT_DNS.sub("-", text).lower()
+
+
+_PLACEHOLDER = re.compile(r"\{\{\s*\.(DeploymentName|BuildID|TemporalNamespace)\s*\}\}")
+
+
+def unknown_placeholder(text: str) -> bool:
+    """The text has braces that are none of the three placeholders."""
+    return "{{" in text and "{{" in _PLACEHOLDER.sub("", text)
+
+
+def filled(text: str, names: Mapping[str, str]) -> str:
+    """The text with DeploymentName, BuildID and TemporalNamespace put in."""
+    return _PLACEHOLDER.sub(lambda found: names[found[1]], text) if "{{" in text else text

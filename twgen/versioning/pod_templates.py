@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from twgen.model.spec import WorkerSpec
+from twgen.versioning.build_ids import connection_hash, pod_template_hash
 from twgen.versioning.go_json import template_json
-from twgen.versioning.hashes import connection_hash, pod_template_hash
 from twgen.versioning.injection import (
     Identity,
     connection_fits,

@@ -4,10 +4,9 @@ import json
 import re
 from typing import Any, NoReturn
 
-from twgen.yaml.errors import YamlError
 from twgen.yaml.limits import Budget
 from twgen.yaml.scalars import json_integer, json_number
-from twgen.yaml.source import replace_surrogates
+from twgen.yaml.source import YamlError, replace_surrogates
 
 _START = re.compile(r"[ \t\r\n]*[\[{]")
 _BRACKETS = bytes.maketrans(b"[]{}", b"()()")

@@ -19,11 +19,10 @@ from yaml.events import (
 )
 
 from twgen.yaml.block_text import read_block
-from twgen.yaml.errors import YamlError, error_at
 from twgen.yaml.json_text import read_json
 from twgen.yaml.limits import Budget
 from twgen.yaml.scalars import NotAScalar, Scalar, key_text, resolve_key, resolve_plain, resolve_tagged, token
-from twgen.yaml.source import decode, describe
+from twgen.yaml.source import YamlError, decode, describe, error_at
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _MOST_REMEMBERED = 20_000  # distinct plain scalars: more than manifests have, bounded for hostile text

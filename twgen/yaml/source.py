@@ -1,11 +1,27 @@
-"""From bytes to the text that the parser sees, and from the parser's errors to ours."""
+"""From bytes to the text that the parser sees, and the one error of all readers."""
 
 import re
+from typing import Any
 
 from yaml import MarkedYAMLError, YAMLError
 from yaml.reader import ReaderError
 
-from twgen.yaml.errors import YamlError
+from twgen.errors import InvalidInput
+
+
+class YamlError(InvalidInput):
+    """Text that is not acceptable YAML or JSON: a one-line `message`, and the `line` from 1, where known."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message if line is None else f"line {line}: {message}")
+        self.message = message
+        self.line = line
+
+
+def error_at(event: Any, message: str) -> YamlError:
+    """Return an error with the line where one of the parser's events starts."""
+    return YamlError(message, event.start_mark.line + 1)
+
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")

@@ -6,10 +6,9 @@ import pytest
 
 from tests.planning.situations import SPEC, live, planned, routed, routing, situation, temporal, version
 from tests.strategies import NOW
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingAction
-from twgen.model.policy import Driver
-from twgen.model.spec import Rollout, Strategy
+from twgen.model.spec import Driver, Rollout, Strategy
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
 

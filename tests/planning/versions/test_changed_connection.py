@@ -6,8 +6,7 @@ import pytest
 
 from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
 from twgen.model.plan import VersionAction, VersionPlan, WorkerPlan
-from twgen.model.policy import ConnectionChanges
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import ConnectionChanges, WorkerSpec
 from twgen.model.world import VersionStatus
 
 KEEP, UPDATE = VersionAction.KEEP, VersionAction.UPDATE

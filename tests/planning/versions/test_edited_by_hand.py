@@ -8,8 +8,7 @@ import pytest
 
 from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
 from twgen.model.plan import VersionAction, VersionPlan, WorkerPlan
-from twgen.model.policy import ConnectionChanges, EnvironmentNames, HistorySource
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import ConnectionChanges, EnvironmentNames, HistorySource, WorkerSpec
 from twgen.model.world import VersionStatus
 from twgen.rendering.deployments import version_deployment
 

@@ -7,8 +7,7 @@ import pytest
 
 from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
 from twgen.model.plan import VersionAction, VersionPlan
-from twgen.model.policy import ConnectionChanges, HistorySource
-from twgen.model.spec import PodTemplate, WorkerSpec
+from twgen.model.spec import ConnectionChanges, HistorySource, PodTemplate, WorkerSpec
 from twgen.model.world import VersionStatus
 from twgen.rendering.deployments import target_deployment
 

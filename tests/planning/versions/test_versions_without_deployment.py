@@ -22,7 +22,7 @@ from tests.planning.situations import (
 )
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction
-from twgen.model.policy import MissingTemplate
+from twgen.model.spec import MissingTemplate
 from twgen.model.world import Drainage, Version, VersionStatus, World
 
 CREATE, SCALE_DOWN = VersionAction.CREATE, VersionAction.SCALE_DOWN

@@ -17,7 +17,7 @@ from tests.planning.situations import (
 from tests.strategies import NOW
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.world import VersionStatus, WorkerWorld, World
 from twgen.planning.plan import plan_versions
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan
-from twgen.model.policy import Driver
 from twgen.model.reasons import RoutingReason as Reason
-from twgen.model.spec import Strategy
+from twgen.model.spec import Driver, Strategy
 from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.rollback import is_rollback
 from twgen.planning.routing.serving import obstacle

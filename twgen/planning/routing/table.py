@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from twgen.model.plan import Phase, RoutingAction
-from twgen.model.policy import MOST_VERSIONS
 from twgen.model.reasons import RoutingReason as Reason
-from twgen.model.spec import RolloutStep, Strategy
+from twgen.model.spec import MOST_VERSIONS, RolloutStep, Strategy
 from twgen.model.world import UpdateState
 from twgen.planning.routing.gates import gate_failures, gate_passed
 from twgen.planning.routing.rollback import is_rollback

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from twgen.model.policy import ConnectionChanges
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import ConnectionChanges, WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, Version, VersionStatus, WorkerWorld
 from twgen.planning.version_status import ever_active
 from twgen.planning.versions.pods import Applied, applied_template
-from twgen.versioning.hashes import connection_hash
+from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.names import versioned_deployment_name
 
 UNREGISTERED_DELAY = timedelta(minutes=10)

@@ -6,9 +6,8 @@ from datetime import datetime
 
 from twgen.errors import StateUnavailable
 from twgen.model.plan import AttachedObject, VersionAction, VersionPlan, WorkerVersions
-from twgen.model.policy import HistorySource, MissingTemplate
 from twgen.model.reasons import VersionReason as Reason
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import HistorySource, MissingTemplate, WorkerSpec
 from twgen.model.status import LaterAction
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
 from twgen.planning.ownership import doubts_about_cluster

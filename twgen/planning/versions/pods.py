@@ -9,7 +9,7 @@ from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.plan import VersionPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
-from twgen.versioning.hashes import connection_hash
+from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.injection import (
     Identity,
     Injection,

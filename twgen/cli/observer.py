@@ -5,9 +5,9 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from twgen.cli.loading import load_specs, load_world, planning_caller, planning_time
+from twgen.cli.inputs import load_specs, load_world, planning_caller, planning_time
 from twgen.cli.settings import Settings
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
 from twgen.model.status import Status
 from twgen.model.world import World
 from twgen.planning.plan import make_plan

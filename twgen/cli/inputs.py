@@ -1,13 +1,14 @@
-"""Assembling what a command works on: specs, world, manager."""
+"""What a command works on: specs, world, who plans, and as of when."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, InvalidInput
-from twgen.model.caller import Caller
+from twgen.model.operator import Caller
+from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Problem
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
@@ -107,6 +108,18 @@ def _refuse_nameless(settings: Settings, workers: Sequence[WorkerSpec]) -> None:
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
     if not problems:
         return []
-    from twgen.reading.locations import located
+    from twgen.reading.documents import located
 
     return problem_lines(located(problems, sources))
+
+
+def plan_warnings(workers: Iterable[WorkerVersions], general: Iterable[str]) -> list[str]:
+    """Every warning of a plan, each with the worker that it is about."""
+    about = (f"{item.spec.worker_deployment}: {text}" for item in workers for text in item.warnings)
+    return [*about, *general]
+
+
+def refuse(warnings: list[str]) -> None:
+    """Raise InvalidDocuments when there are any."""
+    if warnings:
+        raise InvalidDocuments(warnings)

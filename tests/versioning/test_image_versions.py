@@ -1,6 +1,6 @@
 import pytest
 
-from twgen.versioning.images import image_version
+from twgen.versioning.build_ids import image_version
 
 _SHA256 = "ab12" * 16
 
