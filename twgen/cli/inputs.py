@@ -1,6 +1,6 @@
 """What a command works on: specs, world, who plans, and as of when."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Problem
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
-from twgen.model.world import World
+from twgen.model.world import RecordedDeployment, World
 from twgen.reading.documents import Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.reporting.problems import problem_lines
@@ -74,11 +74,16 @@ def load_world(
 
         with Servers(settings) as own:
             world = own.read(specs.workers, for_routing=for_routing)
+    return world.remembering(load_recorded(settings, specs))
+
+
+def load_recorded(settings: Settings, specs: Specs) -> Mapping[tuple[str, str], RecordedDeployment]:
+    """What the ledger beside the specs tells of their versions, by worker and build ID."""
     if not specs.ledgers:
-        return world
+        return {}
     from twgen.records.ledger import recorded_versions
 
-    return world.remembering(recorded_versions(read_ledgers(specs.ledgers, settings.sources)))
+    return recorded_versions(read_ledgers(specs.ledgers, settings.sources))
 
 
 def namespace_rule(settings: Settings) -> NamespaceRule:

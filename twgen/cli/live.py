@@ -1,10 +1,10 @@
 """Reading the servers for a command: with whose credentials, through which cluster, until when."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings, clock
@@ -19,9 +19,11 @@ from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.world import read_world
 
+Answer = TypeVar("Answer")
+
 
 @dataclass(frozen=True, slots=True)
-class _Connections:
+class Connections:
     """What one event loop has opened."""
 
     runner: asyncio.Runner
@@ -38,7 +40,7 @@ class Servers:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._connections: _Connections | None = None
+        self._connections: Connections | None = None
         self._is_reading = False
 
     def __enter__(self) -> Self:
@@ -51,25 +53,37 @@ class Servers:
 
     def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
         """What Temporal and Kubernetes say of the workers right now; raises when one read fails."""
+        return self.run(workers, lambda opened: self.read_soon(opened, workers, for_routing=for_routing))
+
+    async def read_soon(
+        self, opened: Connections, workers: Sequence[WorkerSpec], *, for_routing: bool
+    ) -> World:
+        """As `read`, for those who are already run."""
         deadline = Deadline(self._settings.timeout)
+        rule = self._settings.surroundings.namespace_rule(self._settings.namespace)
+        temporal = SharedReads(opened.temporal, deadline)
+        namespace = "" if workers else rule.default
+        cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
+        now = self._settings.now or clock()
+        return await read_world(workers, temporal, cluster, now, for_routing=for_routing)
+
+    def run(
+        self, workers: Sequence[WorkerSpec], story: Callable[[Connections], Coroutine[Any, Any, Answer]]
+    ) -> Answer:
+        """What the story of these workers returns; when it fails, the connections are closed."""
         self._connections = opened = self._connections or self._open(workers)
         self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
-        now = self._settings.now or clock()
-        rule = self._settings.surroundings.namespace_rule(self._settings.namespace)
-        namespace = "" if workers else rule.default
         self._is_reading = True
         try:
-            temporal = SharedReads(opened.temporal, deadline)
-            cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
-            world = opened.runner.run(read_world(workers, temporal, cluster, now, for_routing=for_routing))
+            answer = opened.runner.run(story(opened))
         except BaseException:
             self._is_reading = False
             self._close()
             raise
         self._is_reading = False
-        return world
+        return answer
 
-    def _open(self, workers: Sequence[WorkerSpec]) -> _Connections:
+    def _open(self, workers: Sequence[WorkerSpec]) -> Connections:
         settings = self._settings
         unused = settings.via.keys() - {worker.connection.host_port for worker in workers}
         if not settings.quiet:
@@ -82,7 +96,7 @@ class Servers:
         )
         access = self._cluster()
         kubernetes = KubernetesClient(access) if access else None
-        return _Connections(asyncio.Runner(), TemporalClients(profiles, settings.via), kubernetes)
+        return Connections(asyncio.Runner(), TemporalClients(profiles, settings.via), kubernetes)
 
     def _cluster(self) -> ClusterAccess | None:
         settings = self._settings

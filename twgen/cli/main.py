@@ -12,6 +12,7 @@ from twgen.cli.surroundings import surroundings
 _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
     "plan": "Say what would happen next to every version and to traffic, and why.",
+    "rollout": "Move traffic to the target: gate, ramp, make it current.",
     "status": "Show where every worker and its versions stand.",
     "simulate": "Tell a whole rollout in advance: what would happen when.",
     "validate": "Check specs without reading any server.",

@@ -115,6 +115,8 @@ _OPTIONS: Mapping[str, Option] = {
         _default("3m"),
     ),
     "render_interval": Option(("--render-interval",), "twgen renders this often.", _default("3m")),
+    "once": _flag("--once", text="Look, and make one change at most."),
+    "within": Option(("--within",), "Give up when it takes longer.", _default("1h")),
     "check": _flag("--check", text="Write nothing; exit with 1 when the ledger is not current."),
 }
 

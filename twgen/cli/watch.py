@@ -2,9 +2,10 @@
 
 import gc
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from datetime import datetime
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,14 @@ from twgen.reporting.status.lines import StatusLine, news, status_lines
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
+    from rich.live import Live
 
 _TICK = 1.0
 """Seconds between two frames; what is shown counts seconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class Seen:
     """What was read last, and why nothing newer was; no failure: it is the newest."""
 
     observation: Observation
@@ -49,9 +51,9 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
             _follow(seen, as_json=output == "json")
 
 
-def _seen(observer: Observer, interval: float) -> Iterator[_Seen]:
+def _seen(observer: Observer, interval: float) -> Iterator[Seen]:
     """What is known, at every new read and every tick."""
-    seen = _Seen(_read(observer))
+    seen = Seen(_read(observer))
     pool = ThreadPoolExecutor(1)
     reading: Future[Observation] | None = None
     due = monotonic() + interval
@@ -74,9 +76,9 @@ def _read(observer: Observer) -> Observation:
     return observation
 
 
-def _newer(reading: Future[Observation], seen: _Seen) -> _Seen:
+def _newer(reading: Future[Observation], seen: Seen) -> Seen:
     try:
-        return _Seen(reading.result())
+        return Seen(reading.result())
     except InvalidDocuments as error:
         more = len(error.problems) - 1
         return replace(seen, failure=error.problems[0] + (f" and {more} more" if more else ""))
@@ -84,7 +86,14 @@ def _newer(reading: Future[Observation], seen: _Seen) -> _Seen:
         return replace(seen, failure=str(error))
 
 
-def _paint(seen: Iterator[_Seen], color: str) -> None:
+def _paint(seen: Iterator[Seen], color: str) -> None:
+    with live_view(color) as live:
+        for moment in seen:
+            live.update(frame(moment, color, live.console), refresh=True)
+
+
+def live_view(color: str) -> "Live":
+    """The part of a terminal that is painted again and again."""
     from rich.console import Console
     from rich.live import Live
 
@@ -92,12 +101,11 @@ def _paint(seen: Iterator[_Seen], color: str) -> None:
     console = Console(
         force_terminal=True, color_system="auto" if wants_colour(color) else None, highlight=False
     )
-    with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
-        for moment in seen:
-            live.update(_frame(moment, color, console), refresh=True)
+    return Live(console=console, auto_refresh=False, redirect_stdout=False)
 
 
-def _frame(moment: _Seen, color: str, console: "Console") -> "Group":
+def frame(moment: Seen, color: str, console: "Console") -> "Group":
+    """What a terminal shows at one moment: when it was read, and the tree."""
     from rich.console import Group
     from rich.text import Text
 
@@ -120,28 +128,42 @@ def _frame(moment: _Seen, color: str, console: "Console") -> "Group":
     return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
 
 
-def _follow(seen: Iterator[_Seen], *, as_json: bool) -> None:
-    told: list[StatusLine] = []
+def _follow(seen: Iterator[Seen], *, as_json: bool) -> None:
+    log = StatusLog(as_json=as_json)
     failure = ""
     for moment in seen:
         if moment.failure not in {"", failure}:
             warn([f"{printable(moment.failure)}; trying again"])
         failure = moment.failure
         status = moment.observation.status()
-        lines = status_lines(status)
-        if changes := news(told, lines):
-            write(_document(status) if as_json else _stamped(changes, status))
-        told = lines
+        log.tell(status)
         if not _goes_on(status):
             return
 
 
-def _document(status: Status) -> str:
-    return json.dumps(status_document(status), ensure_ascii=False) + "\n"
+class StatusLog:
+    """Prints what changes from one status to the next: a line for each change, or a JSON document."""
 
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._told: list[StatusLine] = []
 
-def _stamped(changes: list[str], status: Status) -> str:
-    return "".join(f"{format_time(status.now)} {line}\n" for line in changes)
+    def tell(self, status: Status) -> None:
+        """Print what is new since the last time, if anything is."""
+        lines = status_lines(status)
+        changes = news(self._told, lines)
+        self._told = lines
+        if changes and self._as_json:
+            write(json.dumps(status_document(status), ensure_ascii=False) + "\n")
+        elif changes:
+            self.say(changes, status.now)
+
+    def say(self, lines: Iterable[str], now: datetime) -> None:
+        """Print lines that were not told before; with JSON, for people on stderr."""
+        if self._as_json:
+            warn(lines)
+        else:
+            write("".join(f"{format_time(now)} {printable(line)}\n" for line in lines))
 
 
 def _goes_on(status: Status) -> bool:

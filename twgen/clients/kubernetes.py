@@ -1,10 +1,11 @@
 """Asks one Kubernetes API server, inside the deadline."""
 
 import asyncio
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from twgen.clients.deadline import Deadline, in_thread
 from twgen.clients.kubeconfig import ClusterAccess, load_configuration
@@ -17,6 +18,10 @@ _PAGE = 500
 _AT_ONCE = 8
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/{namespace}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
+_DATA = {
+    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps/{name}",
+    "Secret": "/api/v1/namespaces/{namespace}/secrets/{name}",
+}
 _OK = 200
 _FORBIDDEN = 403
 _ADVICE = {
@@ -58,6 +63,25 @@ class KubernetesClient:
         """The Pods of a namespace that the selector takes; raises PodsForbidden when it may not."""
         return await self._listed(_PODS, namespace, label_selector, deadline)
 
+    async def data(
+        self, kind: Literal["ConfigMap", "Secret"], namespace: str, name: str, key: str, deadline: Deadline
+    ) -> bytes:
+        """What one key of a ConfigMap or a Secret holds."""
+        who = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
+
+        async def value() -> bytes:
+            api = await self._api()
+            parameters = {"namespace": namespace, "name": name}
+            status, body = await in_thread(lambda: _get(api, who, _DATA[kind], parameters, {}))
+            if status != _OK:
+                raise StateUnavailable(f"{who} cannot be read: the API server answers {status}")
+            found = json.loads(body).get("data") or {}
+            if key not in found:
+                raise StateUnavailable(f"{who} has no key {key}")
+            return base64.b64decode(found[key]) if kind == "Secret" else str(found[key]).encode()
+
+        return await deadline.bound(who, value())
+
     async def _listed(
         self, path: str, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
@@ -85,37 +109,44 @@ class KubernetesClient:
 def _pages(
     api: "ApiClient", who: str, path: str, namespace: str, label_selector: str
 ) -> Iterator[Mapping[str, Any]]:
-    from kubernetes.client import ApiException
-    from urllib3.exceptions import HTTPError
-
     query = {"labelSelector": label_selector, "limit": str(_PAGE)}
     while True:
-        try:
-            request = api.param_serialize(
-                "GET",
-                path,
-                path_params={"namespace": namespace},
-                query_params=list(query.items()),
-                header_params={"Accept": "application/json"},
-                auth_settings=["BearerToken"],
-            )
-            response = api.call_api(*request)
-            body = response.read()
-        except (ApiException, HTTPError, OSError) as error:
-            raise _unreachable(who, error) from error
-        if response.status == _FORBIDDEN and path == _PODS:
+        status, body = _get(api, who, path, {"namespace": namespace}, query)
+        if status == _FORBIDDEN and path == _PODS:
             raise PodsForbidden(f"{who}: the account needs the verb list on pods")
-        if response.status != _OK:
-            raise _refusal(who, response.status, body)
+        if status != _OK:
+            raise _refusal(who, status, body)
         try:
             page = json.loads(body)
             yield from page["items"] or ()
             token = page["metadata"].get("continue")
         except (ValueError, KeyError, TypeError) as error:
-            raise _refusal(who, response.status, body) from error
+            raise _refusal(who, status, body) from error
         if not token:
             return
         query = {**query, "continue": token}
+
+
+def _get(
+    api: "ApiClient", who: str, path: str, parameters: Mapping[str, str], query: Mapping[str, str]
+) -> tuple[int, bytes]:
+    """The status and the body of an answer."""
+    from kubernetes.client import ApiException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        request = api.param_serialize(
+            "GET",
+            path,
+            path_params=dict(parameters),
+            query_params=list(query.items()),
+            header_params={"Accept": "application/json"},
+            auth_settings=["BearerToken"],
+        )
+        response = api.call_api(*request)
+        return response.status, response.read()
+    except (ApiException, HTTPError, OSError) as error:
+        raise _unreachable(who, error) from error
 
 
 def _unreachable(who: str, error: Exception) -> StateUnavailable:

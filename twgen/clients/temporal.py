@@ -134,6 +134,7 @@ class TemporalClients:
             # one call that is cut must not cut the connection of the others
             return await asyncio.shield(self._connecting[key])
         except (RuntimeError, ValueError) as error:
+            self._connecting.pop(key, None)  # the next call tries anew
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
             raise unreachable(self._who(call), call.connection.name, key[1], error) from error

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from twgen.errors import StateUnavailable
+from twgen.errors import OwnedBySomebodyElse, StateUnavailable, TwgenError
 
 if TYPE_CHECKING:
     from temporalio.service import RPCError
@@ -16,6 +16,12 @@ _ADVICE = {
     "RESOURCE_EXHAUSTED": "limits the rate of calls: try again later or raise --timeout",
     "UNIMPLEMENTED": "is too old: twgen needs server 1.29.1 or newer",
 }
+_CONFLICTS = {
+    "ManagerIdentity '": "nothing was changed: somebody else manages the worker",
+    "conflict token mismatch": "nothing was changed: somebody else changed the traffic at the same time",
+    "already running": "nothing was started: somebody else started the gate at the same time",
+}
+"""Of the server's own words: such an error has no code of its own."""
 _OTHER_ADVICE = "answered with an error: look into its log"
 _HANGS_UP = "hangs up: it may ask for TLS, or for another client certificate than that of {profile}"
 _NO_CONNECTION = {
@@ -60,8 +66,11 @@ def is_absent(error: "RPCError") -> bool:
     return error.status.name == "NOT_FOUND" and not _names_unknown_namespace(error)
 
 
-def refusal(server: str, error: "RPCError") -> StateUnavailable:
-    """The error of a server that answered with one."""
+def refusal(server: str, error: "RPCError") -> TwgenError:
+    """The error of a server that answered with one: StateUnavailable, or OwnedBySomebodyElse of a change."""
+    conflict = next((said for sign, said in _CONFLICTS.items() if sign in str(error)), "")
+    if conflict:
+        return OwnedBySomebodyElse(f"{server}: {conflict} ({_one_line(error)})")
     if _names_unknown_namespace(error):
         return StateUnavailable(
             f"{server}: the server has no such namespace: check workerOptions.temporalNamespace"

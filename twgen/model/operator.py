@@ -97,6 +97,8 @@ class Caller:
     """The identity is that of whoever looks, and no Deployment carries it."""
     application: str = ""
     """The Argo CD application that is rendered; empty: none."""
+    drives: bool = False
+    """It makes the changes of traffic itself, also where a policy says that nobody does."""
 
     def of(self, policy: "Policy") -> str:
         """The manager identity under a policy; empty: nobody said."""

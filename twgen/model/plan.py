@@ -96,6 +96,8 @@ class GateStart:
     task_queue: str
     workflow_id: str
     workflow_type: str
+    request_id: str
+    """The same for all who start it, for as long as its version is registered: there is no second run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +136,22 @@ class RolloutStep:
 
 
 @dataclass(frozen=True, slots=True)
+class GateInput:
+    """The key of a ConfigMap or a Secret that holds the input of a gate, as JSON."""
+
+    kind: Literal["ConfigMap", "Secret"]
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     """The workflow that must complete on every workflow task queue of a version before it gets traffic."""
 
     workflow_type: str
     input: Any = None
-    input_from: Mapping[str, Any] | None = None
+    """JSON; None: there is none, or `input_from` says where it is."""
+    input_from: GateInput | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Ca
         versions=replace(versions, warnings=warnings),
         identity=identity,
         manager=target.temporal.manager_identity,
-        routing=plan_worker_routing(target, identity, versions.blocked),
+        routing=plan_worker_routing(target, identity, versions.blocked, drives=caller.drives),
         gates=plan_gates(target, identity, versions.blocked),
         unserved=unserved_traffic(target),
     )

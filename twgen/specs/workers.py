@@ -1,15 +1,16 @@
 """Reading WorkerDeployments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from json import loads
-from typing import Any
+from typing import Any, Literal
 
 from twgen.model.problem import quoted
 from twgen.model.spec import (
     AttachedResource,
     Connection,
     Gate,
+    GateInput,
     PodTemplate,
     Policy,
     Rollout,
@@ -28,6 +29,11 @@ from twgen.versioning.build_ids import LONGEST_BUILD_ID, build_id, cleaned_build
 from twgen.versioning.go_json import template_json
 from twgen.versioning.names import CONTROLLER_API
 from twgen.versioning.stored_form import stored_template
+
+_GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
+    "ConfigMap": "configMapKeyRef",
+    "Secret": "secretKeyRef",
+}
 
 
 def parse_worker(
@@ -169,17 +175,15 @@ def _gate(fields: Fields) -> Gate:
     workflow_type = fields.line("workflowType", required=True)
     if fields.has("input") and fields.has("inputFrom"):
         fields.problem("inputFrom", "a gate has input or inputFrom, not both")
-    for name in ("input", "inputFrom"):
-        if fields.has(name):
-            fields.warning(name, "has no effect yet: twgen does not start gates")
     source = fields.mapping("inputFrom")
-    references = [name for name in ("configMapKeyRef", "secretKeyRef") if source.has(name)]
-    if fields.has("inputFrom") and len(references) != 1:
+    references = {
+        kind: parse_data_key(source.mapping(name)) for kind, name in _GATE_INPUTS.items() if source.has(name)
+    }
+    inputs = [GateInput(kind, found.name, found.key) for kind, found in references.items()]
+    if fields.has("inputFrom") and len(inputs) != 1:
         source.problem("", "must have exactly one of configMapKeyRef and secretKeyRef")
-    for name in references:
-        parse_data_key(source.mapping(name))
     source.close("configMapKeyRef", "secretKeyRef")
-    gate = Gate(workflow_type, fields.raw("input"), source.value if references else None)
+    gate = Gate(workflow_type, fields.raw("input"), inputs[0] if inputs else None)
     fields.close()
     return gate
 

@@ -28,8 +28,11 @@ def gate_runs(target: Target) -> dict[str, GateRun | None]:
 def gates_to_start(target: Target) -> tuple[GateStart, ...]:
     """The gate's workflows that have no run yet, by task queue."""
     gate = target.spec.rollout.gate
+    created = target.version.created_at if target.version else None
+    # a server moves the time by milliseconds from one answer to the next
+    registered = f"{created:%Y-%m-%dT%H:%MZ}" if created else ""
     return tuple(
-        GateStart(queue, _workflow_id(target, queue), gate.workflow_type)
+        GateStart(queue, name := _workflow_id(target, queue), gate.workflow_type, f"{name}@{registered}")
         for queue, run in gate_runs(target).items()
         if gate and not run
     )

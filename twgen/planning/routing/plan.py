@@ -18,8 +18,10 @@ _NO_PODS = {"ZeroReplicas", "NoDeployment", "Terminating", "AtZero", "Paused", "
 """Obstacles under which a gate would only run into its timeout."""
 
 
-def plan_worker_routing(target: Target, identity: str, blocked: str = "") -> RoutingPlan:
-    """The next change of a worker's traffic, as the manager `identity`.
+def plan_worker_routing(
+    target: Target, identity: str, blocked: str = "", *, drives: bool = False
+) -> RoutingPlan:
+    """The next change of a worker's traffic, as the manager `identity`; `drives` as in a Caller.
 
     `blocked` says why the target's Deployment is not created; empty: it is, or exists.
     """
@@ -38,7 +40,7 @@ def plan_worker_routing(target: Target, identity: str, blocked: str = "") -> Rou
     if spec.rollout.strategy is Strategy.MANUAL:
         because = f"the strategy is Manual: {_by_hand(target, wanted)} ({wanted.because})"
         return RoutingPlan(RoutingAction.NONE, because, Phase.WAITING, Reason.MANUAL)
-    nobody_drives = spec.policy.driver is Driver.NONE
+    nobody_drives = spec.policy.driver is Driver.NONE and not drives
     command = f"; driver None: {_by_hand(target, wanted)}" if nobody_drives else ""
     return RoutingPlan(
         action=wanted.action,

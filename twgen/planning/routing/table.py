@@ -59,7 +59,7 @@ TABLE: tuple[Row[Reason, Target, Wanted], ...] = (
     Row(Reason.ROLLBACK, is_rollback, lambda t: _roll_back(t)),
     Row(
         Reason.UPDATE_IN_PROGRESS,
-        lambda t: _is_updating(t),
+        lambda t: is_updating(t),
         lambda t: _none("Temporal has not yet told every task queue of the last change", due=_update_ends(t)),
     ),
     Row(Reason.GATE_FAILED, lambda t: bool(gate_failures(t)), lambda t: _gate_failed(t)),
@@ -164,7 +164,8 @@ def _roll_back(t: Target) -> Wanted:
     return _set_current(t, "it was current until lately: a rollback needs no gate and no steps")
 
 
-def _is_updating(t: Target) -> bool:
+def is_updating(t: Target) -> bool:
+    """Temporal has not told every task queue of the last change, and is still waited for."""
     ends = _update_ends(t)
     return t.temporal.routing.update_state is UpdateState.IN_PROGRESS and (ends is None or t.now < ends)
 

@@ -1,0 +1,179 @@
+"""`twgen rollout`."""
+
+import asyncio
+import gc
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import click
+
+from twgen.cli.inputs import load_recorded, load_specs, planning_caller
+from twgen.cli.live import Connections, Servers
+from twgen.cli.observer import Observation
+from twgen.cli.options import READING, options, output_option, paths_argument
+from twgen.cli.output import is_terminal
+from twgen.cli.settings import Settings, clock, seconds, settings_of
+from twgen.cli.watch import Seen, StatusLog, frame, live_view
+from twgen.clients.deadline import Deadline
+from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse, StateUnavailable
+from twgen.executing.rollout import Rollout, roll_out
+from twgen.executing.temporal import TemporalWriter
+from twgen.model.operator import Caller
+from twgen.model.plan import Phase, WorkerPlan
+from twgen.model.reasons import RoutingReason
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import World
+from twgen.specs.parse import Specs
+
+Answer = TypeVar("Answer")
+
+_FRAME_SECONDS = 1.0
+
+
+@click.command()
+@paths_argument
+@output_option("text", "json")
+@options("once", "within", *READING, "identity", "namespace", "operator_config", "strict", "quiet", "color")
+def command(output: str, color: str, once: bool, within: str, **params: Any) -> None:  # noqa: FBT001
+    """Move the traffic of every worker to its target: start the gate, ramp, make it current.
+
+    Deployments are not created here: apply what `twgen render` prints.
+
+    \b
+    twgen rollout .
+    twgen rollout . --once
+
+    Ends with 0 when every worker is Settled, 1 when one is Blocked, 4 when --within has passed, and 5 when
+    somebody else manages a worker. With --once, it looks and makes one change at most.
+    """
+    gc.enable()  # it lives for hours
+    settings = settings_of(params)
+    if settings.surroundings.needs_identity:
+        raise InvalidInput("a plugin of Argo CD only renders: run `twgen rollout` elsewhere")
+    limit = seconds("--within", within)
+    specs = load_specs(settings, needs_worker=True)
+    caller = replace(planning_caller(settings), drives=True)
+    view = _View(settings, specs, caller, output, color)
+    with Servers(settings) as servers:
+
+        async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
+            workers = [_rollout(spec, view, servers, opened) for spec in specs.workers]
+            async with asyncio.timeout(limit):
+                # one that fails does not stop the others
+                rollouts = (roll_out(worker, once=once) for worker in workers)
+                return await view.beside(asyncio.gather(*rollouts, return_exceptions=True))
+
+        try:
+            ended = servers.run(specs.workers, story)
+        except TimeoutError as error:
+            raise OutOfTime(f"not every worker was settled within {within}: {view.unsettled()}") from error
+    _judge(ended)
+
+
+def _rollout(spec: WorkerSpec, view: "_View", servers: Servers, opened: Connections) -> Rollout:
+    settings = view.settings
+    ledger = load_recorded(settings, view.specs)
+
+    async def read() -> World:
+        world = await servers.read_soon(opened, [spec], for_routing=True)
+        return world.remembering(ledger)
+
+    async def gate_input() -> bytes | None:
+        gate = spec.rollout.gate
+        if not gate or (gate.input is None and not gate.input_from):
+            return None
+        if not gate.input_from:
+            return json.dumps(gate.input).encode()
+        if not opened.kubernetes:
+            raise StateUnavailable(
+                f"{spec.worker_deployment}: the input of its gate is in {gate.input_from.kind}"
+                f" {gate.input_from.name}, and no cluster is read"
+            )
+        source, deadline = gate.input_from, Deadline(settings.timeout)
+        return await opened.kubernetes.data(source.kind, spec.namespace, source.name, source.key, deadline)
+
+    return Rollout(
+        spec=spec,
+        caller=view.caller,
+        clock=clock,
+        read=read,
+        writer=lambda identity: TemporalWriter(spec, identity, opened.temporal, settings.timeout),
+        gate_input=gate_input,
+        show=view.show,
+        say=view.say,
+    )
+
+
+class _View:
+    """What is shown of the rollouts: a tree that repaints on a terminal, else a line for each change."""
+
+    def __init__(self, settings: Settings, specs: Specs, caller: Caller, output: str, color: str) -> None:
+        self.settings, self.specs, self.caller = settings, specs, caller
+        self._color = color
+        self._log = StatusLog(as_json=output == "json")
+        self._live = live_view(color) if output == "text" and is_terminal() else None
+        self._world = World(clock(), {})
+
+    def show(self, world: World) -> None:
+        """Take in a look at some of the workers."""
+        self._world = World(world.taken_at, {**self._world.workers, **world.workers})
+        if self._live:
+            self._paint()
+        else:
+            self._log.tell(self._observation().status())
+
+    def say(self, line: str) -> None:
+        """Tell of a change, or of a failure."""
+        if self._live:
+            self._live.console.print(f"{clock():%H:%M:%S} {line}", markup=False, highlight=False)
+        else:
+            self._log.say([line], clock())
+
+    async def beside(self, work: "asyncio.Future[Answer]") -> Answer:
+        """What the work returns, while the terminal counts the seconds."""
+        if not self._live:
+            return await work
+        with self._live:
+            while not work.done():
+                await asyncio.wait([work], timeout=_FRAME_SECONDS)
+                self._paint()
+        return work.result()
+
+    def unsettled(self) -> str:
+        """The workers that are not settled by what was read last."""
+        settled = {
+            worker.plan.versions.spec.worker_deployment
+            for worker in self._observation().status().workers
+            if worker.plan.routing.phase is Phase.SETTLED
+        }
+        names = [spec.worker_deployment for spec in self.specs.workers]
+        return ", ".join(name for name in names if name not in settled)
+
+    def _observation(self) -> Observation:
+        read = [
+            spec
+            for spec in self.specs.workers
+            if (spec.worker_deployment, spec.temporal_namespace) in self._world.workers
+        ]
+        specs = replace(self.specs, workers=tuple(read))
+        return Observation(specs, self._world, self.caller, self._world.taken_at)
+
+    def _paint(self) -> None:
+        if self._live and self._world.workers:
+            seen = Seen(self._observation())
+            self._live.update(frame(seen, self._color, self._live.console), refresh=True)
+
+
+def _judge(ended: Sequence[WorkerPlan | BaseException]) -> None:
+    """Raise what keeps the rollouts from being done."""
+    for end in ended:
+        if isinstance(end, BaseException):
+            raise end
+    blocked = [end for end in ended if isinstance(end, WorkerPlan) and end.routing.phase is Phase.BLOCKED]
+    names = ", ".join(end.versions.spec.worker_deployment for end in blocked)
+    if any(end.routing.reason is RoutingReason.FOREIGN_MANAGER for end in blocked):
+        raise OwnedBySomebodyElse(f"blocked: {names}")
+    if blocked:
+        raise NegativeAnswer(f"blocked: {names}")

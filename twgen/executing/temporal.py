@@ -1,0 +1,107 @@
+"""Changing what Temporal knows of one worker: every method is one call, made once and never repeated."""
+
+from base64 import b64decode, b64encode
+from typing import Any
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.temporal import Call, TemporalClients
+from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
+from twgen.model.spec import WorkerSpec
+
+_GATE_SECONDS = 3600
+"""How long a gate workflow may run."""
+
+
+class TemporalWriter:
+    """Makes the changes of one worker, as the manager `identity`.
+
+    Every method raises OwnedBySomebodyElse when somebody else manages the worker or changed it since it was
+    read, StateUnavailable when the server refuses, and OutOfTime when nobody can tell whether it was done.
+    """
+
+    def __init__(self, spec: WorkerSpec, identity: str, clients: TemporalClients, timeout: float) -> None:
+        self._spec = spec
+        self._identity = identity
+        self._clients = clients
+        self._timeout = timeout
+
+    async def claim(self, conflict_token: str) -> str:
+        """Become the manager of the worker; the conflict token of what follows."""
+        from temporalio.api.workflowservice.v1 import SetWorkerDeploymentManagerRequest
+
+        request = SetWorkerDeploymentManagerRequest(
+            namespace=self._spec.temporal_namespace,
+            deployment_name=self._spec.worker_deployment,
+            manager_identity=self._identity,
+            conflict_token=b64decode(conflict_token),
+            identity=self._identity,
+        )
+        answer = await self._write("set_worker_deployment_manager", request)
+        return b64encode(answer.conflict_token).decode("ascii")
+
+    async def route(self, change: RoutingPlan, conflict_token: str) -> None:
+        """Make a plan's change of traffic."""
+        from temporalio.api.workflowservice.v1 import (
+            SetWorkerDeploymentCurrentVersionRequest,
+            SetWorkerDeploymentRampingVersionRequest,
+        )
+
+        common: dict[str, Any] = {
+            "namespace": self._spec.temporal_namespace,
+            "deployment_name": self._spec.worker_deployment,
+            "build_id": change.build_id,
+            "conflict_token": b64decode(conflict_token),
+            "identity": self._identity,
+        }
+        if change.action is RoutingAction.SET_CURRENT:
+            current = SetWorkerDeploymentCurrentVersionRequest(**common)
+            await self._write("set_worker_deployment_current_version", current)
+        else:
+            # no build ID at 0 % ends a ramp; a version at 0 % would stay ramping, and never drain
+            ramping = SetWorkerDeploymentRampingVersionRequest(percentage=change.percentage or 0, **common)
+            await self._write("set_worker_deployment_ramping_version", ramping)
+
+    async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
+        """Start a gate workflow on the target, with JSON as its input; None: without."""
+        from google.protobuf.duration_pb2 import Duration
+        from temporalio.api.common.v1 import Payload, Payloads, WorkflowType
+        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+        from temporalio.api.enums.v1 import WorkflowIdConflictPolicy, WorkflowIdReusePolicy
+        from temporalio.api.taskqueue.v1 import TaskQueue
+        from temporalio.api.workflow.v1 import VersioningOverride
+        from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
+
+        version = WorkerDeploymentVersion(
+            deployment_name=self._spec.worker_deployment, build_id=self._spec.build_id
+        )
+        behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
+        payload = Payload(metadata={"encoding": b"json/plain"}, data=gate_input or b"null")
+        request = StartWorkflowExecutionRequest(
+            namespace=self._spec.temporal_namespace,
+            workflow_id=gate.workflow_id,
+            workflow_type=WorkflowType(name=gate.workflow_type),
+            task_queue=TaskQueue(name=gate.task_queue),
+            input=None if gate_input is None else Payloads(payloads=[payload]),
+            workflow_execution_timeout=Duration(seconds=_GATE_SECONDS),
+            identity=self._identity,
+            request_id=gate.request_id,
+            workflow_id_reuse_policy=WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+            workflow_id_conflict_policy=WorkflowIdConflictPolicy.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+            versioning_override=VersioningOverride(
+                pinned=VersioningOverride.PinnedOverride(behavior=behavior, version=version)
+            ),
+        )
+        await self._write("start_workflow_execution", request)
+
+    async def _write(self, method: str, request: Any) -> Any:
+        who = f"{self._spec.worker_deployment} of {self._spec.source}"
+        call: Call[Any] = Call(
+            self._spec.connection,
+            self._spec.temporal_namespace,
+            who,
+            method,
+            request,
+            lambda answer: answer,
+            is_retried=False,
+        )
+        return await self._clients.ask(call, Deadline(self._timeout))

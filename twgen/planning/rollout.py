@@ -1,0 +1,44 @@
+"""When a rollout is over, and when its plan can have become another one."""
+
+from datetime import datetime, timedelta
+
+from twgen.model.plan import Phase, WorkerPlan
+from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.world import WorkerWorld
+from twgen.planning.routing.table import is_updating
+from twgen.planning.routing.target import Target
+
+FAILED_LOOK = timedelta(seconds=5)
+"""Until it is looked again after a look that failed."""
+
+_SHORTEST = timedelta(seconds=1)
+_LONGEST = timedelta(seconds=30)
+_UNTIL_READY = timedelta(seconds=10)
+_BECOMES_READY = {
+    Reason.SETTLED,
+    Reason.CURRENT_NOT_SERVING,
+    Reason.WAITING_FOR_REGISTRATION,
+    Reason.NOT_SERVING,
+    Reason.UPDATE_IN_PROGRESS,
+    Reason.GATE_RUNNING,
+    Reason.MISSING_TASK_QUEUE,
+    Reason.NO_TASK_QUEUES,
+}
+"""Waits that end by something else than time."""
+
+
+def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime) -> bool:
+    """Nothing is left to do, or a person has to do it."""
+    if plan.routing.phase is Phase.SETTLED:
+        # a server tells of a change before every task queue has heard of it
+        return not is_updating(Target(plan.versions.spec, world, now))
+    return plan.routing.phase is Phase.BLOCKED
+
+
+def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
+    """How long to leave the plan alone: until its wait is over, and at most half a minute."""
+    longest = _UNTIL_READY if plan.routing.reason in _BECOMES_READY else _LONGEST
+    if plan.routing.due_at is None:
+        return longest
+    # the clock counts whole seconds
+    return min(longest, max(plan.routing.due_at - now, timedelta()) + _SHORTEST)
