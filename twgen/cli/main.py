@@ -13,6 +13,12 @@ _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
     "plan": "Say what would happen next to every version and to traffic, and why.",
     "rollout": "Move traffic to the target: gate, ramp, make it current.",
+    "promote": "Make the next step of a rollout now.",
+    "abort": "End the ramp of a target, until `retry`.",
+    "retry": "Go on after an abort or a failed gate.",
+    "pause": "Keep the traffic as it is, until `resume`.",
+    "resume": "Let a paused rollout go on.",
+    "ownership": "Say who manages a worker, take it over, or give it back.",
     "status": "Show where every worker and its versions stand.",
     "simulate": "Tell a whole rollout in advance: what would happen when.",
     "validate": "Check specs without reading any server.",
@@ -20,6 +26,7 @@ _COMMANDS = {
     "lock": "Record the target versions in the ledger beside the specs.",
     "version": "Print the version of twgen.",
 }
+_OF_ONE_FILE = dict.fromkeys(("promote", "abort", "retry", "pause", "resume"), "intervention")
 
 
 class _Commands(click.Group):
@@ -31,7 +38,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"twgen.cli.{cmd_name}").command
+        module = import_module(f"twgen.cli.{_OF_ONE_FILE.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name if cmd_name in _OF_ONE_FILE else "command")
         command.name = cmd_name
         return command
 

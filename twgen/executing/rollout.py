@@ -1,18 +1,20 @@
 """Rolling out one worker: look, plan, make the one change that is wanted, and look again."""
 
 from asyncio import sleep
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from twgen.errors import TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
+from twgen.planning.interventions import Intervention
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import FAILED_LOOK, is_over, until_next_look
+from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
 
 _AFTER_A_CHANGE = timedelta(seconds=1)
@@ -21,14 +23,17 @@ _AFTER_A_CHANGE = timedelta(seconds=1)
 class Writer(Protocol):
     """What may be changed; each method is one call that is made once."""
 
-    async def claim(self, conflict_token: str) -> str:
-        """Become the manager of the worker; the conflict token of what follows."""
+    async def set_manager(self, manager: str, conflict_token: str) -> str:
+        """Make somebody the manager of the worker, or nobody; the conflict token of what follows."""
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         """Make a plan's change of traffic."""
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
         """Start a gate workflow on the target, with JSON as its input; None: without."""
+
+    async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
+        """Write entries of a version's metadata, as JSON; None removes an entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +92,24 @@ async def _make_the_change(rollout: Rollout, plan: WorkerPlan, world: World) -> 
     temporal = worker_world(rollout.spec, world).temporal
     if plan.gates or change.action is RoutingAction.NONE or not temporal:
         return bool(plan.gates)
-    token = temporal.conflict_token
-    if change.claim_manager:
-        token = await writer.claim(token)
-        rollout.say(f"{worker}: {plan.identity} manages it now, before it was {plan.manager or 'nobody'}")
-    await writer.route(change, token)
-    rollout.say(f"{worker}: {_done(change)} ({change.because})")
+    await _route(writer, change, plan.identity, temporal.conflict_token)
+    claimed = f", and {plan.identity} manages the worker" if change.claim_manager else ""
+    rollout.say(f"{worker}: {_done(change)} ({change.because}){claimed}")
     return True
+
+
+async def intervene(target: Target, intervention: Intervention, identity: str, writer: Writer) -> None:
+    """Do what a person decided: the marks first, so that no rollout undoes the change of traffic."""
+    if intervention.marks:
+        await writer.mark(target.build_id, intervention.marks)
+    if intervention.change:
+        await _route(writer, intervention.change, identity, target.temporal.conflict_token)
+
+
+async def _route(writer: Writer, change: RoutingPlan, identity: str, conflict_token: str) -> None:
+    if change.claim_manager:
+        conflict_token = await writer.set_manager(identity, conflict_token)
+    await writer.route(change, conflict_token)
 
 
 def _done(change: RoutingPlan) -> str:
@@ -101,5 +117,7 @@ def _done(change: RoutingPlan) -> str:
         case RoutingAction.SET_CURRENT:
             return f"{change.build_id} is current now"
         case RoutingAction.SET_RAMP:
-            return f"{plain_percentage(change.percentage or 0)} % of new workflows go to {change.build_id} now"
+            return (
+                f"{plain_percentage(change.percentage or 0)} % of new workflows go to {change.build_id} now"
+            )
     return "the ramp is ended"

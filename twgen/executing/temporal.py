@@ -1,6 +1,8 @@
 """Changing what Temporal knows of one worker: every method is one call, made once and never repeated."""
 
+import json
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from typing import Any
 
 from twgen.clients.deadline import Deadline
@@ -25,14 +27,14 @@ class TemporalWriter:
         self._clients = clients
         self._timeout = timeout
 
-    async def claim(self, conflict_token: str) -> str:
-        """Become the manager of the worker; the conflict token of what follows."""
+    async def set_manager(self, manager: str, conflict_token: str) -> str:
+        """Make somebody the manager of the worker, or nobody; the conflict token of what follows."""
         from temporalio.api.workflowservice.v1 import SetWorkerDeploymentManagerRequest
 
         request = SetWorkerDeploymentManagerRequest(
             namespace=self._spec.temporal_namespace,
             deployment_name=self._spec.worker_deployment,
-            manager_identity=self._identity,
+            manager_identity=manager,
             conflict_token=b64decode(conflict_token),
             identity=self._identity,
         )
@@ -92,6 +94,28 @@ class TemporalWriter:
             ),
         )
         await self._write("start_workflow_execution", request)
+
+    async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
+        """Write entries of a version's metadata, as JSON; None removes an entry."""
+        from temporalio.api.common.v1 import Payload
+        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+        from temporalio.api.workflowservice.v1 import UpdateWorkerDeploymentVersionMetadataRequest
+
+        encoding = {"encoding": b"json/plain"}
+        request = UpdateWorkerDeploymentVersionMetadataRequest(
+            namespace=self._spec.temporal_namespace,
+            deployment_version=WorkerDeploymentVersion(
+                deployment_name=self._spec.worker_deployment, build_id=build_id
+            ),
+            upsert_entries={
+                key: Payload(metadata=encoding, data=json.dumps(value).encode())
+                for key, value in marks.items()
+                if value is not None
+            },
+            remove_entries=[key for key, value in marks.items() if value is None],
+            identity=self._identity,
+        )
+        await self._write("update_worker_deployment_version_metadata", request)
 
     async def _write(self, method: str, request: Any) -> Any:
         who = f"{self._spec.worker_deployment} of {self._spec.source}"

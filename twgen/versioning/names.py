@@ -21,8 +21,11 @@ TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 ABORTED = "twgen.io/aborted"
+PAUSED = "twgen.io/paused"
 GATE_ATTEMPT = "twgen.io/gate-attempt"
-"""Metadata of a version in Temporal: a person has ended its rollout; which attempt at its gate this is."""
+GATE_SKIPPED = "twgen.io/gate-skipped"
+"""Metadata of a version in Temporal, as JSON: a person ended its rollout, or paused it; which attempt at its
+gate this is; a person goes on without the gate."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"

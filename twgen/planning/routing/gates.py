@@ -20,7 +20,7 @@ def gate_attempt(target: Target) -> int:
 
 def gate_runs(target: Target) -> dict[str, GateRun | None]:
     """The run that counts on each workflow task queue of the target; None: it has not started."""
-    if not target.spec.rollout.gate:
+    if not target.spec.rollout.gate or target.skips_gate:
         return {}
     return {queue: _run(target, queue) for queue in target.workflow_task_queues}
 
@@ -45,8 +45,8 @@ def gate_failures(target: Target) -> list[GateRun]:
 
 
 def gate_passed(target: Target) -> bool:
-    """There is no gate, or it completed on every workflow task queue, of which one at least is known."""
-    if not target.spec.rollout.gate:
+    """It completed on every workflow task queue, of which one at least is known; or nobody asks for it."""
+    if not target.spec.rollout.gate or target.skips_gate:
         return True
     runs = gate_runs(target).values()
     return bool(runs) and all(run is not None and run.status is GateStatus.COMPLETED for run in runs)

@@ -58,7 +58,14 @@ def plan_gates(target: Target, identity: str, blocked: str = "") -> tuple[GateSt
     """The gate's workflows to start now; for strategy Manual too, so that a person decides on its result."""
     found = obstacle(target)
     nobody_runs_it = found is not None and found.reason in _NO_PODS
-    no_gate = blocked or nobody_runs_it or target.is_aborted or target.is_current or is_rollback(target)
+    no_gate = (
+        blocked
+        or nobody_runs_it
+        or target.is_aborted
+        or target.is_paused
+        or target.is_current
+        or is_rollback(target)
+    )
     if no_gate or not target.is_registered or is_foreign(target, identity):
         return ()
     return gates_to_start(target)

@@ -43,6 +43,11 @@ class Wanted:
 
 TABLE: tuple[Row[Reason, Target, Wanted], ...] = (
     Row(Reason.ABORTED, lambda t: t.is_aborted, lambda t: _aborted(t)),
+    Row(
+        Reason.PAUSED,
+        lambda t: t.is_paused and not t.has_all_traffic,
+        lambda _: _none("a person paused it: `twgen resume` goes on"),
+    ),
     Row(Reason.OTHER_RAMP, lambda t: t.is_current and t.other_ramp is not None, lambda t: _end_other_ramp(t)),
     Row(
         Reason.CURRENT_NOT_SERVING,
@@ -64,7 +69,7 @@ TABLE: tuple[Row[Reason, Target, Wanted], ...] = (
     ),
     Row(Reason.GATE_FAILED, lambda t: bool(gate_failures(t)), lambda t: _gate_failed(t)),
     Row(Reason.GATE_RUNNING, lambda t: not gate_passed(t), lambda t: _wait_for_gate(t)),
-    Row(Reason.MISSING_TASK_QUEUE, lambda t: bool(_missing_queue(t)), lambda t: _lacks_queue(t)),
+    Row(Reason.MISSING_TASK_QUEUE, lambda t: bool(missing_queue(t)), lambda t: _lacks_queue(t)),
     Row(
         Reason.NO_TASK_QUEUES,
         lambda t: t.current is None and t.ramp is None and not t.task_queues,
@@ -188,7 +193,7 @@ def _wait_for_gate(t: Target) -> Wanted:
     return _none(f"the gate has not completed on every task queue ({listed(t.workflow_task_queues)})")
 
 
-def _missing_queue(t: Target) -> str:
+def missing_queue(t: Target) -> str:
     """A task queue that the current version polls and the target does not; empty: none is known."""
     current = t.versions.get(t.current or "")
     if not current or current.task_queues is None or not t.version or t.version.task_queues is None:
@@ -201,7 +206,7 @@ def _missing_queue(t: Target) -> str:
 def _lacks_queue(t: Target) -> Wanted:
     created = t.version.created_at if t.version else None
     due = created + _QUEUE_LIMIT if created else None
-    because = f"it does not poll {_missing_queue(t)}, which {t.current} does"
+    because = f"it does not poll {missing_queue(t)}, which {t.current} does"
     if due and t.now < due:
         return _none(because, due=due)
     advice = "Temporal would refuse: deploy a worker that polls it, or retire the task queue first"

@@ -17,7 +17,7 @@ from twgen.model.world import (
 )
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
-from twgen.versioning.names import ABORTED
+from twgen.versioning.names import ABORTED, GATE_SKIPPED, PAUSED
 
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
@@ -91,7 +91,20 @@ class Target:
     @property
     def is_aborted(self) -> bool:
         """A person has marked it so."""
-        mark = (self.version.metadata or {}).get(ABORTED) if self.version else None
+        return self._is_marked(ABORTED)
+
+    @property
+    def is_paused(self) -> bool:
+        """A person has paused its rollout."""
+        return self._is_marked(PAUSED)
+
+    @property
+    def skips_gate(self) -> bool:
+        """A person goes on without its gate."""
+        return self._is_marked(GATE_SKIPPED)
+
+    def _is_marked(self, key: str) -> bool:
+        mark = (self.version.metadata or {}).get(key) if self.version else None
         return mark is not None and mark is not False
 
     @property

@@ -1,0 +1,127 @@
+"""`twgen promote`, `abort`, `retry`, `pause`, `resume`: what a person does to the rollout of one worker."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from twgen.cli.inputs import load_specs, planning_caller
+from twgen.cli.live import Connections, Servers
+from twgen.cli.observer import Observation
+from twgen.cli.options import READING, options, paths_argument
+from twgen.cli.output import say, write
+from twgen.cli.settings import clock, settings_of
+from twgen.errors import InvalidInput
+from twgen.executing.rollout import intervene
+from twgen.executing.temporal import TemporalWriter
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import World
+from twgen.planning import interventions
+from twgen.planning.interventions import Intervention
+from twgen.planning.ownership import acting_identity
+from twgen.planning.plan import worker_world
+from twgen.planning.routing.target import Target
+from twgen.reporting.status.lines import status_lines
+
+Decision = Callable[[Target, str], Intervention]
+
+_common = options("worker", *READING, "identity", "namespace", "operator_config", "quiet")
+
+
+@click.command()
+@paths_argument
+@options("full", "skip_gate")
+@_common
+def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
+    """Make the next step of a rollout now, whatever is left of a pause.
+
+    \b
+    twgen promote .
+    twgen promote . --worker payments --full
+    """
+    _intervene(params, lambda target, who: interventions.promote(target, who, full=full, skip_gate=skip_gate))
+
+
+@click.command()
+@paths_argument
+@_common
+def abort(**params: Any) -> None:
+    """End the ramp of a target, and keep traffic from it until `twgen retry`.
+
+    \b
+    twgen abort . --worker payments
+    """
+    _intervene(params, interventions.abort)
+
+
+@click.command()
+@paths_argument
+@_common
+def retry(**params: Any) -> None:
+    """Let an aborted target go on, or start a gate that failed again.
+
+    \b
+    twgen retry .
+    """
+    _intervene(params, interventions.retry)
+
+
+@click.command()
+@paths_argument
+@_common
+def pause(**params: Any) -> None:
+    """Keep the traffic of a rollout as it is until `twgen resume`.
+
+    \b
+    twgen pause .
+    """
+    _intervene(params, interventions.pause)
+
+
+@click.command()
+@paths_argument
+@_common
+def resume(**params: Any) -> None:
+    """Let a paused rollout go on.
+
+    \b
+    twgen resume .
+    """
+    _intervene(params, interventions.resume)
+
+
+def _intervene(params: dict[str, Any], decide: Decision) -> None:
+    settings = settings_of(params)
+    if settings.surroundings.needs_identity:
+        raise InvalidInput("a plugin of Argo CD only renders")
+    specs = load_specs(replace(settings, quiet=True), needs_worker=True)
+    spec = the_worker(specs.workers, params["worker"] or "")
+    caller = planning_caller(settings)
+
+    async def story(opened: Connections) -> World:
+        world = await servers.read_soon(opened, [spec], for_routing=True)
+        worker = worker_world(spec, world)
+        target, identity = Target(spec, worker, clock()), acting_identity(spec, worker, caller)
+        intervention = decide(target, identity)
+        say(f"{spec.worker_deployment}: will {intervention.will}")
+        writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
+        await intervene(target, intervention, identity, writer)
+        return await servers.read_soon(opened, [spec], for_routing=True)
+
+    with Servers(settings) as servers:
+        world = servers.run([spec], story)
+    now = replace(specs, workers=(spec,))
+    status = Observation(now, world, caller, clock()).status()
+    write(f"done: {status_lines(status)[0].text}\n")
+
+
+def the_worker(workers: tuple[WorkerSpec, ...], name: str) -> WorkerSpec:
+    """The worker that `--worker` names, or the only one; raises InvalidInput."""
+    found = [spec for spec in workers if name in {"", spec.name, spec.worker_deployment}]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(sorted(spec.worker_deployment for spec in workers))
+    if not found:
+        raise InvalidInput(f"there is no worker {name!r}: there is {names}")
+    raise InvalidInput(f"--worker says which: {names}")

@@ -1,0 +1,112 @@
+"""`twgen ownership`: who manages a Worker Deployment."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from twgen.cli.inputs import load_specs, planning_caller
+from twgen.cli.intervention import the_worker
+from twgen.cli.live import Connections, Servers
+from twgen.cli.options import READING, options, paths_argument
+from twgen.cli.output import write
+from twgen.cli.settings import settings_of
+from twgen.errors import InvalidInput, NegativeAnswer, OwnedBySomebodyElse
+from twgen.executing.temporal import TemporalWriter
+from twgen.planning.ownership import acting_identity
+from twgen.planning.plan import worker_world
+
+_common = options("worker", *READING, "identity", "namespace", "operator_config", "quiet")
+
+
+@click.group()
+def command() -> None:
+    """Say who manages a Worker Deployment, take it over, or give it back.
+
+    Once it has a manager, Temporal lets nobody else change its traffic.
+    """
+
+
+@command.command()
+@paths_argument
+@_common
+def show(**params: Any) -> None:
+    """Say who manages a worker.
+
+    \b
+    twgen ownership show .
+    """
+    _manage(params, lambda manager, _: manager, yes=True)
+
+
+@command.command()
+@paths_argument
+@options("owner", "yes")
+@_common
+def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
+    """Become the manager of a worker: of nobody's, or of the owner's that --from names.
+
+    \b
+    twgen ownership claim . --from temporal-worker-controller/prod
+    """
+
+    def claimed(manager: str, identity: str) -> str:
+        if manager == identity:
+            raise NegativeAnswer(f"{identity} manages it already")
+        if manager != (owner or ""):
+            remedy = f"--from {manager} takes it over" if manager else "leave --from out"
+            raise OwnedBySomebodyElse(f"{manager or 'nobody'} manages it: {remedy}")
+        return identity
+
+    _manage(params, claimed, yes=yes)
+
+
+@command.command()
+@paths_argument
+@options("yes")
+@_common
+def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
+    """Stop managing a worker: anybody may change its traffic then, or claim it.
+
+    \b
+    twgen ownership release .
+    """
+
+    def released(manager: str, identity: str) -> str:
+        if manager != identity:
+            raise OwnedBySomebodyElse(f"{manager or 'nobody'} manages it, and this is {identity}")
+        return ""
+
+    _manage(params, released, yes=yes)
+
+
+def _manage(params: dict[str, Any], decide: Callable[[str, str], str], *, yes: bool) -> None:
+    """Make the manager what is decided of the manager and the own identity; empty: nobody."""
+    settings = settings_of(params)
+    if settings.surroundings.needs_identity:
+        raise InvalidInput("a plugin of Argo CD only renders")
+    specs = load_specs(replace(settings, quiet=True), needs_worker=True)
+    spec = the_worker(specs.workers, params["worker"] or "")
+
+    async def story(opened: Connections) -> str:
+        worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
+        name, identity = spec.worker_deployment, acting_identity(spec, worker, planning_caller(settings))
+        if not worker.temporal:
+            raise NegativeAnswer(f"{name}: Temporal does not know it: no worker of it has polled")
+        manager = worker.temporal.manager_identity
+        try:
+            wanted = decide(manager, identity)
+        except (NegativeAnswer, OwnedBySomebodyElse) as error:
+            raise type(error)(f"{name}: {error}") from error
+        if wanted == manager:
+            return f"{name}: managed by {manager or 'nobody'}; this is {identity}"
+        change = f"{name}: managed by {manager or 'nobody'} before, by {wanted or 'nobody'} from now on"
+        if not yes:
+            click.confirm(change, abort=True, err=True)
+        writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
+        await writer.set_manager(wanted, worker.temporal.conflict_token)
+        return change
+
+    with Servers(settings) as servers:
+        write(f"{servers.run([spec], story)}\n")
