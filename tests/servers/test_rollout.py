@@ -44,7 +44,7 @@ class Story:
 
     def recorded(self) -> Mapping[str, Any]:
         """What `twgen snapshot` records of the worker."""
-        ended = self.run("snapshot", "-o", "json")
+        ended = run(self.folder, "snapshot", "-o", "json")
         assert ended.code == 0, ended
         [worker] = json.loads(ended.stdout)["workers"]
         return dict(worker["temporal"] or {"versions": [], "routing": {}})

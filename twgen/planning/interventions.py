@@ -114,6 +114,21 @@ def resume(target: Target, identity: str) -> Intervention:
     return Intervention(f"let the rollout of {target.build_id} go on", {PAUSED: None})
 
 
+def is_done(target: Target, intervention: Intervention) -> bool:
+    """Temporal has all that the intervention changes, as far as a new look at the target tells."""
+    metadata = (target.version.metadata or {}) if target.version else {}
+    if any(metadata.get(key) != value for key, value in intervention.marks.items()):
+        return False
+    match intervention.change:
+        case RoutingPlan(action=RoutingAction.SET_CURRENT):
+            return target.is_current
+        case RoutingPlan(action=RoutingAction.SET_RAMP, percentage=float(percentage)):
+            return target.ramp is not None and rounded_percentage(target.ramp.percentage) == percentage
+        case RoutingPlan():
+            return target.ramp is None
+    return True
+
+
 def _refuse_what_nobody_may(target: Target, identity: str) -> None:
     if is_foreign(target, identity):
         raise OwnedBySomebodyElse(
