@@ -98,6 +98,7 @@ def _rollout(spec: WorkerSpec, view: "_View", servers: Servers, opened: Connecti
         spec=spec,
         caller=view.caller,
         clock=clock,
+        sleep=lambda length: asyncio.sleep(length.total_seconds()),
         read=read,
         writer=lambda identity: TemporalWriter(spec, identity, opened.temporal, settings.timeout),
         gate_input=gate_input,

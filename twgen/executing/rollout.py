@@ -1,6 +1,5 @@
 """Rolling out one worker: look, plan, make the one change that is wanted, and look again."""
 
-from asyncio import sleep
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -43,6 +42,7 @@ class Rollout:
     spec: WorkerSpec
     caller: Caller
     clock: Callable[[], datetime]
+    sleep: Callable[[timedelta], Awaitable[None]]
     read: Callable[[], Awaitable[World]]
     """What is known of the worker right now; raises TwgenError."""
     writer: Callable[[str], Writer]
@@ -75,11 +75,11 @@ async def roll_out(rollout: Rollout, *, once: bool) -> WorkerPlan:
                 raise
             # nor does anybody know whether a change that timed out was made: the next look tells
             rollout.say(str(error))
-            await sleep(FAILED_LOOK.total_seconds())
+            await rollout.sleep(FAILED_LOOK)
             continue
         if once or is_over(plan, worker_world(rollout.spec, world), now):
             return plan
-        await sleep((_AFTER_A_CHANGE if changed else until_next_look(plan, now)).total_seconds())
+        await rollout.sleep(_AFTER_A_CHANGE if changed else until_next_look(plan, now))
 
 
 async def _make_the_change(rollout: Rollout, plan: WorkerPlan, world: World) -> bool:

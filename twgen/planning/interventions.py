@@ -122,7 +122,7 @@ def is_done(target: Target, intervention: Intervention) -> bool:
     match intervention.change:
         case RoutingPlan(action=RoutingAction.SET_CURRENT):
             return target.is_current
-        case RoutingPlan(action=RoutingAction.SET_RAMP, percentage=float(percentage)):
+        case RoutingPlan(action=RoutingAction.SET_RAMP, percentage=percentage):
             return target.ramp is not None and rounded_percentage(target.ramp.percentage) == percentage
         case RoutingPlan():
             return target.ramp is None
