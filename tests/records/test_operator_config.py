@@ -69,7 +69,7 @@ operators = st.builds(
         st.builds(ClusterOfApplications, names, st.text(max_size=5), names, names)
         | st.builds(ClusterOfApplications, names, st.text(max_size=5))
     ).map(tuple),
-    attached_kinds=st.lists(st.builds(GroupKind, st.text(max_size=5), names)).map(tuple),
+    attached_kinds=st.lists(st.builds(GroupKind, st.text(max_size=5), allowed)).map(tuple),
 )
 
 

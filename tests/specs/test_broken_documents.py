@@ -148,7 +148,7 @@ def test_document_that_is_accepted_is_rendered(value: dict[str, Any]) -> None:
     world = World(NOW, {(seen.name, seen.temporal_namespace): seen})
     caller = Caller("me", forced=True)
     plan = plan_versions(specs.workers, world, NOW, caller)
-    text = write_documents(render_manifests(plan.workers, specs.passthrough, caller.of, "d"))
+    text = write_documents(render_manifests(plan.workers, specs.passthrough, caller.of))
     assert len(read_documents(text)) >= 1
 
 

@@ -11,6 +11,7 @@ from twgen.cli.inputs import (
     plan_warnings,
     planning_time,
     refuse,
+    refuse_collisions,
     rendering_caller,
 )
 from twgen.cli.options import READING, options, output_option, paths_argument
@@ -39,7 +40,8 @@ def command(output: str, **params: Any) -> None:
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
-    manifests = render_manifests(plan.workers, specs.passthrough, caller.of, namespace)
+        refuse_collisions(settings, specs, plan.workers)
+    manifests = render_manifests(plan.workers, specs.passthrough, caller.of)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if settings.strict:
         refuse(warnings)

@@ -6,15 +6,13 @@ from typing import Any
 
 import click
 
-from twgen.cli.inputs import namespace_rule, no_worker
+from twgen.cli.inputs import all_problems, namespace_rule, no_worker
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.planning.sentences import counted
 from twgen.reading.documents import Read, located, read_paths
-from twgen.reading.schemas import schema_problems
-from twgen.records.ledger import parse_ledgers
 from twgen.reporting.printable import printable
 from twgen.reporting.problems import problem_lines, problems_document
 from twgen.specs import kinds
@@ -46,9 +44,8 @@ def command(output: str, **params: Any) -> None:
     settings = settings_of(params)
     read = read_paths(settings.paths, settings.sources)
     specs = parse_specs(read.documents, namespace_rule(settings), settings.operator.attached_kinds)
-    problems = [*specs.problems, *parse_ledgers(specs.ledgers)[1]]
-    problems = [*problems, *schema_problems(read.documents, problems), *specs.unknown_fields]
-    found = located([*problems, *(specs.warnings if settings.strict else ())], settings.sources)
+    problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
+    found = located(problems, settings.sources)
     warnings = [] if settings.strict else located(specs.warnings, settings.sources)
     deprecations = located(specs.deprecations, settings.sources)
     if not settings.quiet:

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import Operator
-from twgen.model.paths import parse_path
-from twgen.model.problem import Document, Finding
+from twgen.model.problem import Document, Finding, Problem
 from twgen.model.world import World
-from twgen.reading.documents import Sources, located
-from twgen.records.ledger_text import why_unreadable
+from twgen.reading.documents import Sources, located, why_unreadable
 from twgen.reporting.problems import problem_lines
 from twgen.yaml.limits import DEFAULT, Budget, Limits
-from twgen.yaml.lines import line_of
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
@@ -73,11 +70,7 @@ def _read_record(
     [index] = indexes
     record, findings = parse(documents[index])
     if record is None or findings:
-        raise InvalidDocuments([_told(path, content, index, finding) for finding in findings])
+        document = Document(path, index, documents[index])
+        problems = [Problem.at(document, finding.path, finding.message) for finding in findings]
+        raise InvalidDocuments(problem_lines(located(problems, sources, limits.text_bytes)))
     return record
-
-
-def _told(path: str, content: bytes, index: int, finding: Finding) -> str:
-    line = line_of(content, index, parse_path(finding.path))
-    place = f"{path}:{line}" if line else path
-    return f"{place}: {finding.path}: {finding.message}" if finding.path else f"{place}: {finding.message}"

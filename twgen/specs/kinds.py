@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from twgen.model.problem import Document, Finding, did_you_mean, path_in_file, quoted
@@ -19,6 +20,8 @@ TIMELINE = "Timeline"
 STATUS = "Status"
 VALIDATION = "Validation"
 OPERATOR_CONFIG = "OperatorConfig"
+
+LEDGER_FOLDER = "twgen.lock"
 
 _OLD_KINDS = {
     "TemporalWorkerDeployment": WORKER,
@@ -95,6 +98,11 @@ def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding 
         "kind",
         f"{right} has no kind {quoted(kind)}{did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, _APIS)}",
     )
+
+
+def is_in_ledger(source: str) -> bool:
+    """The file stands in the folder of a ledger."""
+    return LEDGER_FOLDER in PurePath(source).parts[:-1]
 
 
 def is_marked(value: Any) -> bool:

@@ -12,11 +12,13 @@ from twgen.model.problem import Document, Finding, Problem, did_you_mean, quoted
 from twgen.model.spec import AttachedResource, Connection, Policy, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
+from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.unrendered import is_chart, render_first
 from twgen.specs.workers import parse_worker
+from twgen.versioning.names import TWGEN_API
 
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
 
@@ -28,6 +30,7 @@ class Specs:
     workers: tuple[WorkerSpec, ...]
     passthrough: tuple[Document, ...]
     ledgers: tuple[Document, ...]
+    snapshots: tuple[Document, ...] = ()
     problems: tuple[Problem, ...] = ()
     unknown_fields: tuple[Problem, ...] = ()
     """Fields that an API server would drop."""
@@ -42,6 +45,7 @@ class _Sorted:
     specs: list[SpecDocument] = field(default_factory=list)
     passthrough: list[Document] = field(default_factory=list)
     ledgers: list[Document] = field(default_factory=list)
+    snapshots: list[Document] = field(default_factory=list)
     unmarked: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
@@ -67,9 +71,15 @@ def parse_specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
         passthrough=tuple(found.passthrough),
         ledgers=tuple(found.ledgers),
+        snapshots=tuple(found.snapshots),
         problems=(
             *found.problems,
             *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
+            *collisions(
+                (item for worker in workers if worker.name for item in target_objects(worker)),
+                found.passthrough,
+                rule.default,
+            ),
         ),
         unknown_fields=tuple(item for spec in specs for item in spec.located(spec.diagnostics.unknown)),
         warnings=(
@@ -87,6 +97,8 @@ def _sorted(documents: Iterable[Document], rule: NamespaceRule) -> _Sorted:
         if kind := kinds.kind_of(value):
             if kind.name == kinds.LEDGER:
                 found.ledgers.append(document)
+            elif kind.name == kinds.SNAPSHOT:
+                found.snapshots.append(document)
             elif kind.name in _SPEC_KINDS:
                 found.specs.append(read_spec_document(document, kind, rule))
         elif message := render_first(document):
@@ -94,6 +106,9 @@ def _sorted(documents: Iterable[Document], rule: NamespaceRule) -> _Sorted:
         elif isinstance(value, dict) and (wrong := kinds.wrong_kind(value)):
             found.problems.append(Problem.at(document, wrong.path, wrong.message))
             found.uncertain.add(str(value_at(value, "metadata", "name")))
+        elif kinds.is_in_ledger(document.source):
+            message = f"is no {kinds.LEDGER} of {TWGEN_API}: take it back from Git, or remove it"
+            found.problems.append(Problem.at(document, "", message))
         else:
             (found.passthrough if kinds.is_marked(value) else found.unmarked).append(document)
     found.uncertain.update(spec.kind.name for spec in found.specs if not spec.name_is_certain)
@@ -149,7 +164,7 @@ def _attached(
         resource = parse_attached(spec.name, spec.fields, attached_kinds)
         spec.fields.close()
         resources = attached.setdefault((spec.namespace, worker), [])
-        resources.append(replace(resource, source=spec.document.source))
+        resources.append(replace(resource, document=spec.document))
     return attached
 
 

@@ -61,7 +61,7 @@ def parse_worker(
         has_custom_build_id=bool(cleaned_build_id(custom)),
         policy=policy,
         attached=attached,
-        source=document.document.source,
+        document=document.document,
     )
     if worker.progress_deadline_seconds <= worker.min_ready_seconds:
         message = (
