@@ -9,7 +9,7 @@ from typing import Any
 from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.operator import Operator
-from twgen.model.times import parse_time
+from twgen.model.times import SUCH_AS, parse_time
 from twgen.reading.documents import Sources
 from twgen.reporting.printable import printable
 from twgen.specs.durations import go_duration, parse_duration
@@ -25,7 +25,7 @@ def moment(text: str) -> datetime:
     try:
         return parse_time(text)
     except ValueError as error:
-        raise InvalidInput(f"--now {text!r} is not a time such as 2026-11-21T12:00:00Z") from error
+        raise InvalidInput(f"--now {text!r} is not {SUCH_AS}") from error
 
 
 _ADDRESS = re.compile(r"[^\s=/]+:\d{1,5}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from twgen.model.paths import join_path
 from twgen.model.problem import Finding, quoted
-from twgen.model.times import TIME_PATTERN, format_time, parse_time
+from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
 
 Path = tuple[Any, str | int] | None
 """The path of what holds a value, and its key or index there; None: the document."""
@@ -19,6 +19,7 @@ Path = tuple[Any, str | int] | None
 Problems = list[Finding]
 Schema = dict[str, Any]
 
+_MOST_TOLD = 1000
 _LARGEST = 2**63 - 1
 _LONGEST_QUOTE = 40
 _NOUNS: dict[type, str] = {dict: "a mapping", list: "a list", type(None): "null"}
@@ -36,7 +37,12 @@ class Shape:
 
 
 def refuse(problems: Problems, path: Path, message: str) -> None:
-    """Note what is wrong at a path."""
+    """Note what is wrong at a path; of very many, only that there are more: a finding takes memory."""
+    if len(problems) > _MOST_TOLD:
+        problems.append(problems[-1])
+        return
+    if len(problems) == _MOST_TOLD:
+        message = f"is wrong, and so may be more: mend the first {_MOST_TOLD} problems"
     steps: list[str | int] = []
     while path is not None:
         path, step = path
@@ -186,7 +192,7 @@ def _read_time(value: Any, path: Path, problems: Problems) -> Any:
     try:
         return parse_time(value)
     except (ValueError, TypeError):
-        refuse(problems, path, f"must be a time such as 2026-11-21T12:00:00Z, not {described(value)}")
+        refuse(problems, path, f"must be {SUCH_AS}, not {described(value)}")
         return None
 
 

@@ -9,6 +9,8 @@ TIME_PATTERN = (
 )
 """What the schemas say of a time; from 1970 to 2199, so that no sum of a time and a delay overflows."""
 
+SUCH_AS = "a time from 1970 to 2199 such as 2026-11-21T12:00:00Z"
+"""What a message says of one that does not match."""
 _TIME = re.compile(TIME_PATTERN)
 
 

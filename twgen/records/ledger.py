@@ -140,7 +140,9 @@ def parse_ledgers(
     for document in documents:
         findings: list[Finding] = []
         ledger = LEDGER.read(document.value, None, findings)
-        problems += (Problem.at(document, finding.path, finding.message) for finding in findings)
+        problems += (
+            Problem.at(document, finding.path, finding.message) for finding in dict.fromkeys(findings)
+        )
         for index, entry in enumerate(() if findings else ledger.versions):
             place = LedgerPlace(entry, document, f"versions[{index}]")
             first = places.setdefault(entry.key, place)
