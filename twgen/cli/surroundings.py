@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from twgen.cli.output import warn
 from twgen.errors import InvalidInput
-from twgen.model.operator import Application, Operator
 
 if TYPE_CHECKING:
     from twgen.clients.kubeconfig import ClusterAccess
     from twgen.clients.profiles import Profiles
-    from twgen.model.operator import Caller
+    from twgen.model.operator import Caller, Operator
     from twgen.specs.spec_document import NamespaceRule
 
 _PARAMETERS = "ARGOCD_APP_PARAMETERS"
@@ -33,13 +32,13 @@ class Terminal:
 
         return NamespaceRule(namespace)
 
-    def rendering_caller(self, identity: str, _: Operator) -> "Caller":
+    def rendering_caller(self, identity: str, _: "Operator") -> "Caller":
         """Who renders: nobody in particular, unless `--identity` says it."""
         from twgen.model.operator import Caller
 
         return Caller(identity, forced=bool(identity))
 
-    def planning_caller(self, identity: str, operator: Operator) -> "Caller":
+    def planning_caller(self, identity: str, operator: "Operator") -> "Caller":
         """Who plans: the person, unless `--identity` says otherwise."""
         if identity:
             return self.rendering_caller(identity, operator)
@@ -50,13 +49,13 @@ class Terminal:
 
         return Caller(f"twgen/{getpass.getuser()}@{socket.gethostname()}", is_person=True)
 
-    def profiles(self, _: Operator, *, allow_unlisted: bool) -> "Profiles":  # noqa: ARG002
+    def profiles(self, _: "Operator", *, allow_unlisted: bool) -> "Profiles":  # noqa: ARG002
         """The person's credentials; a connection that needs none may be used without."""
         from twgen.clients.profiles import Profiles, load_profiles
 
         return Profiles(load_profiles(os.environ, use_environment=True), allow_unlisted=True, of_person=True)
 
-    def cluster(self, _: Operator, *, quiet: bool) -> "ClusterAccess | None":
+    def cluster(self, _: "Operator", *, quiet: bool) -> "ClusterAccess | None":
         """The cluster that kubectl would use, or that of the Pod; None, and a warning: neither is there."""
         from pathlib import Path
 
@@ -79,6 +78,8 @@ class Plugin:
     """Two Argo CDs with an application of the same name would both pass as the owner."""
 
     def __init__(self) -> None:
+        from twgen.model.operator import Application
+
         self._application = Application(
             os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", "")
         )
@@ -95,7 +96,7 @@ class Plugin:
         only = namespace or os.environ.get("ARGOCD_APP_NAMESPACE", "")
         return NamespaceRule(only, only=bool(only))
 
-    def rendering_caller(self, identity: str, operator: Operator) -> "Caller":
+    def rendering_caller(self, identity: str, operator: "Operator") -> "Caller":
         """Who renders: what `--identity` says, else the operator's instance of Argo CD."""
         from twgen.model.operator import Caller
 
@@ -105,14 +106,14 @@ class Plugin:
 
     planning_caller = rendering_caller
 
-    def profiles(self, operator: Operator, *, allow_unlisted: bool) -> "Profiles":
+    def profiles(self, operator: "Operator", *, allow_unlisted: bool) -> "Profiles":
         """The operator's credentials, as far as the application's project may use them."""
         from twgen.clients.profiles import Profiles, load_profiles
 
         found = load_profiles(os.environ, operator.temporal_config_file, use_environment=False)
         return Profiles(found, lambda name: operator.may_use(name, self._application), allow_unlisted)
 
-    def cluster(self, operator: Operator, *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
+    def cluster(self, operator: "Operator", *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
         """The cluster that the operator has mapped: Argo CD does not tell a plugin its destination."""
         from twgen.clients.kubeconfig import ClusterAccess
 
