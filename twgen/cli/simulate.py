@@ -10,12 +10,10 @@ import click
 from twgen.cli.inputs import load_specs, load_world, planning_caller, planning_time
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
-from twgen.cli.settings import option_duration, settings_of
-from twgen.errors import InvalidInput
+from twgen.cli.settings import settings_of
 from twgen.model.timeline import Assumptions, Timeline
 from twgen.simulating.simulate import simulate
 
-_FAILS = "fails"
 _GATE_FAILS_AFTER = timedelta(minutes=1)
 
 
@@ -47,27 +45,14 @@ def command(output: str, color: str, **params: Any) -> None:
 
 
 def _assumptions(params: dict[str, Any]) -> Assumptions:
-    fails = params["gate"] == _FAILS
     return Assumptions(
-        workflow_duration=_duration("--workflow-duration", params["workflow_duration"]),
-        startup=_duration("--startup", params["startup"]),
-        gate_duration=_GATE_FAILS_AFTER if fails else _duration("--gate", params["gate"]),
-        gate_passes=not fails,
-        drainage_interval=_interval("--drainage-interval", params["drainage_interval"]),
-        render_interval=_interval("--render-interval", params["render_interval"]),
+        workflow_duration=params["workflow_duration"],
+        startup=params["startup"],
+        gate_duration=_GATE_FAILS_AFTER if params["gate"] is None else params["gate"],
+        gate_passes=params["gate"] is not None,
+        drainage_interval=params["drainage_interval"],
+        render_interval=params["render_interval"],
     )
-
-
-def _duration(option: str, text: str) -> timedelta:
-    alternative = f", or {_FAILS!r}" if option == "--gate" else ""
-    return option_duration(option, text, f"90s or 1h30m{alternative}")
-
-
-def _interval(option: str, text: str) -> timedelta:
-    length = _duration(option, text)
-    if length < timedelta(seconds=1):
-        raise InvalidInput(f"{option} {text!r} is too short: at least 1s")
-    return length
 
 
 def _text(timeline: Timeline, color: str) -> str:
