@@ -83,3 +83,11 @@ def test_first_read_that_fails_ends_the_watch(run: Run) -> None:
     ended = run("status", "specs", "-w", "--no-cluster", "--timeout", "1s")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("story")
+def test_watch_of_a_folder_without_a_worker_is_no_rollout_that_has_ended(run: Run, story: Path) -> None:
+    (story / "specs" / "workerdeployment.json").unlink()
+    ended = run("status", "specs", "-w", "--no-cluster")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "no worker found in specs" in ended.stderr

@@ -84,6 +84,28 @@ def test_read_that_fails_leaves_what_was_read_and_says_why(rolled_out: Rollout) 
         assert shown.process.poll() is None
 
 
+def test_log_says_when_reading_fails_and_when_it_works_again(rolled_out: Rollout, tmp_path: Path) -> None:
+    good = (rolled_out.folder / "specs.yaml").read_text()
+    specs = tmp_path / "specs" / "specs.yaml"
+    specs.parent.mkdir()
+    specs.write_text(good)
+    log = tmp_path / "log"
+    with log.open("wb") as written:
+        watching = subprocess.Popen(
+            command(specs.parent, *WATCH), stdout=written, stderr=written, env=ENVIRONMENT
+        )
+    try:
+        eventually(lambda: "live/watched" in log.read_text())
+        specs.write_text(good.replace("kind: Connection", "kind: Nothing"))
+        eventually(lambda: "; trying again\n" in log.read_text())
+        specs.write_text(good)
+        eventually(lambda: log.read_text().endswith("twgen: reading works again\n"))
+        assert watching.poll() is None
+    finally:
+        watching.kill()
+        watching.wait()
+
+
 def test_server_that_is_gone_ends_nothing(rolled_out: Rollout, tmp_path: Path) -> None:
     specs = rolled_out.folder / "specs.yaml"
     folder = tmp_path / "specs"
