@@ -6,10 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from twgen.cli.inputs import load_specs, load_world, planning_caller, planning_time
 from twgen.cli.options import options, output_option, paths_argument
-from twgen.cli.output import wants_colour, width, write
+from twgen.cli.output import wants_colour, warn, width, write
 from twgen.cli.settings import settings_of
 from twgen.model.timeline import Assumptions, Timeline
 from twgen.simulating.simulate import simulate
@@ -35,9 +36,13 @@ def command(output: str, color: str, **params: Any) -> None:
     twgen simulate . --snapshot world.yaml
     twgen simulate . -o svg > rollout.svg
     """
+    source = click.get_current_context().get_parameter_source
     settings = settings_of(params)
     assumed = _assumptions(params)
     specs = load_specs(settings, needs_worker=True)
+    has_gate = any(worker.rollout.gate for worker in specs.workers)
+    if not (has_gate or settings.quiet or source("gate") is ParameterSource.DEFAULT):
+        warn(["no worker has a gate: --gate has no effect"])
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now
     timeline = simulate(specs.workers, world, begins, planning_caller(settings), assumed)

@@ -36,17 +36,16 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     settings = settings_of(params)
     if not watch:
         status = observe(settings).status()
-        write(_json(status) if output == "json" else _text(status, color))
+        if output == "json":
+            write(json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n")
+        else:
+            write(_text(status, color))
         return
     if settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers again and again: it goes with neither --snapshot nor --now")
     from twgen.cli.watch import watch_status
 
     watch_status(settings, output, color, interval)
-
-
-def _json(status: Status) -> str:
-    return json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n"
 
 
 def _text(status: Status, color: str) -> str:

@@ -137,18 +137,14 @@ def _follow(seen: Iterator[_Seen], *, as_json: bool) -> None:
         status = moment.observation.status()
         lines = status_lines(status)
         if changes := news(told, lines):
-            write(_document(status) if as_json else _stamped(changes, status))
+            if as_json:
+                changes = [json.dumps(status_document(status), ensure_ascii=False)]
+            else:
+                changes = [f"{format_time(status.now)} {line}" for line in changes]
+            write("".join(f"{line}\n" for line in changes))
         told = lines
         if not _goes_on(status):
             return
-
-
-def _document(status: Status) -> str:
-    return json.dumps(status_document(status), ensure_ascii=False) + "\n"
-
-
-def _stamped(changes: list[str], status: Status) -> str:
-    return "".join(f"{format_time(status.now)} {line}\n" for line in changes)
 
 
 def _goes_on(status: Status) -> bool:
