@@ -85,3 +85,10 @@ def test_mistyped_variable_is_warned_of_and_that_of_a_service_is_not(
         "warning: TWGEN_STRIKT sets no option; did you mean TWGEN_STRICT?\n",
     )
     assert run("plan", "specs", "--snapshot", "snapshot.json", "-q").stderr == ""
+
+
+def test_help_fits_80_columns(run: Run) -> None:
+    environment = {**os.environ, "COLUMNS": "80"}  # noqa: TID251 - the program's own is made here
+    for command in ((), ("plan",), ("status",), ("simulate",), ("validate",)):
+        ended = run(*command, "--help", env=environment)
+        assert (ended.returncode, [line for line in ended.stdout.splitlines() if len(line) > 80]) == (0, [])

@@ -76,8 +76,8 @@ def twgen() -> None:
       twgen render . > manifests.yaml && kubectl diff -f manifests.yaml
 
     \b
-    Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec, 3 state not available,
-    4 out of time, 5 owned by somebody else, 70 a bug.
+    Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec,
+    3 state not available, 4 out of time, 5 owned by somebody else, 70 a bug.
     """
 
 

@@ -138,7 +138,9 @@ class Option:
 
     def decorator(self, parameter: str) -> Callable[[Command], Command]:
         """Gives it to a command, as that parameter of its function."""
-        kind = {"type": self.type} if self.type else {"is_flag": True}
+        kind: dict[str, Any] = {"type": self.type} if self.type else {"is_flag": True}
+        if isinstance(self.type, _Form):
+            kind["metavar"] = self.type.name  # as it stands: click would write FAILS
         return click.option(
             *self.flags, parameter, cls=_Scoped, help=self.help, envvar=self.variable, **kind, **self.click
         )
