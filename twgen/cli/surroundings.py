@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.cli.output import warn
 from twgen.errors import InvalidInput
@@ -18,13 +18,22 @@ _PARAMETERS = "ARGOCD_APP_PARAMETERS"
 _VARIABLE = "ARGOCD_ENV_TWGEN_"
 
 
+class ApplicationSetting(NamedTuple):
+    """An option as an application of Argo CD sets it."""
+
+    value: str
+    source: str
+    """The plugin parameter or variable, for people."""
+
+
 class Terminal:
     """A person's shell, or a job of CI."""
 
-    timeout = "20s"
+    timeout = 20.0
+    """Seconds for all reading."""
     needs_identity = False
     """Every worker must have a manager identity: the default one is nobody's in particular."""
-    settings_of_application: Mapping[str, str] = {}
+    settings_of_application: Mapping[str, ApplicationSetting] = {}
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
         """Whose namespace a document gets; `namespace` is what `-n` says."""
@@ -73,7 +82,8 @@ class Terminal:
 class Plugin:
     """A config-management plugin of Argo CD, which ends it after 60 s."""
 
-    timeout = "40s"
+    timeout = 40.0
+    """Seconds for all reading."""
     needs_identity = True
     """Two Argo CDs with an application of the same name would both pass as the owner."""
 
@@ -84,7 +94,7 @@ class Plugin:
             os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", "")
         )
         self.settings_of_application = _settings_of_application()
-        """The options that the application sets, by name (`no-hooks`), as text.
+        """The options that the application sets, by name (`no-hooks`).
 
         A repository can set them through `.argocd-source.yaml`, so only what is harmless may come from here.
         """
@@ -137,24 +147,16 @@ def usual_kubeconfig() -> str:
     return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
 
 
-def _settings_of_application() -> Mapping[str, str]:
+def _settings_of_application() -> Mapping[str, ApplicationSetting]:
+    """The plugin's variables, and before them its parameters."""
     settings = {
-        name.removeprefix(_VARIABLE).lower().replace("_", "-"): os.fsencode(value).decode(errors="replace")
+        name.removeprefix(_VARIABLE).lower().replace("_", "-"): ApplicationSetting(
+            os.fsencode(value).decode(errors="replace"), name
+        )
         for name, value in os.environ.items()
         if name.startswith(_VARIABLE)
     }
-    for parameter in _parameters():
-        match parameter:
-            case {"name": str(name), "string": str(value)}:
-                settings[name] = value
-            case {"name": name}:
-                raise InvalidInput(f"plugin parameter {name!r} must be a string")
-            case _:
-                raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name")
-    return settings
-
-
-def _parameters() -> list[Any]:
+    from twgen.model.problem import quoted
     from twgen.yaml.reader import read_documents
 
     text = os.environ.get(_PARAMETERS) or "null"
@@ -162,7 +164,18 @@ def _parameters() -> list[Any]:
         # by the rules of all that is read: what json takes besides, half a character, could not be printed
         parameters = (read_documents(os.fsencode(text)) or [None])[0] or []
     except InvalidInput as error:
-        raise InvalidInput(f"{_PARAMETERS} is not JSON") from error
+        raise InvalidInput(f"{_PARAMETERS} is not JSON: {error}") from error
+    such_as = 'as {"name": "strict", "string": "true"}'
     if not isinstance(parameters, list):
-        raise InvalidInput(f"{_PARAMETERS} is not a list")
-    return parameters
+        raise InvalidInput(f"{_PARAMETERS} is not a list of parameters such {such_as}")
+    for parameter in parameters:
+        match parameter:
+            case {"name": str(name), "string": str(value)}:
+                settings[name] = ApplicationSetting(value, f"plugin parameter {quoted(name)}")
+            case {"name": str(name)}:
+                raise InvalidInput(
+                    f"plugin parameter {quoted(name)} has no text as its `string`: write it {such_as}"
+                )
+            case _:
+                raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name: write it {such_as}")
+    return settings
