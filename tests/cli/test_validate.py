@@ -207,3 +207,16 @@ def test_bytes_before_and_line_ends_of_other_systems_change_nothing(run: Run, st
         path.write_bytes(b"\xef\xbb\xbf" + document.encode())
         path.rename(path.with_suffix(".YML"))
     assert run("render", "specs", *WORLD).stdout == expected
+
+
+@pytest.mark.parametrize(("output", "begins"), [("junit", "<?xml "), ("sarif", "{\n")])
+def test_reports_for_ci_are_data_on_stdout_and_a_problem_is_still_1(
+    run: Run, story: Path, output: str, begins: str
+) -> None:
+    good = run("validate", "specs", "-o", output)
+    assert (good.returncode, good.stdout.startswith(begins)) == (0, True)
+    (story / "specs" / "broken.yaml").write_text("a: [\n")
+    ended = run("validate", "specs", "-o", output)
+    assert (ended.returncode, ended.stdout.startswith(begins)) == (1, True)
+    assert "specs/broken.yaml" in ended.stdout
+    assert ended.stderr == "twgen: 1 problem found\n"

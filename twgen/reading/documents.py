@@ -5,8 +5,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
@@ -14,7 +14,6 @@ from twgen.model.problem import Document, Place, Problem
 from twgen.specs.kinds import LEDGER_FOLDER, is_in_ledger, without_lists
 from twgen.specs.unrendered import template_of_helm
 from twgen.yaml.limits import DEFAULT, Budget
-from twgen.yaml.lines import lines_of
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
@@ -50,8 +49,7 @@ class Sources:
             raise InvalidInput(f"cannot read {'stdin' if is_stdin else source}: {reason}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """The documents of all files, and a line for each file or folder that could not be read in full."""
 
     documents: tuple[Document, ...]
@@ -238,12 +236,14 @@ def located(
         told = item
         if item.other:
             at = ":".join(str(part) for part in (item.other.document.source, line(item.other)) if part)
-            told = replace(item, message=f"{item.message} {at}", other=None)
+            told = item._replace(message=f"{item.message} {at}", other=None)
         found.setdefault(item.document.source, []).append((told, line(item)))
     return [place for items in found.values() for place in sorted(items, key=lambda item: item[1] or 0)]
 
 
 def _lines(text: bytes, places: Iterable[tuple[int, str]]) -> Iterator[tuple[tuple[int, str], int | None]]:
+    from twgen.yaml.lines import lines_of  # most runs find nothing wrong
+
     places = tuple(places)
     steps = [(index, *parse_path(path)) for index, path in places]
     return zip(places, lines_of(text, steps), strict=True)

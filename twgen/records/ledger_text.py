@@ -7,8 +7,7 @@ in longer entries Git takes every few lines that both share for agreement, and r
 import re
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.problem import Document
@@ -22,8 +21,7 @@ from twgen.yaml.writer import in_one_line, quote
 _MARKER = re.compile(r"(?P<marker><{7}|\|{7}|={7}|>{7})(?: (?P<label>.*))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(NamedTuple):
     """The two texts that a merge could not make one of, and what it called them."""
 
     ours: str
