@@ -123,7 +123,7 @@ task_queues = st.builds(
     st.sampled_from(("main", "aux")),
     st.sampled_from((TaskQueueType.WORKFLOW, TaskQueueType.ACTIVITY)),
     pollers=st.none() | st.booleans(),
-    unversioned_pollers=st.booleans(),
+    unversioned_pollers=st.none() | st.booleans(),
 )
 gate_runs = st.builds(
     GateRun,

@@ -64,7 +64,8 @@ class TaskQueue:
     type: TaskQueueType
     pollers: bool | None = None
     """A worker of this version polled lately; None: not read."""
-    unversioned_pollers: bool = False
+    unversioned_pollers: bool | None = None
+    """An unversioned worker polled lately; None: not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,20 +41,16 @@ def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: 
 
 def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
     """What becomes of one worker's versions and traffic."""
-    target = Target(spec, worker, now)
     versions = plan_worker_versions(spec, worker, now)
     identity = acting_identity(spec, worker, caller)
-    warnings = (
-        *rollback_warnings(target, identity),
-        *versions.warnings,
-        *doubts_about_pods(versions.versions),
-    )
+    target = Target(spec, worker, now, identity, versions.blocked)
+    warnings = (*rollback_warnings(target), *versions.warnings, *doubts_about_pods(versions.versions))
     return WorkerPlan(
         versions=replace(versions, warnings=warnings),
         identity=identity,
         manager=target.temporal.manager_identity,
-        routing=plan_worker_routing(target, identity, versions.blocked),
-        gates=plan_gates(target, identity, versions.blocked),
+        routing=plan_worker_routing(target),
+        gates=plan_gates(target),
         unserved=unserved_traffic(target),
     )
 

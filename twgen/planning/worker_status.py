@@ -11,7 +11,6 @@ from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment,
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.gates import gate_attempt, gate_runs, gate_workflow_id
 from twgen.planning.routing.plan import change_when_due
-from twgen.planning.routing.rollback import is_rollback
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
 from twgen.planning.versions.plan import later_actions
@@ -28,12 +27,13 @@ def make_status(plan: Plan, world: World, caller: Caller) -> Status:
 
 def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> WorkerView:
     spec = worker.versions.spec
-    target = Target(spec, worker_world(spec, world), now)
+    blocked = worker.versions.blocked
+    target = Target(spec, worker_world(spec, world), now, worker.identity, blocked)
     return WorkerView(
         plan=worker,
         ownership=_ownership(worker, caller),
         last_modifier=target.temporal.last_modifier_identity,
-        later=change_when_due(target, worker.identity, worker.routing),
+        later=change_when_due(target, worker.routing),
         gates=tuple(_gates(target)),
         unversioned_percentage=_percentage("", target.world.temporal),
         count=_count(worker, target),
@@ -92,7 +92,7 @@ def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
 
 
 def _gates(target: Target) -> Iterator[GateProgress]:
-    if not target.spec.rollout.gate or target.is_current or is_rollback(target):
+    if not target.spec.rollout.gate or target.is_current or target.is_rollback:
         return
     for queue, run in gate_runs(target).items():
         name = gate_workflow_id(target.spec.worker_deployment, target.build_id, queue, gate_attempt(target))

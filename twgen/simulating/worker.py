@@ -138,7 +138,9 @@ class SimulatedWorker:
         others = (version.task_queues for version in versions.values())
         first = next((queues for queues in others if queues), ())
         queues = (known.task_queues if known else None) or first
-        return queues or (TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True),)
+        return queues or (
+            TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False),
+        )
 
     def _start_gates(self, plan: WorkerPlan) -> None:
         ends_as = GateStatus.COMPLETED if self.assumed.gate_passes else GateStatus.FAILED
