@@ -29,7 +29,10 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, call
 
     Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
     """
-    workers = tuple(plan_worker_versions(spec, worker, now) for spec, worker in _ours(specs, world, caller))
+    workers = tuple(
+        plan_worker_versions(spec, worker, now, caller.on_deployments_of(spec.policy))
+        for spec, worker in _ours(specs, world, caller)
+    )
     return VersionsPlan(workers, tuple(left_behind(specs, world, caller)))
 
 
@@ -41,7 +44,7 @@ def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: 
 
 def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
     """What becomes of one worker's versions and traffic."""
-    versions = plan_worker_versions(spec, worker, now)
+    versions = plan_worker_versions(spec, worker, now, caller.on_deployments_of(spec.policy))
     identity = acting_identity(spec, worker, caller)
     target = Target(spec, worker, now, identity, versions.blocked)
     warnings = (*rollback_warnings(target), *versions.warnings, *doubts_about_pods(versions.versions))

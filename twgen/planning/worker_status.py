@@ -16,7 +16,6 @@ from twgen.planning.sentences import plain_percentage
 from twgen.planning.versions.plan import later_actions
 
 _URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
-_UNCHANGED = {VersionAction.KEEP, VersionAction.NONE}
 
 
 def make_status(plan: Plan, world: World, caller: Caller) -> Status:
@@ -49,7 +48,7 @@ def worst_first(workers: Iterable[WorkerView]) -> list[WorkerView]:
 
 
 def is_pending(plan: Plan) -> bool:
-    """Something is to change: traffic, a Deployment or its replicas."""
+    """Something is to change: traffic, a Deployment, its replicas or what is marked on it."""
     return any(
         worker.routing.phase is not Phase.SETTLED or any(map(_changes, worker.versions.versions))
         for worker in plan.workers
@@ -58,11 +57,9 @@ def is_pending(plan: Plan) -> bool:
 
 def _changes(version: VersionPlan) -> bool:
     live = version.live.replicas if version.live else None
-    if version.action is VersionAction.SCALE_DOWN and version.live and live == 0:
-        return version.live.protected
-    return version.action not in _UNCHANGED or (
-        version.action is VersionAction.KEEP and version.replicas not in {None, live}
-    )
+    if version.action is VersionAction.KEEP or (version.action is VersionAction.SCALE_DOWN and live == 0):
+        return bool(version.changed_marks) or version.replicas not in {None, live}
+    return version.action is not VersionAction.NONE
 
 
 def _count(worker: WorkerPlan, target: Target) -> VersionCount:

@@ -18,7 +18,7 @@ from twgen.model.world import (
     WorkerWorld,
 )
 from twgen.planning.plan import plan_worker
-from twgen.planning.versions.facts import UNREGISTERED_DELAY
+from twgen.planning.versions.plan import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
 from twgen.simulating.times import later, next_tick
@@ -115,20 +115,8 @@ class SimulatedWorker:
 
     def _limits(self) -> Iterator[datetime]:
         """The moments that the version table compares with."""
-        sunset = self.spec.sunset
-        both = sunset.scaledown_delay + sunset.delete_delay
-        for version in self.temporal.versions.values():
-            drained = version.drainage.changed_at if version.drainage else None
-            for begin, length in (
-                (drained, sunset.scaledown_delay),
-                (drained, both),
-                (version.created_at, both),
-            ):
-                if begin:
-                    yield later(begin, length)
-        for live in self.cluster.deployments.values():
-            if live.created_at:
-                yield later(live.created_at, UNREGISTERED_DELAY)
+        for version in version_facts(self.spec, self.world(), self.now):
+            yield from version.moments()
 
     def _task_queues(self) -> tuple[TaskQueue, ...]:
         """Those that a new version is assumed to poll: all that an earlier one does."""

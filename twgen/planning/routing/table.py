@@ -83,7 +83,7 @@ TABLE: _Table = (
         lambda t: _none(f"{_failed_gate(t)}; only a retry or a new build ID goes on", _BLOCKED)),
     Row(Reason.GATE_RUNNING,
         lambda t: not gate_passed(t),
-        lambda t: _none(f"the gate has not completed on every task queue ({listed(t.workflow_task_queues)})"
+        lambda t: _none(f"the gate has not completed on {_on_queues(t)}"
                         if t.workflow_task_queues
                         else "the gate cannot start: no workflow task queue of it is known yet")),
     Row(Reason.MISSING_TASK_QUEUE,
@@ -181,6 +181,11 @@ def _update_ends(t: Target) -> datetime | None:
     """When an update is no longer waited for; None: nobody knows when it began."""
     changed = t.temporal.routing.changed_at
     return changed + _UPDATE_LIMIT if changed else None
+
+
+def _on_queues(t: Target) -> str:
+    names = t.workflow_task_queues
+    return f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
 
 
 def _failed_gate(t: Target) -> str:
