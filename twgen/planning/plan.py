@@ -47,15 +47,23 @@ def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Ca
     versions = plan_worker_versions(spec, worker, now, caller.on_deployments_of(spec.policy))
     identity = acting_identity(spec, worker, caller)
     target = Target(spec, worker, now, identity, versions.blocked)
-    warnings = (*rollback_warnings(target), *versions.warnings, *doubts_about_pods(versions.versions))
+    versions = with_doubts(replace(versions, warnings=(*rollback_warnings(target), *versions.warnings)))
     return WorkerPlan(
-        versions=replace(versions, warnings=warnings),
+        versions=versions,
         identity=identity,
         manager=target.temporal.manager_identity,
         routing=plan_worker_routing(target),
         gates=plan_gates(target),
         unserved=unserved_traffic(target),
     )
+
+
+def with_doubts(worker: WorkerVersions) -> WorkerVersions:
+    """The same with the warnings about live pod templates of which only their own hash can tell.
+
+    Where no field manager tells, that costs as much as the whole render, which asks only when it is strict.
+    """
+    return replace(worker, warnings=(*worker.warnings, *doubts_about_pods(worker.versions)))
 
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
