@@ -13,7 +13,7 @@ from twgen.planning.routing.gates import gate_attempt, gate_runs, gate_workflow_
 from twgen.planning.routing.plan import change_when_due
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
-from twgen.planning.versions.plan import later_actions
+from twgen.planning.versions.plan import holds_a_place, later_actions
 
 _URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
 
@@ -66,8 +66,7 @@ def _count(worker: WorkerPlan, target: Target) -> VersionCount:
     deployed = [
         version
         for version in worker.versions.versions
-        if version.build_id != target.build_id
-        and not (version.status is VersionStatus.DRAINED and version.live and version.live.replicas == 0)
+        if version.build_id != target.build_id and holds_a_place(version)
     ]
     return VersionCount(
         deployed=len(deployed),

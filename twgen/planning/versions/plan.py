@@ -69,6 +69,12 @@ def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str
     )
 
 
+def holds_a_place(version: VersionFacts | VersionPlan) -> bool:
+    """A version beside the target counts against maxVersions: every one but a drained one at zero."""
+    is_at_zero = version.live is not None and version.live.replicas == 0
+    return not (version.status is VersionStatus.DRAINED and is_at_zero)
+
+
 def later_actions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
     """What time alone will next bring to each version after what becomes of it now, by build ID."""
     found = {}
@@ -215,16 +221,12 @@ def _blocked(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -
     target = next(version for version, _ in decided if version.is_target)
     # one that Temporal may already send work to needs its pods, however many there are
     may_wait = not target.live and target.status in _WITHOUT_WORK and not target.open_workflows
-    holding = [version for version, reason in decided if _holds_a_place(version, reason)] if may_wait else []
+    holding = [
+        version
+        for version, reason in (decided if may_wait else ())
+        if not version.is_target and reason is not Reason.NOT_NEEDED and holds_a_place(version)
+    ]
     if len(holding) < spec.policy.max_versions:
         return ""
     still = f"{counted(len(holding), 'version')} still {'exists' if len(holding) == 1 else 'exist'}"
     return f"{still} and maxVersions is {spec.policy.max_versions}: {spec.build_id} waits until one is gone"
-
-
-def _holds_a_place(version: VersionFacts, reason: Reason) -> bool:
-    if version.is_target:
-        return False
-    if not version.live:
-        return reason is not Reason.NOT_NEEDED
-    return not (version.status is VersionStatus.DRAINED and version.live.replicas == 0)
