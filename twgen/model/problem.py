@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,14 @@ class Document:
 _MOST_SHOWN = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A path (`spec.rollout.steps[1]`) in the file's document."""
 
     document: Document
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something wrong at a path (`spec.rollout.steps[1]`) of a document that the caller has at hand."""
 
     path: str
@@ -39,8 +37,7 @@ class Finding:
     """A second place, whose file and line are to stand at the end of the message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Something wrong at a path of the file's document, in one sentence for the person who wrote it."""
 
     document: Document
