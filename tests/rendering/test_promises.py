@@ -83,7 +83,11 @@ def test_attached_object_is_protected_as_long_as_its_deployment(spec: WorkerSpec
 
 @given(specs, worlds())
 def test_rendering_what_was_applied_changes_nothing_more(spec: WorkerSpec, found: World) -> None:
-    assume(next(iter(found.workers.values())).deployments is not None)
+    deployments = next(iter(found.workers.values())).deployments
+    # one that is put right where it belongs, or created again, is only then looked at
+    assume(
+        deployments is not None and not any(item.edited_variables or item.terminating for item in deployments)
+    )
     once = rendered(spec, found)
     applied = synced(once, found)
     twice = {name(manifest): manifest for manifest in rendered(spec, applied)}

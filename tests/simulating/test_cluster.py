@@ -42,7 +42,8 @@ def comparable(live: LiveDeployment) -> LiveDeployment:
     """Without what planning never looks at, and what only a real server tells: its field managers."""
     recorded = replace(live.recorded, manifest={})
     since = live.created_at or NOW
-    return replace(live, uid="", created_at=since, recorded=recorded, template_is_as_applied=False)
+    told = {"template_is_as_applied": False, "edited_variables": frozenset(), "terminating": False}
+    return replace(live, uid="", created_at=since, recorded=recorded, **told)
 
 
 @given(specs, worlds())

@@ -17,7 +17,7 @@ from twgen.cli.inputs import (
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
-from twgen.planning.plan import VersionsPlan, plan_versions
+from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
 from twgen.rendering.manifests import FORMATS, render_manifests
 
 
@@ -44,7 +44,7 @@ def command(output: str, **params: Any) -> None:
     manifests = render_manifests(plan.workers, specs.passthrough, caller.of)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if settings.strict:
-        refuse(warnings)
+        refuse(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
     if not settings.quiet:
         warn(warnings)
         if params["no_hooks"]:

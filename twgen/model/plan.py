@@ -68,6 +68,8 @@ class VersionPlan:
     """The injected names of that manifest that make room for the spec's connection; None: it stays."""
     attached: tuple[AttachedObject, ...] = ()
     """The attached objects that are rendered with it, or for its pods when its own manifest is lost."""
+    changed_marks: tuple[str, ...] = ()
+    """What applying it changes of a live Deployment whose pods stay, in words: `labels`."""
 
     @property
     def is_rendered(self) -> bool:

@@ -98,7 +98,7 @@ class TemporalModel:
         known = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
         is_new = known.status is VersionStatus.CREATED
         queues = known.task_queues or tuple(task_queues)
-        if is_new or known.task_queues is None or not all(queue.pollers for queue in queues):
+        if is_new or not known.task_queues or not all(queue.pollers for queue in queues):
             self.versions[build_id] = replace(
                 known,
                 status=VersionStatus.INACTIVE if is_new else known.status,

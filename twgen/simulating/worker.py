@@ -19,7 +19,7 @@ from twgen.model.world import (
     WorkerWorld,
 )
 from twgen.planning.plan import plan_worker
-from twgen.planning.versions.facts import UNREGISTERED_DELAY
+from twgen.planning.versions.plan import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
 
@@ -116,20 +116,8 @@ class SimulatedWorker:
 
     def _limits(self) -> Iterator[datetime]:
         """The moments that the version table compares with."""
-        sunset = self.spec.sunset
-        both = sunset.scaledown_delay + sunset.delete_delay
-        for version in self.temporal.versions.values():
-            drained = version.drainage.changed_at if version.drainage else None
-            for begin, length in (
-                (drained, sunset.scaledown_delay),
-                (drained, both),
-                (version.created_at, both),
-            ):
-                if begin:
-                    yield later(begin, length)
-        for live in self.cluster.deployments.values():
-            if live.created_at:
-                yield later(live.created_at, UNREGISTERED_DELAY)
+        for version in version_facts(self.spec, self.world(), self.now):
+            yield from version.moments()
 
     def _task_queues(self) -> tuple[TaskQueue, ...]:
         """Those that a new version is assumed to poll: all that an earlier one does."""
@@ -139,7 +127,9 @@ class SimulatedWorker:
         others = (version.task_queues for version in versions.values())
         first = next((queues for queues in others if queues), ())
         queues = (known.task_queues if known else None) or first
-        return queues or (TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True),)
+        return queues or (
+            TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False),
+        )
 
     def _start_gates(self, plan: WorkerPlan) -> None:
         ends_as = GateStatus.COMPLETED if self.assumed.gate_passes else GateStatus.FAILED

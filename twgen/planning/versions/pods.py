@@ -11,6 +11,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.injection import (
+    DEPLOYMENT,
+    NAMESPACE,
     Identity,
     Injection,
     connection_fits,
@@ -148,8 +150,10 @@ def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str])
     generation = generation_of(injected)
     if generation and recorded.connection_hash == connection_hash(spec.connection):
         who = Identity(
-            recorded.temporal_namespace or spec.temporal_namespace,
-            recorded.worker_deployment or spec.worker_deployment,
+            (NAMESPACE not in live.edited_variables and recorded.temporal_namespace)
+            or spec.temporal_namespace,
+            (DEPLOYMENT not in live.edited_variables and recorded.worker_deployment)
+            or spec.worker_deployment,
             live.build_id,
         )
         return injection(spec.connection, who, generation)
