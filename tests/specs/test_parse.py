@@ -1,11 +1,12 @@
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import pytest
 
 from tests.strategies import a_spec
 from twgen.errors import InvalidInput
-from twgen.model.problem import Document, Problem
+from twgen.model.problem import MOST_TOLD, Document, Problem, did_you_mean
 from twgen.specs.kinds import without_lists
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.policies import default_policy
@@ -416,3 +417,46 @@ def test_old_spelling_never_hides_a_reference_of_the_wrong_type() -> None:
     found = told(parsed(worker(workerOptions=options), CONNECTION).problems)
     assert any("means the same as spec.workerOptions.connectionRef.name" in text for text in found)
     assert "spec.workerOptions.connectionRef: must be a mapping, not a string" in found
+
+
+MANY = range(20_000)
+PORTS = [{"containerPort": 0} for _ in MANY]
+CONTAINER = {"name": "w", "image": "i:v1"}
+UNKNOWN = {f"u{number}": 1 for number in MANY}
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [worker(template={"spec": {"containers": [CONTAINER], **UNKNOWN}}), CONNECTION],
+        [
+            worker(template={"spec": {"containers": [{"name": "w", "image": "i:v1", "ports": PORTS}]}}),
+            CONNECTION,
+        ],
+        [worker(rollout={"strategy": "Progressive", "steps": [], **UNKNOWN}), CONNECTION],
+        [worker(), CONNECTION | UNKNOWN],
+        [worker(), CONNECTION | {"spec": CONNECTION["spec"] | UNKNOWN}],
+        [worker(metadata=1), {**CONNECTION, "metadata": {"name": "c", "labels": UNKNOWN}}],
+    ],
+    ids=["pod template", "ports", "rollout", "top level", "spec", "labels"],
+)
+def test_of_many_mistakes_in_one_document_the_first_are_told_and_that_there_are_more(
+    documents: list[dict[str, Any]],
+) -> None:
+    found = parsed(*documents)
+    doubts = [*found.problems, *found.unknown_fields]
+    assert MOST_TOLD < len(doubts) <= 2 * MOST_TOLD
+    assert sum(problem.message.startswith("and more from here on") for problem in doubts) == 1
+
+
+def test_mistakes_in_many_documents_share_what_is_told() -> None:
+    wrong = [
+        {**CONNECTION, "metadata": {"name": f"c{number}"}, **dict.fromkeys("abcdefgh", 1)}
+        for number in range(5000)
+    ]
+    found = parsed(*wrong, rule=NamespaceRule("shop"))
+    assert len(wrong) < len(found.unknown_fields) <= 25_000
+
+
+def test_a_similar_name_is_looked_for_among_few() -> None:
+    assert did_you_mean("replica", (f"{number}" for number in count())) == ""

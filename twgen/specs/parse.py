@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.problem import Document, Finding, Problem, did_you_mean, quoted
+from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
 from twgen.model.spec import AttachedResource, Connection, Policy, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
@@ -80,15 +80,15 @@ def parse_specs(
     )
 
 
-def _sorted(documents: Iterable[Document], rule: NamespaceRule) -> _Sorted:
-    found = _Sorted()
+def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
+    found, most = _Sorted(), most_told(len(documents))
     for document in documents:
         value = document.value
         if kind := kinds.kind_of(value):
             if kind.name == kinds.LEDGER:
                 found.ledgers.append(document)
             elif kind.name in _SPEC_KINDS:
-                found.specs.append(read_spec_document(document, kind, rule))
+                found.specs.append(read_spec_document(document, kind, rule, most))
         elif message := render_first(document):
             found.problems.append(Problem.at(document, "", message))
         elif isinstance(value, dict) and (wrong := kinds.wrong_kind(value)):

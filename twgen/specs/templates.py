@@ -46,7 +46,7 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
     names = {volume["name"] for volume in own}
     volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
     whole = {**template, "spec": {**pod, "volumes": volumes}}
-    spec.refused(refusals(whole, POD_TEMPLATE, spec.at("template")))
+    spec.refused(refusals(whole, POD_TEMPLATE, spec.at("template"), spec.diagnostics.most))
     _refuse_names(spec, worker)
     containers = pod.get("containers") or [{}]
     image = containers[0].get("image", "")

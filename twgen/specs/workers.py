@@ -101,9 +101,9 @@ def _template(spec: Fields, custom: str) -> tuple[PodTemplate, str]:
     if value is None:
         spec.problem("template", "is required")
         return PodTemplate({}, ""), ""
-    stored = stored_template(value, spec.at("template"))
+    stored = stored_template(value, spec.at("template"), spec.diagnostics.most)
     spec.diagnostics.add_problems(stored.problems)
-    spec.diagnostics.unknown.extend(stored.unknown)
+    spec.diagnostics.add_unknown(stored.unknown)
     if stored.problems:
         return PodTemplate({}, ""), ""
     text = template_json(stored.template)
