@@ -33,7 +33,8 @@ ANYTHING = st.sampled_from(
      "Progressive", "Git", "host:0", "[::1]:7233", "temporal:70000", "Connection", "v1")
 )  # fmt: skip
 BEYOND_A_SCHEMA = re.compile(
-    r"is not above|is shorter than 30s|there is no Connection|is longer than 292 years|cannot be attached"
+    r"is not above|is shorter than 30s|there is no Connection|is too long: at most|cannot be attached"
+    r"|holds a variable|is no image: "
     r"|must point at each|must be that of each|are filled in|is generated for each|is injected"
 )
 """Rules that no schema can say, and those of attached templates, which their schema leaves to the parser."""

@@ -1,5 +1,6 @@
 """Documents as they were read, what is wrong with one, and where."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -20,6 +21,7 @@ class Document:
 
 
 _MOST_SHOWN = 80
+_CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
 _MOST_COMPARED = 200
 """What is looked through for a similar name: more are no fields, and comparing takes its time."""
 
@@ -90,5 +92,6 @@ def did_you_mean(written: str, possible: Iterable[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text in quotes and on one line, cut when it is long."""
+    """The text in quotes and on one line, cut when it is long; of credentials before an @ nothing is left."""
+    text = _CREDENTIALS.sub("...@", text)
     return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")

@@ -91,7 +91,7 @@ def _problem(document: Document, error: "ValidationError") -> Problem:
         case "maximum" | "exclusiveMaximum":
             message = f"{_shown(value)} is above {rule}"
         case "minLength" | "minItems":
-            message = "is empty"
+            message = "must not be empty"
         case "maxLength" | "maxItems":
             message = f"is longer than {rule}"
         case "additionalProperties":

@@ -127,7 +127,7 @@ class Fields:
         value: str | None = self._typed(name, str)
         if value is None or not value:
             if required:
-                self.problem(name, "is required")
+                self.problem(name, "is required" if value is None else "must not be empty")
             return default if value is None else value
         self._check_text(name, value, form, most)
         return value
@@ -174,10 +174,10 @@ class Fields:
             self.problem(name, str(error))
             return default
 
-    def choice(self, name: str, kind: type[Choice], default: Choice) -> Choice:
-        """One of an enumeration's values."""
+    def choice(self, name: str, kind: type[Choice], default: Choice, *, hint: str = "") -> Choice:
+        """One of an enumeration's values; the hint is for one that is none and not similar to any."""
         value = self._typed(name, str)
-        return default if value is None else self._chosen(name, value, kind) or default
+        return default if value is None else self._chosen(name, value, kind, hint) or default
 
     def choices(self, name: str, kind: type[Choice], default: tuple[Choice, ...]) -> tuple[Choice, ...]:
         """A list of an enumeration's values, each once."""
@@ -230,20 +230,23 @@ class Fields:
         return value
 
     def _check_text(self, name: str, value: str, form: str, most: int) -> None:
+        # where the name of a Secret is wanted, people also write what it holds
+        shown = "" if "secret" in self.at(name).lower() else f"{quoted(value)} "
         if len(value) > most:
-            self.problem(name, f"{quoted(value)} is longer than {most} characters")
+            self.problem(name, f"{shown}is longer than {most} characters")
         elif form and not re.search(form, value):
             wrong = (
                 "is a template of Helm: run `helm template` first" if "{{" in value else _WRONG_FORMS[form]
             )
-            self.problem(name, f"{quoted(value)} {wrong}" if value else "is empty")
+            self.problem(name, f"{shown}{wrong}" if value else "must not be empty")
 
     def _strings(self, name: str) -> Iterator[tuple[int, str]]:
         for index, item in enumerate(self._typed(name, list) or []):
             if isinstance(item, str):
                 yield index, item
             else:
-                self.problem(f"{name}[{index}]", f"must be a string, not {noun(item)}")
+                hint = "; put it in quotes" if isinstance(item, int | float) else ""
+                self.problem(f"{name}[{index}]", f"must be a string, not {noun(item)}{hint}")
 
     def _distinct(self, name: str) -> Iterator[tuple[int, str]]:
         seen = set()
@@ -253,11 +256,12 @@ class Fields:
             seen.add(item)
             yield index, item
 
-    def _chosen(self, name: str, value: str, kind: type[Choice]) -> Choice | None:
+    def _chosen(self, name: str, value: str, kind: type[Choice], hint: str = "") -> Choice | None:
         try:
             return kind(value)
         except ValueError:
-            self.problem(name, f"{quoted(value)} is not one of {', '.join(kind)}{did_you_mean(value, kind)}")
+            hint = did_you_mean(value, kind) or hint
+            self.problem(name, f"{quoted(value)} is not one of {', '.join(kind)}{hint}")
             return None
 
 

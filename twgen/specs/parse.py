@@ -142,14 +142,23 @@ def _attached(
     specs: Iterable[SpecDocument], attached_kinds: tuple[GroupKind, ...]
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
+    autoscalers: dict[tuple[str, str], SpecDocument] = {}
     for spec in specs:
         reference = spec.fields.mapping("workerDeploymentRef")
         worker = reference.object_name("name", required=True)
         reference.close()
         resource = parse_attached(spec.name, spec.fields, attached_kinds)
         spec.fields.close()
-        resources = attached.setdefault((spec.namespace, worker), [])
-        resources.append(replace(resource, source=spec.document.source))
+        key = (spec.namespace, worker)
+        attached.setdefault(key, []).append(replace(resource, source=spec.document.source))
+        if resource.autoscales and worker:
+            first = autoscalers.setdefault(key, spec)
+            if first is not spec:
+                message = (
+                    f"{spec.name} and {first.name} would both set the replicas of {worker}: keep one;"
+                    " the other is at"
+                )
+                spec.fields.problem("template", message, first.place("spec.template"))
     return attached
 
 

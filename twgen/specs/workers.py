@@ -119,11 +119,13 @@ def _rollout(spec: Fields) -> Rollout:
         spec.problem("rollout", "is required")
     if not fields.has("strategy"):
         fields.problem("strategy", f"is required: one of {', '.join(Strategy)}")
-    strategy = fields.choice("strategy", Strategy, Strategy.MANUAL)
+    more = "; steps are of Progressive" if fields.has("steps") else ""
+    strategy = fields.choice("strategy", Strategy, Strategy.MANUAL, hint=more)
     steps = _steps(fields)
     if strategy is Strategy.PROGRESSIVE and not steps:
         fields.problem("steps", "Progressive needs at least one step")
-    if steps and fields.has("strategy") and strategy is not Strategy.PROGRESSIVE:
+    # an unknown strategy is told already, and may be one with steps
+    if steps and fields.raw("strategy") == strategy != Strategy.PROGRESSIVE:
         fields.warning("steps", f"have no effect: strategy {strategy} has no steps")
     gate = _gate(fields.mapping("gate")) if fields.has("gate") else None
     fields.close("gate")
