@@ -6,7 +6,7 @@ from pathlib import PurePath
 from twgen.model.problem import Document
 from twgen.specs.kinds import is_marked
 
-_HELM_TEMPLATE = r"\{\{-?\s*(?:[.$/(]|(?:if|with|range|define|include|template|toYaml|end)\b)"
+_HELM_TEMPLATE = r"\{\{-?\s*(?!\.(?:DeploymentName|BuildID|TemporalNamespace)\b)[\w.$/(]"
 _KUSTOMIZE = "kustomize.config.k8s.io"
 
 

@@ -1,5 +1,6 @@
 """Reading documents as Kubernetes does, within limits, by walking the parser's events."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import compress, repeat
@@ -22,9 +23,11 @@ from twgen.yaml.block_text import read_block
 from twgen.yaml.json_text import read_json
 from twgen.yaml.limits import Budget
 from twgen.yaml.scalars import NotAScalar, Scalar, key_text, resolve_key, resolve_plain, resolve_tagged, token
-from twgen.yaml.source import YamlError, decode, describe, error_at
+from twgen.yaml.source import ODD_BLANK, YamlError, decode, describe, error_at
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
+_SECRET = re.compile(r"kind[\"']?\s*:\s*[\"']?Secret")
+_SEPARATE = "; write --- between two documents"
 _MOST_REMEMBERED = 20_000  # distinct plain scalars: more than manifests have, bounded for hostile text
 
 
@@ -134,7 +137,8 @@ class _Reader:
                 key = self._key(event, depth)
             if key in found:
                 if key not in merged:
-                    raise error_at(event, f"the key {token(key)} is there twice")
+                    hint = _SEPARATE if depth == 1 and key in {"apiVersion", "kind"} else ""
+                    raise error_at(event, f"{self._named(key)} is there twice{hint}")
                 merged.remove(key)
             node = value = following()
             if (
@@ -162,9 +166,9 @@ class _Reader:
     def _alias(self, event: Any, depth: int) -> Any:
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
-            raise error_at(event, f"no anchor {token(event.anchor)} comes before this alias")
+            raise error_at(event, "no such anchor comes before this: text that begins with * needs quotes")
         if anchor.characters is None:
-            raise error_at(event, f"the anchor {token(event.anchor)} contains itself")
+            raise error_at(event, "the anchor of this alias contains it")
         self._expand(event, anchor.characters)
         if depth + anchor.height > self._limits.depth:
             raise error_at(event, f"nested deeper than {self._limits.depth} levels")
@@ -214,12 +218,16 @@ class _Reader:
         return value
 
     def _key(self, event: Any, depth: int) -> str:
+        at = event.start_mark.index
         if isinstance(event, MappingStartEvent | SequenceStartEvent):
-            raise error_at(event, "a key must be a text, not a mapping or a list")
+            braces = "; {{ }} needs quotes" if self._text[at - 1 : at + 1] == "{{" else ""
+            raise error_at(event, f"a key must be a text, not a mapping or a list{braces}")
         try:
             key = resolve_key(event.value) if _is_plain(event) else key_text(self._node(event, depth))
         except NotAScalar as error:
             raise error_at(event, str(error)) from None
+        if _is_plain(event) and not event.value[:1].isascii() and event.value[0].isspace():
+            raise error_at(event, ODD_BLANK)
         if _is_plain(event) and len(self._keys) < _MOST_REMEMBERED:
             self._keys[event.value] = key
         return key
@@ -234,9 +242,13 @@ class _Reader:
             self._expand(event, len(mapping))
             added.update(mapping)
         for key in found.keys() & added.keys():
-            raise error_at(event, f"the key {token(key)} is there before << brings it: put << first")
+            raise error_at(event, f"{self._named(key)} is there before << brings it: put << first")
         found.update(added)
         return set(added)
+
+    def _named(self, key: str) -> str:
+        """A key in words; of a text with a Secret in it, nothing is shown."""
+        return "a key" if _SECRET.search(self._text) else f"the key {token(key)}"
 
     def _too_many(self, event: Any) -> YamlError:
         return error_at(event, self._budget.spent(f"{self._limits.nodes} keys and list items"))
