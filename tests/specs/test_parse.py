@@ -554,3 +554,15 @@ def test_unknown_strategy_is_the_only_mistake_told(strategy: str, message: str) 
     assert len(found.problems) == 1
     assert message in found.problems[0].message
     assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [("Snapshot", "--snapshot"), ("OperatorConfig", "--operator-config"), ("Plan", "is no spec")],
+)
+def test_record_in_place_of_specs_says_what_it_is_and_where_it_belongs(kind: str, remedy: str) -> None:
+    record = {"apiVersion": "twgen.io/v1alpha1", "kind": kind}
+    (warning,) = told(parsed(record).warnings)
+    assert warning.startswith(f"kind: a {kind} is no spec")
+    assert remedy in warning
+    assert parsed(record, worker(), CONNECTION).warnings == ()

@@ -36,12 +36,12 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     problems = specs.problems + (doubts if settings.strict else ())
     if problems or read.unreadable:
         raise InvalidDocuments([*read.unreadable, *_lines(problems, settings.sources)])
-    if needs_worker and not specs.workers:
-        raise InvalidInput(no_worker(settings))
     if not settings.quiet:
         warn(_lines(specs.deprecations + doubts, settings.sources))
-        if not specs.workers:
-            warn([no_worker(settings)])
+    if needs_worker and not specs.workers:
+        raise InvalidInput(no_worker(settings))
+    if not settings.quiet and not specs.workers:
+        warn([no_worker(settings)])
     _refuse_nameless(settings, specs.workers)
     return specs
 

@@ -22,7 +22,7 @@ class Document:
 
 _MOST_SHOWN = 80
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
-_MOST_COMPARED = 200
+_MOST_COMPARED = 60
 """What is looked through for a similar name: more are no fields, and comparing takes its time."""
 
 MOST_TOLD = 100

@@ -18,6 +18,10 @@ from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_doc
 from twgen.specs.unrendered import is_chart, render_first
 from twgen.specs.workers import parse_worker
 
+_GIVEN_WITH = {
+    kinds.SNAPSHOT: ": give it with --snapshot, and the folder of the specs as PATH",
+    kinds.OPERATOR_CONFIG: ": give it with --operator-config",
+}
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
 
 
@@ -43,6 +47,8 @@ class _Sorted:
     passthrough: list[Document] = field(default_factory=list)
     ledgers: list[Document] = field(default_factory=list)
     unmarked: list[Document] = field(default_factory=list)
+    records: list[tuple[Document, str]] = field(default_factory=list)
+    """What twgen writes and its operator gives it, and the kind of each: no specs."""
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
     """What a reference to something missing may mean, so that it is no mistake of its own.
@@ -75,6 +81,10 @@ def parse_specs(
         warnings=(
             *(item for spec in specs for item in spec.located(spec.diagnostics.warnings)),
             *_left_out(found),
+            *(
+                Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")
+                for document, kind in ([] if specs else found.records)
+            ),
         ),
         deprecations=tuple(item for spec in specs for item in spec.deprecations()),
     )
@@ -89,6 +99,8 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
                 found.ledgers.append(document)
             elif kind.name in _SPEC_KINDS:
                 found.specs.append(read_spec_document(document, kind, rule, most))
+            else:
+                found.records.append((document, kind.name))
         elif message := render_first(document):
             found.problems.append(Problem.at(document, "", message))
         elif isinstance(value, dict) and (wrong := kinds.wrong_kind(value)):
@@ -175,7 +187,7 @@ def _connection_of(
             return found
     if not namespace or uncertain & {name, *of_kinds}:
         return Connection(name, "")
-    similar = did_you_mean(name, {other for kind, place, other in connections if place in {"", namespace}})
+    similar = did_you_mean(name, (other for _, place, other in connections if place in {"", namespace}))
     return (
         f"there is no Connection {quoted(name)} in namespace {quoted(namespace)} among the documents{similar}"
     )
