@@ -39,7 +39,7 @@ def test_folder_without_documents(run: Run) -> None:
 
 def test_not_yaml(run: Run, story: Path) -> None:
     (story / "specs" / "a.yaml").write_text("a: [1\nb: {")
-    refused(run(*RENDER), 2, "specs/a.yaml:2")
+    refused(run(*RENDER), 2, "specs/a.yaml:1: the [ that opens here is not closed")
 
 
 def test_spec_without_connection(run: Run, story: Path) -> None:

@@ -1,6 +1,5 @@
 """The rules for a worker's pods that go beyond the types of their fields."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -86,7 +85,7 @@ def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
             image = container.get("image", "")
             if "$" in image or "{{" in image:
                 wrong = "holds a variable that nothing has filled in: render the file first"
-            elif re.search(r"[^A-Za-z0-9._/:@\[\]-]", image):
+            elif image != image.strip() or not (image.isascii() and image.isprintable()):
                 wrong = "is no image: it may hold letters, digits and - _ . / : @"
             else:
                 continue
