@@ -120,3 +120,16 @@ def test_option_reads_a_length_as_people_say_it(run: Run, option: str, length: s
     simulate = ("simulate", "specs", "-o", "json", "--now", "2026-11-21T12:00:00Z", "--workflow-duration")
     assert (printed := run(*simulate, option).stdout)
     assert printed == run(*simulate, length).stdout
+
+
+@pytest.mark.parametrize(("output", "begins"), [("junit", "<?xml "), ("sarif", "{\n")])
+def test_reports_for_ci_are_data_on_stdout_and_a_problem_is_still_1(
+    run: Run, story: Path, output: str, begins: str
+) -> None:
+    good = run("validate", "specs", "-o", output)
+    assert (good.returncode, good.stdout.startswith(begins)) == (0, True)
+    (story / "specs" / "broken.yaml").write_text("a: [\n")
+    ended = run("validate", "specs", "-o", output)
+    assert (ended.returncode, ended.stdout.startswith(begins)) == (1, True)
+    assert "specs/broken.yaml" in ended.stdout
+    assert ended.stderr == "twgen: 1 problem found\n"

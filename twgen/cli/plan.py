@@ -46,12 +46,8 @@ def _text(plan: Plan, color: str) -> str:
     return plan_text(plan, colour=wants_colour(color), width=width())
 
 
-def _json(plan: Plan, _: str) -> str:
-    return json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n"
-
-
 _REPORTS: dict[str, Callable[[Plan, str], str]] = {
     "text": _text,
-    "json": _json,
+    "json": lambda plan, _: json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n",
     "markdown": lambda plan, _: plan_markdown(plan),
 }

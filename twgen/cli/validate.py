@@ -1,6 +1,5 @@
 """`twgen validate`."""
 
-import json
 from collections import Counter
 from typing import Any
 
@@ -15,8 +14,14 @@ from twgen.planning.sentences import counted
 from twgen.reading.documents import Read, located, read_paths
 from twgen.reading.schemas import schema_problems
 from twgen.records.ledger import parse_ledgers
-from twgen.reporting.printable import printable
-from twgen.reporting.problems import problem_lines, problems_document
+from twgen.reporting.problems import (
+    Validation,
+    problem_lines,
+    validation_json,
+    validation_junit,
+    validation_sarif,
+    validation_text,
+)
 from twgen.specs import kinds
 from twgen.specs.parse import parse_specs
 
@@ -31,11 +36,17 @@ _NOUNS = {
 }
 """What a summary calls documents, in this order."""
 _OTHER = "other document"
+_REPORTS = {
+    "text": validation_text,
+    "json": validation_json,
+    "junit": validation_junit,
+    "sarif": validation_sarif,
+}
 
 
 @click.command()
 @paths_argument
-@output_option("text", "json")
+@output_option(*_REPORTS)
 @options("namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Check specs without reading any server; all problems of all files at once.
@@ -55,11 +66,8 @@ def command(output: str, **params: Any) -> None:
         warn(problem_lines([*deprecations, *warnings]))
         if not (specs.workers or found or read.unreadable):
             warn([no_worker(settings)])
-    if output == "json":
-        document = problems_document(read.unreadable, found, warnings, deprecations)
-        write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    else:
-        write("".join(f"{line}\n" for line in [*map(printable, read.unreadable), *problem_lines(found)]))
+    files = tuple(dict.fromkeys(document.source for document in read.documents))
+    write(_REPORTS[output](Validation(files, read.unreadable, found, warnings, deprecations)))
     if count := len(found) + len(read.unreadable):
         raise NegativeAnswer(f"{counted(count, 'problem')} found")
     if not settings.quiet:

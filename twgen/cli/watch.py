@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from twgen.cli.observer import Observation, Observer
-from twgen.cli.output import is_terminal, wants_colour, warn, write, writes_unicode
+from twgen.cli.output import is_terminal, say, wants_colour, warn, write, writes_unicode
 from twgen.cli.settings import Settings, clock
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
 from twgen.model.plan import Phase
@@ -41,7 +41,8 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
     Raises NegativeAnswer when one is blocked then, and as reading does when the first read fails.
     """
     gc.enable()  # what a render leaves to the end of the process would add up here
-    with Observer(settings) as observer:
+    # without a worker all would be settled at once, and a script would go on after a rollout that never was
+    with Observer(settings, needs_worker=True) as observer:
         seen = _seen(observer, interval)
         if output == "text" and is_terminal():
             _paint(seen, color)
@@ -92,8 +93,12 @@ def _paint(seen: Iterator[_Seen], color: str) -> None:
     console = Console(
         force_terminal=True, color_system="auto" if wants_colour(color) else None, highlight=False
     )
+    size = console.size
     with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
         for moment in seen:
+            if size != console.size:  # the terminal has broken the lines of the last frame anew
+                console.clear()
+                size = console.size
             live.update(_frame(moment, color, console), refresh=True)
 
 
@@ -126,22 +131,20 @@ def _follow(seen: Iterator[_Seen], *, as_json: bool) -> None:
     for moment in seen:
         if moment.failure not in {"", failure}:
             warn([f"{printable(moment.failure)}; trying again"])
+        if failure and not moment.failure:
+            say("twgen: reading works again")
         failure = moment.failure
         status = moment.observation.status()
         lines = status_lines(status)
         if changes := news(told, lines):
-            write(_document(status) if as_json else _stamped(changes, status))
+            if as_json:
+                changes = [json.dumps(status_document(status), ensure_ascii=False)]
+            else:
+                changes = [f"{format_time(status.now)} {line}" for line in changes]
+            write("".join(f"{line}\n" for line in changes))
         told = lines
         if not _goes_on(status):
             return
-
-
-def _document(status: Status) -> str:
-    return json.dumps(status_document(status), ensure_ascii=False) + "\n"
-
-
-def _stamped(changes: list[str], status: Status) -> str:
-    return "".join(f"{format_time(status.now)} {line}\n" for line in changes)
 
 
 def _goes_on(status: Status) -> bool:

@@ -76,6 +76,14 @@ class VersionPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class LaterAction:
+    """What becomes of a version's Deployment at a later time."""
+
+    action: VersionAction
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RoutingPlan:
     """The next change of traffic, or why there is none."""
 

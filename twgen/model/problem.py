@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,14 @@ MOST_TOLD = 100
 _MOST_TOLD_IN_ALL = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A path (`spec.rollout.steps[1]`) in the file's document."""
 
     document: Document
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something wrong at a path (`spec.rollout.steps[1]`) of a document that the caller has at hand."""
 
     path: str
@@ -48,8 +46,7 @@ class Finding:
     """A second place, whose file and line are to stand at the end of the message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Something wrong at a path of the file's document, in one sentence for the person who wrote it."""
 
     document: Document

@@ -5,9 +5,8 @@ Reading collects every problem with its path and goes on; what it returns is of 
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.model.paths import join_path
 from twgen.model.problem import Finding, quoted
@@ -24,8 +23,7 @@ _LONGEST_QUOTE = 40
 _NOUNS: dict[type, str] = {dict: "a mapping", list: "a list", type(None): "null"}
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """One kind of value: how it is read, how it is written, and what its JSON Schema is."""
 
     read: Callable[[Any, Path, Problems], Any]

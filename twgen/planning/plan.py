@@ -1,8 +1,9 @@
 """The plan: what becomes of every worker's versions and traffic."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
@@ -16,8 +17,7 @@ from twgen.planning.versions.plan import plan_worker_versions
 from twgen.planning.versions.pods import doubts_about_pods
 
 
-@dataclass(frozen=True, slots=True)
-class VersionsPlan:
+class VersionsPlan(NamedTuple):
     """What becomes of the versions of every worker; all that a render needs."""
 
     workers: tuple[WorkerVersions, ...]

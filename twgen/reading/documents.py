@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
@@ -13,7 +13,6 @@ from twgen.records.ledger_text import why_unreadable
 from twgen.specs.kinds import without_lists
 from twgen.specs.unrendered import template_of_helm
 from twgen.yaml.limits import DEFAULT, Budget
-from twgen.yaml.lines import line_of
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
@@ -43,8 +42,7 @@ class Sources:
             raise InvalidInput(f"cannot read {'stdin' if is_stdin else source}: {reason}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """The documents of all files, and a line for each file or folder that could not be read in full."""
 
     documents: tuple[Document, ...]
@@ -180,8 +178,10 @@ def _with_other_place(problem: Problem, sources: Sources) -> Problem:
     source = problem.other.document.source
     line = _line(sources.text(source), problem.other)
     place = f"{source}:{line}" if line else source
-    return replace(problem, message=f"{problem.message} {place}", other=None)
+    return problem._replace(message=f"{problem.message} {place}", other=None)
 
 
 def _line(text: bytes, place: Place) -> int | None:
+    from twgen.yaml.lines import line_of
+
     return line_of(text, place.document.index, parse_path(place.path))

@@ -13,7 +13,6 @@ from twgen.reading.documents import Sources, located
 from twgen.records.ledger_text import why_unreadable
 from twgen.reporting.problems import problem_lines
 from twgen.yaml.limits import DEFAULT, Budget, Limits
-from twgen.yaml.lines import line_of
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
@@ -78,6 +77,8 @@ def _read_record(
 
 
 def _told(path: str, content: bytes, index: int, finding: Finding) -> str:
+    from twgen.yaml.lines import line_of
+
     line = line_of(content, index, parse_path(finding.path))
     place = f"{path}:{line}" if line else path
     return f"{place}: {finding.path}: {finding.message}" if finding.path else f"{place}: {finding.message}"

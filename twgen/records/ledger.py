@@ -6,7 +6,7 @@ It is a folder with one file for each worker: branches that lock different worke
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.model.paths import parse_path
@@ -37,8 +37,7 @@ class LedgerEntry:
         return self.worker, self.build_id
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerPlace:
+class LedgerPlace(NamedTuple):
     """An entry, and the document that it stands in."""
 
     entry: LedgerEntry

@@ -6,14 +6,12 @@ in longer entries Git takes every few lines that both share for agreement, and r
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.problem import Document
 from twgen.records.ledger import KIND, LedgerEntry, parse_ledgers, write_entry
 from twgen.versioning.names import TEMPLATE_HASH, TWGEN_API
-from twgen.yaml.lines import line_of
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import in_one_line, quote
@@ -22,8 +20,7 @@ _START = re.compile(rb"^<<<<<<< ", re.MULTILINE)
 _MARKER = re.compile(r"(?P<marker><{7}|\|{7}|={7}|>{7})(?: (?P<label>.*))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(NamedTuple):
     """The two texts that a merge could not make one of, and what it called them."""
 
     ours: str
@@ -193,4 +190,6 @@ def _lines(text: str) -> list[str]:
 
 def _line(text: str, *path: str | int) -> int:
     """The index of the line where something begins; of what is not there, that of what would hold it."""
+    from twgen.yaml.lines import line_of
+
     return (line_of(text, 0, path) or 1) - 1

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from twgen.cluster.deployments import recorded_deployment
-from twgen.model.plan import VersionPlan, WorkerVersions
+from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
+from twgen.model.times import later
 from twgen.model.world import LiveDeployment, RecordedDeployment
-from twgen.simulating.times import later
 from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.names import INJECTED
 from twgen.versioning.pod_templates import described_template, reconnected_template
@@ -92,6 +92,8 @@ def _applied(
         protected=version.protected,
         identity=identity or (live.identity if live else ""),
         created_at=live.created_at if live else now,
+        template_is_as_applied=not (live and version.action is VersionAction.KEEP)
+        or live.template_is_as_applied,
         tracked_by=live.tracked_by if live else "",
         attached=tuple(f"{item.kind}/{item.name}" for item in version.attached),
         available_replicas=size if serves else 0,

@@ -8,6 +8,7 @@ from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
+from twgen.model.times import FOREVER, later
 from twgen.model.world import (
     GateRun,
     GateStatus,
@@ -21,7 +22,6 @@ from twgen.planning.plan import plan_worker
 from twgen.planning.versions.facts import UNREGISTERED_DELAY
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
-from twgen.simulating.times import later, next_tick
 
 UNNAMED_QUEUE = "<task queue>"
 """Stands for a task queue of which neither specs nor world tell the name."""
@@ -88,8 +88,8 @@ class SimulatedWorker:
         for build_id in self.cluster.serving():
             self.temporal.polled(build_id, self._task_queues())
 
-    def next_change(self, plan: WorkerPlan) -> datetime | None:
-        """When anything may become otherwise than this plan, made now, leaves it; None: never."""
+    def next_change(self, plan: WorkerPlan) -> datetime:
+        """When the worker, or a plan of it, may next differ from this plan, made now; FOREVER: never."""
         due = plan.routing.due_at
         moments = [
             self.temporal.next_event(),
@@ -98,9 +98,9 @@ class SimulatedWorker:
             later(due, datetime.resolution) if due else None,
             *(self._tick_after(limit) for limit in self._limits() if limit >= self.now),
         ]
-        if self._after(plan) != self.cluster.deployments:
-            moments.append(self._tick_after(self.now))
-        return min((moment for moment in moments if moment and moment > self.now), default=None)
+        found = min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
+        tick = self._tick_after(self.now)
+        return tick if tick < found and self._after(plan) != self.cluster.deployments else found
 
     def is_render_due(self) -> bool:
         """A render and sync happen at this moment."""
@@ -111,7 +111,8 @@ class SimulatedWorker:
         return synced(plan.versions, self.cluster.deployments, identity, self.now)
 
     def _tick_after(self, moment: datetime) -> datetime:
-        return next_tick(self.begin, self.assumed.render_interval, moment)
+        interval = self.assumed.render_interval
+        return later(self.begin, ((moment - self.begin) // interval + 1) * interval)
 
     def _limits(self) -> Iterator[datetime]:
         """The moments that the version table compares with."""

@@ -1,8 +1,7 @@
 """Which kinds twgen reads, what they used to be called, and which documents only look like one of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.model.problem import Document, Finding, did_you_mean, path_in_file, quoted
 from twgen.versioning.names import CONTROLLER_API, TWGEN_API
@@ -42,8 +41,7 @@ _OF_THE_TEMPORAL_OPERATOR = {
 """Another project's, in the same group: https://github.com/alexandrevilain/temporal-operator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """What a document is: today's name of its kind, and the name it goes by in the file."""
 
     name: str

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
-from pathlib import PurePath
+from typing import NamedTuple
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -25,8 +25,7 @@ _GIVEN_WITH = {
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
 
 
-@dataclass(frozen=True, slots=True)
-class Specs:
+class Specs(NamedTuple):
     """The workers of a set of documents, the documents that are not twgen's, and what is wrong."""
 
     workers: tuple[WorkerSpec, ...]
@@ -80,7 +79,7 @@ def parse_specs(
         unknown_fields=tuple(item for spec in specs for item in spec.located(spec.diagnostics.unknown)),
         warnings=(
             *(item for spec in specs for item in spec.located(spec.diagnostics.warnings)),
-            *_left_out(found),
+            *(_left_out(found) if found.unmarked else ()),
             *(
                 Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")
                 for document, kind in ([] if specs else found.records)
@@ -217,6 +216,8 @@ def _warn_of_strays(found: _Sorted, workers: Container[tuple[str, str]]) -> None
 
 
 def _left_out(found: _Sorted) -> Iterable[Problem]:
+    from pathlib import PurePath  # a folder of specs alone does without
+
     charts = {PurePath(item.document.source).parent for item in found.problems if is_chart(item.document)}
     for document in found.unmarked:
         file = PurePath(document.source)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import join_path, value_at
@@ -48,8 +48,7 @@ class NamespaceRule:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class SpecDocument:
+class SpecDocument(NamedTuple):
     """A document of ours; what is wrong with it collects in `diagnostics`."""
 
     document: Document

@@ -1,7 +1,6 @@
 """The rules for a worker's pods that go beyond the types of their fields."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from twgen.model.paths import join_path, parse_path
@@ -49,7 +48,7 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
     whole = {**template, "spec": {**pod, "volumes": volumes}}
     _check_images(path, pod)
     spec.refused(
-        replace(wrong, message="must not be empty") if _is_empty(spec, wrong) else wrong
+        wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong
         for wrong in refusals(whole, POD_TEMPLATE, spec.at("template"), spec.diagnostics.most)
     )
     if worker.attached:

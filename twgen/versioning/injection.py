@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.model.paths import value_at
 from twgen.model.spec import Connection, EnvironmentNames
@@ -15,8 +15,7 @@ Pod = Mapping[str, Any]
 """The `spec` of a pod template."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(NamedTuple):
     address: str
     build_id: str
     tls: str
@@ -56,8 +55,7 @@ _EVER_INJECTED = frozenset(
 ) - {""}
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Who the pods of a version are, for Temporal."""
 
     temporal_namespace: str
@@ -87,8 +85,7 @@ class Injection:
         return replace(self, variables=tuple(variables))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a pod template's worker lives; an empty text: it does not say."""
 
     address: str = ""

@@ -3,9 +3,8 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from twgen.model.problem import MOST_TOLD, Finding
 from twgen.versioning.findings import Findings, Path
@@ -17,8 +16,7 @@ _A_QUANTITY = "a quantity, such as 500m, 1.5 or 2Gi"
 _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a whole number
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """What is stored, the wrong types and missing fields in it, and the unknown fields, which are not kept.
 
     The template is whole only when there are no problems. Of these, as of the unknown fields, no more are

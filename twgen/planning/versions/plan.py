@@ -5,10 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from twgen.errors import StateUnavailable
-from twgen.model.plan import AttachedObject, VersionAction, VersionPlan, WorkerVersions
+from twgen.model.plan import AttachedObject, LaterAction, VersionAction, VersionPlan, WorkerVersions
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.spec import HistorySource, MissingTemplate, WorkerSpec
-from twgen.model.status import LaterAction
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
 from twgen.planning.ownership import doubts_about_cluster
 from twgen.planning.sentences import counted

@@ -1,8 +1,8 @@
 """The pods of a deployed version: what they were applied as, and what somebody changed since by hand."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from twgen.cluster.comparison import Comparison, compare
 from twgen.cluster.server_defaults import without_server_fields
@@ -33,8 +33,7 @@ from twgen.versioning.pod_templates import (
 Manifest = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """The pod template that a live Deployment was applied with, as spec or ledger tell of the same hash."""
 
     template: Mapping[str, Any]

@@ -1,9 +1,8 @@
 """The walk through a stored pod template or attached object that checks every value by its rules."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.model.paths import join_path
 from twgen.model.problem import MOST_TOLD, Finding, quoted
@@ -19,8 +18,7 @@ _UNCHECKED = {"MetricIdentifier.selector"}
 """What a metric is selected by is between its adapter and whoever wrote it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """What is checked of one field: its value or `each` item, the keys of the items, the struct below."""
 
     checks: tuple[Check, ...]
