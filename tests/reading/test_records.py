@@ -58,7 +58,10 @@ def refusal(path: str) -> str:
             " holds 1 of kind '': it must hold one Snapshot, as `twgen snapshot` prints it",
         ),
         ('{"kind": "Snapshot",\n "takenAt": NaN}', ":2: NaN is not a number of JSON: quote it"),
-        (f"{HEAD}{WORKER}kind: Snapshot\n", ":6: the key 'kind' is there twice"),
+        (
+            f"{HEAD}{WORKER}kind: Snapshot\n",
+            ":6: the key 'kind' is there twice; write --- between two documents",
+        ),
         (f"---\n---\n{HEAD}{WORKER}- 7\n", ":8: workers[1]: must be a mapping, not the number 7"),
         (
             f"{HEAD}{WORKER}{WORKER}",

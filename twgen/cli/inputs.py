@@ -39,12 +39,12 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
         if not settings.quiet:
             warn(_lines(specs.deprecations + (() if settings.strict else specs.warnings), settings.sources))
         raise InvalidDocuments([*read.unreadable, *_lines(problems, settings.sources)])
-    if needs_worker and not specs.workers:
-        raise InvalidInput(no_worker(settings))
     if not settings.quiet:
         warn(_lines(specs.deprecations + doubts, settings.sources))
-        if not specs.workers:
-            warn([no_worker(settings)])
+    if needs_worker and not specs.workers:
+        raise InvalidInput(no_worker(settings))
+    if not settings.quiet and not specs.workers:
+        warn([no_worker(settings)])
     _refuse_nameless(settings, specs.workers)
     return specs
 

@@ -1,7 +1,9 @@
 """Documents as they were read, what is wrong with one, and where."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 
@@ -19,6 +21,13 @@ class Document:
 
 
 _MOST_SHOWN = 80
+_CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
+_MOST_COMPARED = 60
+"""What is looked through for a similar name: more are no fields, and comparing takes its time."""
+
+MOST_TOLD = 100
+"""Findings of one kind in one document: who has more mends these first."""
+_MOST_TOLD_IN_ALL = 20_000
 
 
 class Place(NamedTuple):
@@ -58,15 +67,28 @@ def path_in_file(document: Document, path: str) -> str:
     return f"{document.path}{joint}{path}"
 
 
+def most_told(documents: int) -> int:
+    """How many findings of one kind each of so many documents may have, so that all fit into memory."""
+    return max(2, min(MOST_TOLD, _MOST_TOLD_IN_ALL // max(1, documents)))
+
+
+def shortened(findings: Sequence[Finding], most: int) -> Iterator[Finding]:
+    """The first findings, and in place of the next one, if any, that there are more."""
+    yield from findings[:most]
+    for finding in findings[most : most + 1]:
+        yield Finding(finding.path, f"and more from here on: only the first {most} are told")
+
+
 def did_you_mean(written: str, possible: Iterable[str]) -> str:
     """`; did you mean replicas?` for `replica`; empty when nothing is similar."""
     from difflib import get_close_matches  # most runs find nothing wrong
 
-    by_lower_case = {name.lower(): name for name in possible}
+    by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
     similar = get_close_matches(written[:_MOST_SHOWN].lower(), by_lower_case, n=1)
     return f"; did you mean {by_lower_case[similar[0]]}?" if similar else ""
 
 
 def quoted(text: str) -> str:
-    """The text in quotes and on one line, cut when it is long."""
+    """The text in quotes and on one line, cut when it is long; of credentials before an @ nothing is left."""
+    text = _CREDENTIALS.sub("...@", text)
     return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")

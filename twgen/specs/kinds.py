@@ -69,7 +69,8 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
     api, kind = value.get("apiVersion"), value.get("kind")
     for name, item in (("apiVersion", api), ("kind", kind)):
         if item is not None and not isinstance(item, str):
-            return Finding(name, "must be a string")
+            hint = "; put it in quotes" if isinstance(item, int | float) else ""
+            return Finding(name, f"must be a string{hint}")
     api, kind = api or "", kind or ""
     if (api, kind) == ("v1", "List"):
         return Finding("items", "must be a list")  # a List that has one is its items (without_lists)

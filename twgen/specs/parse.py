@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.problem import Document, Finding, Problem, did_you_mean, quoted
+from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
 from twgen.model.spec import AttachedResource, Connection, Policy, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
@@ -20,6 +20,10 @@ from twgen.specs.unrendered import is_chart, render_first
 from twgen.specs.workers import parse_worker
 from twgen.versioning.names import TWGEN_API
 
+_GIVEN_WITH = {
+    kinds.SNAPSHOT: ": give it with --snapshot, and the folder of the specs as PATH",
+    kinds.OPERATOR_CONFIG: ": give it with --operator-config",
+}
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
 
 
@@ -44,8 +48,9 @@ class _Sorted:
     specs: list[SpecDocument] = field(default_factory=list)
     passthrough: list[Document] = field(default_factory=list)
     ledgers: list[Document] = field(default_factory=list)
-    snapshots: list[Document] = field(default_factory=list)
     unmarked: list[Document] = field(default_factory=list)
+    records: list[tuple[Document, str]] = field(default_factory=list)
+    """What twgen writes and its operator gives it, and the kind of each: no specs."""
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
     """What a reference to something missing may mean, so that it is no mistake of its own.
@@ -70,7 +75,7 @@ def parse_specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
         passthrough=tuple(found.passthrough),
         ledgers=tuple(found.ledgers),
-        snapshots=tuple(found.snapshots),
+        snapshots=tuple(document for document, kind in found.records if kind == kinds.SNAPSHOT),
         problems=(
             *found.problems,
             *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
@@ -84,22 +89,26 @@ def parse_specs(
         warnings=(
             *(item for spec in specs for item in spec.located(spec.diagnostics.warnings)),
             *(_left_out(found) if found.unmarked else ()),
+            *(
+                Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")
+                for document, kind in ([] if specs else found.records)
+            ),
         ),
         deprecations=tuple(item for spec in specs for item in spec.deprecations()),
     )
 
 
-def _sorted(documents: Iterable[Document], rule: NamespaceRule) -> _Sorted:
-    found = _Sorted()
+def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
+    found, most = _Sorted(), most_told(len(documents))
     for document in documents:
         value = document.value
         if kind := kinds.kind_of(value):
             if kind.name == kinds.LEDGER:
                 found.ledgers.append(document)
-            elif kind.name == kinds.SNAPSHOT:
-                found.snapshots.append(document)
             elif kind.name in _SPEC_KINDS:
-                found.specs.append(read_spec_document(document, kind, rule))
+                found.specs.append(read_spec_document(document, kind, rule, most))
+            else:
+                found.records.append((document, kind.name))
         elif message := render_first(document):
             found.problems.append(Problem.at(document, "", message))
         elif isinstance(value, dict) and (wrong := kinds.wrong_kind(value)):
@@ -156,14 +165,23 @@ def _attached(
     specs: Iterable[SpecDocument], attached_kinds: tuple[GroupKind, ...]
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
+    autoscalers: dict[tuple[str, str], SpecDocument] = {}
     for spec in specs:
         reference = spec.fields.mapping("workerDeploymentRef")
         worker = reference.object_name("name", required=True)
         reference.close()
         resource = parse_attached(spec.name, spec.fields, attached_kinds)
         spec.fields.close()
-        resources = attached.setdefault((spec.namespace, worker), [])
-        resources.append(replace(resource, document=spec.document))
+        key = (spec.namespace, worker)
+        attached.setdefault(key, []).append(replace(resource, document=spec.document))
+        if resource.autoscales and worker:
+            first = autoscalers.setdefault(key, spec)
+            if first is not spec:
+                message = (
+                    f"{spec.name} and {first.name} would both set the replicas of {worker}: keep one;"
+                    " the other is at"
+                )
+                spec.fields.problem("template", message, first.place("spec.template"))
     return attached
 
 
@@ -180,7 +198,7 @@ def _connection_of(
             return found
     if not namespace or uncertain & {name, *of_kinds}:
         return Connection(name, "")
-    similar = did_you_mean(name, {other for kind, place, other in connections if place in {"", namespace}})
+    similar = did_you_mean(name, (other for _, place, other in connections if place in {"", namespace}))
     return (
         f"there is no Connection {quoted(name)} in namespace {quoted(namespace)} among the documents{similar}"
     )

@@ -9,7 +9,7 @@ from twgen.specs.kinds import is_marked
 if TYPE_CHECKING:
     from pathlib import PurePath  # most runs have no such file, and do without
 
-_HELM_TEMPLATE = r"\{\{-?\s*(?:[.$/(]|(?:if|with|range|define|include|template|toYaml|end)\b)"
+_HELM_TEMPLATE = r"\{\{-?\s*(?!\.(?:DeploymentName|BuildID|TemporalNamespace)\b)[\w.$/(]"
 _KUSTOMIZE = "kustomize.config.k8s.io"
 
 

@@ -1,12 +1,13 @@
 """Reading documents as Kubernetes does, within limits, by walking the events of libyaml."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import length_hint
 from typing import Any
 
-from yaml import MarkedYAMLError, YAMLError
+from yaml import YAMLError
 from yaml._yaml import CParser
 from yaml.events import (
     AliasEvent,
@@ -17,21 +18,15 @@ from yaml.events import (
     SequenceEndEvent,
     SequenceStartEvent,
 )
-from yaml.reader import ReaderError
 
 from twgen.yaml.limits import Budget
 from twgen.yaml.scalars import NotAScalar, Scalar, key_text, resolve_key, resolve_plain, resolve_tagged, token
-from twgen.yaml.source import YamlError, line_after
+from twgen.yaml.source import ODD_BLANK, YamlError
 
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _MOST_REMEMBERED = 20_000  # distinct plain scalars: more than manifests have, bounded for hostile text
-_HINTS = {
-    "mapping values are not allowed in this context": "mend the indentation, or quote the text",
-    "found character that cannot start any token": "quote the text",
-    "could not find expected ':'": "a key needs a colon and a space after it",
-    "did not find expected key": "mend the indentation, or quote the text",
-    "found invalid Unicode character escape code": "write the character itself",
-}
+_SECRET = re.compile(r"kind[\"']?\s*:\s*[\"']?Secret")
+_SEPARATE = "; write --- between two documents"
 
 
 def read_all(text: str, budget: Budget) -> list[Any]:
@@ -70,7 +65,9 @@ class _Reader:
         try:
             return list(self._documents())
         except YAMLError as error:
-            raise _describe(error, self._text) from None
+            from twgen.yaml.mistakes import describe  # most runs find nothing wrong
+
+            raise describe(error, self._text) from None
 
     def _documents(self) -> Iterator[Any]:
         budget = self._budget
@@ -119,7 +116,8 @@ class _Reader:
                 key = self._key(event, depth)
             if key in found:
                 if key not in merged:
-                    raise _error_at(event, f"the key {token(key)} is there twice")
+                    hint = _SEPARATE if depth == 1 and key in {"apiVersion", "kind"} else ""
+                    raise _error_at(event, f"{self._named(key)} is there twice{hint}")
                 merged.remove(key)
             node = value = following()
             if (
@@ -147,9 +145,9 @@ class _Reader:
     def _alias(self, event: Any, depth: int) -> Any:
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
-            raise _error_at(event, f"no anchor {token(event.anchor)} comes before this alias")
+            raise _error_at(event, "no such anchor comes before this: text that begins with * needs quotes")
         if anchor.characters is None:
-            raise _error_at(event, f"the anchor {token(event.anchor)} contains itself")
+            raise _error_at(event, "the anchor of this alias contains it")
         self._expand(event, anchor.characters)
         if depth + anchor.height > self._limits.depth:
             raise _error_at(event, f"nested deeper than {self._limits.depth} levels")
@@ -199,12 +197,16 @@ class _Reader:
         return value
 
     def _key(self, event: Any, depth: int) -> str:
+        at = event.start_mark.index
         if isinstance(event, MappingStartEvent | SequenceStartEvent):
-            raise _error_at(event, "a key must be a text, not a mapping or a list")
+            braces = "; {{ }} needs quotes" if self._text[at - 1 : at + 1] == "{{" else ""
+            raise _error_at(event, f"a key must be a text, not a mapping or a list{braces}")
         try:
             key = resolve_key(event.value) if _is_plain(event) else key_text(self._node(event, depth))
         except NotAScalar as error:
             raise _error_at(event, str(error)) from None
+        if _is_plain(event) and not event.value[:1].isascii() and event.value[0].isspace():
+            raise _error_at(event, ODD_BLANK)
         if _is_plain(event) and len(self._keys) < _MOST_REMEMBERED:
             self._keys[event.value] = key
         return key
@@ -219,9 +221,13 @@ class _Reader:
             self._expand(event, len(mapping))
             added.update(mapping)
         for key in found.keys() & added.keys():
-            raise _error_at(event, f"the key {token(key)} is there before << brings it: put << first")
+            raise _error_at(event, f"{self._named(key)} is there before << brings it: put << first")
         found.update(added)
         return set(added)
+
+    def _named(self, key: str) -> str:
+        """A key in words; of a text with a Secret in it, nothing is shown."""
+        return "a key" if _SECRET.search(self._text) else f"the key {token(key)}"
 
     def _too_many(self, event: Any) -> YamlError:
         return _error_at(event, self._budget.spent(f"{self._limits.nodes} keys and list items"))
@@ -240,18 +246,3 @@ def _is_merge(event: Any) -> bool:
 def _error_at(event: Any, message: str) -> YamlError:
     """Return an error with the line where one of the parser's events starts."""
     return YamlError(message, event.start_mark.line + 1)
-
-
-def _describe(error: YAMLError, text: str) -> YamlError:
-    """Return our error for one of the parser's: what is wrong and the line, nothing of the content."""
-    if isinstance(error, ReaderError):
-        problem = f"U+{error.character:04X} is not allowed: write it as an escape in double quotes"
-        return YamlError(problem, line_after(text.encode()[: error.position]))
-    mark = (error.problem_mark or error.context_mark) if isinstance(error, MarkedYAMLError) else None
-    problem = getattr(error, "problem", None) or "this is not YAML"
-    if mark is None:
-        return YamlError(problem)
-    if text[mark.index : mark.index + 1] == "\t":
-        return YamlError("a tab cannot indent: use spaces", mark.line + 1)
-    hint = _HINTS.get(problem)
-    return YamlError(f"{problem}: {hint}" if hint else problem, mark.line + 1)

@@ -4,6 +4,8 @@ import re
 
 from twgen.errors import InvalidInput
 
+ODD_BLANK = "a blank that is no plain space cannot indent: use spaces"
+
 
 class YamlError(InvalidInput):
     """Text that is not acceptable YAML or JSON: a one-line `message`, and the `line` from 1, where known."""
