@@ -168,7 +168,7 @@ def test_mistaken_parameter_is_told(run: Run, operator: Path, parameters: list[A
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "ARGOCD_APP_PARAMETERS is not JSON: line 2: did not find expected node content"),
+        ("{", "ARGOCD_APP_PARAMETERS is not JSON: line 1: a [ or { is not closed before this, or a value is missing"),
         ('{"strict": "true"}', f"ARGOCD_APP_PARAMETERS is not a list of parameters such {WRITTEN}"),
     ],
 )

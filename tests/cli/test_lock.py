@@ -355,7 +355,7 @@ def test_conflict_marker_that_stands_alone_is_mended_by_what_is_said(
 def test_nothing_is_mended_beside_what_is_wrong(run: Run, conflict: Path) -> None:
     before = conflict.read_text()
     (conflict.parents[1] / "broken.yaml").write_text("a: [\n")
-    refused(run("lock", "specs"), 2, "specs/broken.yaml:2: did not find expected node content")
+    refused(run("lock", "specs"), 2, "specs/broken.yaml:2: a [ or { is not closed before this, or a value is missing")
     assert conflict.read_text() == before
 
 
