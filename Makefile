@@ -1,6 +1,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
+# hundreds of tests start twgen, which else would be compiled each time: five times the work
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -25,7 +27,7 @@ test: $(INSTALLED) servers lint ## Run every check and every test, real servers 
 	@$(BIN)/pytest --durations=10
 
 check: $(INSTALLED) lint ## Run the checks and the fast tests
-	@$(BIN)/pytest -q -m "not server and not packaging"
+	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging"
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

@@ -131,7 +131,7 @@ def main() -> int:
                     print(f"{verdict:3}  {row.what}: {row.measured}; reach: {row.reach}", flush=True)
             except (subprocess.CalledProcessError, CannotInstall) as error:
                 failed = True
-                print(f"NO   {part.__name__}: {error}", flush=True)
+                print(f"NO   {part.__name__}: left out, with what follows in this part: {error}", flush=True)
     return failed
 
 

@@ -123,7 +123,7 @@ task_queues = st.builds(
     st.sampled_from(("main", "aux")),
     st.sampled_from((TaskQueueType.WORKFLOW, TaskQueueType.ACTIVITY)),
     pollers=st.none() | st.booleans(),
-    unversioned_pollers=st.booleans(),
+    unversioned_pollers=st.none() | st.booleans(),
 )
 gate_runs = st.builds(
     GateRun,
@@ -215,6 +215,36 @@ def _restarted(manifest: dict[str, Any]) -> None:
     annotations["kubectl.kubernetes.io/restartedAt"] = "2026-11-20T09:00:00Z"
 
 
+def _paused(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["paused"] = True
+
+
+def _deleted(manifest: dict[str, Any]) -> None:
+    manifest["metadata"]["deletionTimestamp"] = NOW.isoformat()
+
+
+def _moved(manifest: dict[str, Any]) -> None:
+    variables = manifest["spec"]["template"]["spec"]["containers"][0]["env"]
+    next(item for item in variables if item["name"] == "TEMPORAL_NAMESPACE")["value"] = "by-hand"
+
+
+def _seen_to_be_moved(manifest: dict[str, Any]) -> None:
+    _moved(manifest)
+    held = {'k:{"name":"worker"}': {"f:env": {'k:{"name":"TEMPORAL_NAMESPACE"}': {"f:value": {}}}}}
+    fields = {"f:spec": {"f:template": {"f:spec": {"f:containers": held}}}}
+    manifest["metadata"]["managedFields"] = [
+        {"manager": "kubectl-edit", "operation": "Update", "fieldsV1": fields}
+    ]
+
+
+def _without_hashes(manifest: dict[str, Any]) -> None:
+    manifest["spec"]["template"]["metadata"]["annotations"] = {}
+
+
+def _without_labels(manifest: dict[str, Any]) -> None:
+    manifest["metadata"]["labels"] = {}
+
+
 def _without_marks(manifest: dict[str, Any]) -> None:
     manifest["metadata"]["annotations"] = {}
 
@@ -226,9 +256,28 @@ EDITS = (
     _without_variables,
     _with_variable,
     _restarted,
+    _paused,
+    _deleted,
+    _moved,
+    _seen_to_be_moved,
+    _without_hashes,
+    _without_labels,
     _without_marks,
 )
 """What people do to a Deployment by hand."""
+
+
+BY_HAND = "-by-hand"
+"""How the name of a version's second Deployment ends."""
+
+
+def _twin(manifest: dict[str, Any], replicas: int) -> dict[str, Any]:
+    """A second Deployment of the same version, made by hand."""
+    metadata = manifest["metadata"] | {
+        "name": f"{manifest['metadata']['name']}-by-hand",
+        "uid": "uid-of-a-twin",
+    }
+    return manifest | {"metadata": metadata, "spec": manifest["spec"] | {"replicas": replicas}}
 
 
 @st.composite
@@ -254,6 +303,8 @@ def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
         )
         draw(st.sampled_from(EDITS))(manifest)
         manifests.append(manifest)
+        if draw(st.integers(0, 9)) == 0:
+            manifests.append(_twin(manifest, draw(st.integers(0, 4))))
     return manifests
 
 

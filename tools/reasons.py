@@ -15,6 +15,7 @@ _HEAD = """\
 
 Every decision of `twgen plan` and `twgen status` has a `reason`: a word that stays, for programs, beside the
 sentence for people, which may be worded better one day. In each table the first row that fits decides.
+"Nothing" means that it goes on by itself, or is as it should be.
 
 This page is written by `make documentation` from the tables that decide.
 """
@@ -32,9 +33,7 @@ def reasons_page() -> str:
         _table(row.reason for row in WITHOUT_DEPLOYMENT),
         "And what is decided after the row:\n",
         _table(beside),
-        "## Which change of traffic comes next\n\nBefore the table:\n",
-        _table((RoutingReason.FOREIGN_MANAGER, RoutingReason.VERSION_CAP_REACHED)),
-        "The table:\n",
+        "## Which change of traffic comes next\n",
         _table(row.reason for row in TABLE),
         "After it, where a change is wanted:\n",
         _table((RoutingReason.MANUAL,)),
@@ -45,22 +44,22 @@ def reasons_page() -> str:
 
 
 def _table(found: Iterable[StrEnum]) -> str:
-    rows = [f"| `{reason}` | {_meaning(reason)} |\n" for reason in found]
-    return "| reason | when |\n| --- | --- |\n" + "".join(rows)
+    rows = [f"| `{reason}` | {' | '.join(_meaning(reason))} |\n" for reason in found]
+    return "| reason | when | what to do |\n| --- | --- | --- |\n" + "".join(rows)
 
 
 def _picture() -> str:
     lines = ["```mermaid", "flowchart TD"]
     for index, row in enumerate(TABLE):
-        question = _meaning(row.reason).rstrip(".").replace('"', "'").replace("`", "")
+        question = _meaning(row.reason)[0].rstrip(".").replace('"', "'").replace("`", "")
         lines.append(f'  q{index}{{"{question}?"}} -->|yes| a{index}["{row.reason}"]')
         if index + 1 < len(TABLE):
             lines.append(f"  q{index} -->|no| q{index + 1}")
     return "\n".join([*lines, "```\n"])
 
 
-def _meaning(reason: StrEnum) -> str:
-    """The docstring that stands below a member of an enumeration."""
+def _meaning(reason: StrEnum) -> tuple[str, str]:
+    """When it fits and what to do, from the docstring that stands below a member of an enumeration."""
     for statement in ast.parse(inspect.getsource(type(reason))).body:
         body = statement.body if isinstance(statement, ast.ClassDef) else []
         for member, following in pairwise(body):
@@ -69,5 +68,6 @@ def _meaning(reason: StrEnum) -> str:
                     ast.Assign(targets=[ast.Name(id=name)]),
                     ast.Expr(value=ast.Constant(value=str(text))),
                 ) if name == reason.name:
-                    return " ".join(text.split())
+                    when, _, what_to_do = text.partition("\n\n")
+                    return " ".join(when.split()), " ".join(what_to_do.split())
     raise LookupError(f"{reason!r} has no docstring")

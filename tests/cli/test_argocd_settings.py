@@ -92,22 +92,91 @@ def test_option_of_the_operator_is_refused_from_a_repository(run: Run, operator:
     refused(run(*RENDER, env=plugin(operator, **{f"ARGOCD_ENV_{variable}": "x"})), *said)
 
 
+WRITTEN = 'as {"name": "strict", "string": "true"}'
+OWN = "an application may set identity, no-hooks, quiet, strict"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("ARGOCD_ENV_TWGEN_STRICT", "maybe", "ARGOCD_ENV_TWGEN_STRICT: 'maybe' is neither true nor false"),
+        ("TWGEN_STRICT", "maybe", "TWGEN_STRICT: 'maybe' is neither true nor false"),
+        (
+            "TWGEN_COLOR",
+            "allways",
+            "TWGEN_COLOR: 'allways' is not one of auto, always, never; did you mean always?",
+        ),
+        ("TWGEN_OUTPUT", "markdown", "TWGEN_OUTPUT: 'markdown' is not one of text, json; did you mean"),
+        ("TWGEN_TIMEOUT", "soon", "TWGEN_TIMEOUT: 'soon' is not a duration such as 90s or 1h30m"),
+        (
+            "TWGEN_NOW",
+            "noon",
+            "TWGEN_NOW: 'noon' is not a time from 1970 to 2199 such as 2026-11-21T12:00:00Z",
+        ),
+        ("TWGEN_VIA", "a:1=b:2 c", "TWGEN_VIA: 'c' is not ADDRESS=ADDRESS such as temporal.prod.svc:7233="),
+        (
+            "TWGEN_IDENTITY",
+            "a\x1b[2J",
+            "TWGEN_IDENTITY: 'a\\x1b[2J' holds a character that cannot be printed",
+        ),
+        (
+            "ARGOCD_ENV_TWGEN_STRIKT",
+            "true",
+            f"ARGOCD_ENV_TWGEN_STRIKT: no such setting; did you mean strict? {OWN}",
+        ),
+        ("ARGOCD_ENV_TWGEN_ZZZ", "true", f"ARGOCD_ENV_TWGEN_ZZZ: no such setting; {OWN}"),
+    ],
+)
+def test_variable_with_a_mistake_is_named_with_what_it_holds_and_what_it_may_hold(
+    run: Run, operator: Path, variable: str, value: str, said: str
+) -> None:
+    command = ("status", *RENDER[1:]) if variable in {"TWGEN_COLOR", "TWGEN_OUTPUT"} else RENDER
+    ended = run(*command, env=plugin(operator, **{variable: value}))
+    refused(ended, said.partition("; did you mean")[0])
+    assert ended.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ([parameter("strikt", "true")], "no plugin parameter 'strikt': an application may set identity, "),
-        ([{"name": "strict", "array": ["a"]}], "plugin parameter 'strict' must be a string"),
-        (["strict"], "holds a parameter without a name"),
+        ([parameter("strict", "maybe")], "plugin parameter 'strict': 'maybe' is neither true nor false"),
+        (
+            [parameter("strikt", "true")],
+            f"plugin parameter 'strikt': no such setting; did you mean strict? {OWN}",
+        ),
+        (
+            [{"name": "strict", "array": ["a"]}],
+            f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}",
+        ),
+        (
+            [{"name": "strict", "map": {"a": "b"}}],
+            f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}",
+        ),
+        (
+            [{"name": "strict", "string": True}],
+            f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}",
+        ),
+        ([{"name": "strict"}], f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}"),
+        ([{"name": 3, "string": "a"}], f"holds a parameter without a name: write it {WRITTEN}"),
+        (["strict"], f"holds a parameter without a name: write it {WRITTEN}"),
     ],
 )
 def test_mistaken_parameter_is_told(run: Run, operator: Path, parameters: list[Any], said: str) -> None:
     refused(run(*RENDER, env=plugin(operator, *parameters)), said)
 
 
-def test_parameters_that_are_no_json(run: Run, operator: Path) -> None:
-    refused(
-        run(*RENDER, env=plugin(operator, ARGOCD_APP_PARAMETERS="{")), "ARGOCD_APP_PARAMETERS is not JSON"
-    )
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "{",
+            "ARGOCD_APP_PARAMETERS is not JSON: line 1: a [ or { is not closed before this",
+        ),
+        ('{"strict": "true"}', f"ARGOCD_APP_PARAMETERS is not a list of parameters such {WRITTEN}"),
+    ],
+)
+def test_parameters_that_are_no_json_list_are_told(run: Run, operator: Path, text: str, said: str) -> None:
+    refused(run(*RENDER, env=plugin(operator, ARGOCD_APP_PARAMETERS=text)), said)
 
 
 def test_strict_as_a_parameter_refuses_warnings(run: Run, story: Path, operator: Path) -> None:

@@ -39,7 +39,7 @@ def test_folder_without_documents(run: Run) -> None:
 
 def test_not_yaml(run: Run, story: Path) -> None:
     (story / "specs" / "a.yaml").write_text("a: [1\nb: {")
-    refused(run(*RENDER), 2, "specs/a.yaml:2")
+    refused(run(*RENDER), 2, "specs/a.yaml:1: the [ that opens here is not closed")
 
 
 def test_spec_without_connection(run: Run, story: Path) -> None:
@@ -81,7 +81,7 @@ def test_template_that_is_a_list(run: Run, story: Path) -> None:
     worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
     worker["spec"]["template"] = []
     (story / "specs" / "workerdeployment.json").write_text(json.dumps(worker))
-    refused(run(*RENDER), 2, "spec.template: must be a map, not a list")
+    refused(run(*RENDER), 2, "spec.template: must be a mapping, not a list")
 
 
 def test_sixteen_megabytes_of_nested_yaml(run: Run, story: Path) -> None:

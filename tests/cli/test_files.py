@@ -143,11 +143,12 @@ def test_names_that_are_no_text_or_move_the_cursor_are_escaped(run: Run, story: 
         with open(folder + b"/" + name, "w") as file:  # noqa: PTH123 - Path has no bytes
             file.write("a: [\n")
     ended = run(*RENDER)
-    refused(ended, "specs/\\udcff.yaml:2: did not find expected node content")
-    refused(ended, "specs/\\x1b[2J\\n\\u202e.yaml:2: did not find expected node content")
+    wrong = "2: a [ or { is not closed before this, or a value is missing"
+    refused(ended, f"specs/\\udcff.yaml:{wrong}")
+    refused(ended, f"specs/\\x1b[2J\\n\\u202e.yaml:{wrong}")
     validated = run("validate", "specs")
     assert validated.returncode == 1
-    assert "specs/\\x1b[2J\\n\\u202e.yaml:2: did not find" in validated.stdout
+    assert "specs/\\x1b[2J\\n\\u202e.yaml:2: a [ or {" in validated.stdout
     assert "\x1b" not in validated.stdout + validated.stderr + ended.stderr
 
 

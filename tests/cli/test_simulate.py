@@ -114,3 +114,11 @@ def test_folder_without_a_worker_is_refused(run: Run, tmp_path: Path) -> None:
     assert ended.stderr == (
         "twgen: no worker found in .: a worker is a WorkerDeployment of temporal.io/v1alpha1\n"
     )
+
+
+@pytest.mark.usefixtures("story")
+def test_gate_is_assumed_in_vain_where_no_worker_has_one(run: Run) -> None:
+    assert run("simulate", "specs").stderr == ""
+    assert run("simulate", "specs", "--gate", "fails").stderr == (
+        "warning: no worker has a gate: --gate has no effect\n"
+    )

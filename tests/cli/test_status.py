@@ -59,7 +59,7 @@ def test_tree_fits_the_terminal(story: Path, columns: int) -> None:
     [
         (("-w", *WORLD[:2]), "--watch reads servers again and again"),
         (("-w", *WORLD[2:4]), "--watch reads servers again and again"),
-        (("-w", "--interval", "soon"), "--interval 'soon' is not a duration such as 10s"),
+        (("-w", "--interval", "soon"), "--interval 'soon' is not a duration such as 90s or 1h30m"),
         (("-w", "--interval", "0"), "--interval '0' leaves no time"),
         (("-o", "yaml", *WORLD), "'yaml' is not one of"),
     ],
@@ -81,5 +81,14 @@ def test_snapshot_that_is_not_there_is_told(run: Run) -> None:
 @pytest.mark.usefixtures("story")
 def test_first_read_that_fails_ends_the_watch(run: Run) -> None:
     ended = run("status", "specs", "-w", "--no-cluster", "--timeout", "1s")
-    assert (ended.returncode, ended.stdout) == (3, "")
+    # a busy machine may be out of time before it knows that nobody is there
+    assert (ended.returncode in {3, 4}, ended.stdout) == (True, "")
     assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("story")
+def test_watch_of_a_folder_without_a_worker_is_no_rollout_that_has_ended(run: Run, story: Path) -> None:
+    (story / "specs" / "workerdeployment.json").unlink()
+    ended = run("status", "specs", "-w", "--no-cluster")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "no worker found in specs" in ended.stderr

@@ -41,4 +41,54 @@ def test_operators_configuration_is_read_outside_of_argocd_too(run: Run, story: 
 def test_option_that_is_no_text_is_refused(run: Run, option: str) -> None:
     ended = run("render", "specs", "--snapshot", "snapshot.json", f"--{option}", os.fsdecode(b"a\xff\x1b[2J"))
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == f"twgen: --{option} a\\udcff\\x1b[2J holds a character that cannot be printed\n"
+    assert ended.stderr == f"twgen: --{option} 'a\\udcff\\x1b[2J' holds a character that cannot be printed\n"
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version_is_an_option_and_a_command(run: Run, option: str) -> None:
+    asked, command = run(option), run("version")
+    assert (asked.returncode, asked.stdout, asked.stderr) == (0, command.stdout, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("rendr",), "no such command 'rendr'; did you mean render?"),
+        (("xyz",), "no such command 'xyz'; see twgen --help"),
+        (("-x",), "no such option '-x'; see twgen --help"),
+        (("plan", "--snapshto", "x"), "no such option '--snapshto'; did you mean --snapshot?"),
+        (("plan", "--foo"), "no such option '--foo'; see twgen plan --help"),
+        (("plan", "-o", "jsn"), "--output 'jsn' is not one of text, json, markdown; did you mean json?"),
+        (("plan", "--color", "pink"), "--color 'pink' is not one of auto, always, never"),
+        (
+            ("completion", "fisch"),
+            "Invalid value for 'SHELL': 'fisch' is not one of bash, zsh, fish; did you mean fish?",
+        ),
+    ],
+)
+def test_mistyped_command_option_or_word_has_one_form_of_suggestion(
+    run: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    ended = run(*arguments)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"twgen: {said}\n")
+
+
+@pytest.mark.usefixtures("story")
+def test_mistyped_variable_is_warned_of_and_that_of_a_service_is_not(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWGEN_STRIKT", "true")
+    monkeypatch.setenv("TWGEN_SERVICE_PORT", "80")
+    ended = run("plan", "specs", "--snapshot", "snapshot.json")
+    assert (ended.returncode, ended.stderr) == (
+        0,
+        "warning: TWGEN_STRIKT sets no option; did you mean TWGEN_STRICT?\n",
+    )
+    assert run("plan", "specs", "--snapshot", "snapshot.json", "-q").stderr == ""
+
+
+def test_help_fits_80_columns(run: Run) -> None:
+    environment = {**os.environ, "COLUMNS": "80"}  # noqa: TID251 - the program's own is made here
+    for command in ((), ("plan",), ("status",), ("simulate",), ("validate",)):
+        ended = run(*command, "--help", env=environment)
+        assert (ended.returncode, [line for line in ended.stdout.splitlines() if len(line) > 80]) == (0, [])

@@ -1,6 +1,7 @@
 """What `validate` says, and what every command says of what it read."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,102 @@ def test_option_reads_a_length_as_people_say_it(run: Run, option: str, length: s
     simulate = ("simulate", "specs", "-o", "json", "--now", "2026-11-21T12:00:00Z", "--workflow-duration")
     assert (printed := run(*simulate, option).stdout)
     assert printed == run(*simulate, length).stdout
+
+
+@pytest.mark.parametrize("command", [("render", *WORLD), ("plan", *WORLD), ("lock",), ("status", *WORLD)])
+def test_command_that_fails_tells_all_that_validate_tells(
+    run: Run, story: Path, command: tuple[str, ...]
+) -> None:
+    path = story / "specs" / "workerdeployment.json"
+    worker = json.loads(path.read_text())
+    worker["kind"] = "TemporalWorkerDeployment"
+    worker["spec"] |= {"replica": 1, "minReadySeconds": "1"}
+    worker["spec"]["template"]["spec"]["containers"][0]["imagePullPolice"] = "Always"
+    path.write_text(json.dumps(worker))
+    (story / "specs" / "broken.yaml").write_text("a: [")
+    (story / "specs" / "values.yaml").write_text("a: 1")
+    (story / "specs" / "ledger.yaml").write_text("apiVersion: twgen.io/v1alpha1\nkind: Ledger\n")
+    validated = run("validate", "specs")
+    assert len(told := [*validated.stdout.splitlines(), *validated.stderr.splitlines()]) == 8
+    assert sorted(run(*command, "specs").stderr.splitlines()) == sorted(told)
+
+
+@pytest.mark.parametrize("command", [("validate",), ("render", *WORLD), ("plan", *WORLD), ("lock",)])
+def test_documents_of_one_name_are_told_by_every_command(
+    run: Run, story: Path, command: tuple[str, ...]
+) -> None:
+    (story / "specs" / "services.yaml").write_text(f"{SERVICE}---\n{SERVICE}")
+    ended = run(*command, "specs", "-n", "shop")
+    assert ended.returncode == (1 if command == ("validate",) else 2)
+    assert (
+        "specs/services.yaml:7: metadata.name: Service shop/s is there twice: remove or rename this one;"
+        " the other is at specs/services.yaml:3"
+    ) in (ended.stdout + ended.stderr).splitlines()
+
+
+@pytest.mark.parametrize("command", ["render", "plan"])
+def test_document_that_is_an_old_version_is_told(run: Run, story: Path, command: str) -> None:
+    world = json.loads((story / "snapshot.json").read_text())
+    live = world["workers"][0]["deployments"][0]["metadata"]
+    named = f"{{name: {live['name']}, namespace: default}}"
+    (story / "specs" / "old.yaml").write_text(f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {named}\n")
+    ended = run(command, "specs", *WORLD)
+    assert ended.returncode == 2
+    assert (
+        f"specs/old.yaml:3: metadata.name: Deployment {live['namespace']}/{live['name']} is there twice"
+        in (ended.stderr)
+    )
+
+
+def test_snapshot_among_the_specs_is_explained(run: Run, story: Path) -> None:
+    (story / "snapshot.json").rename(story / "specs" / "world.json")
+    ended = run("render", "specs", "--timeout", "1s", "--no-cluster")
+    assert (
+        "warning: specs/world.json is a Snapshot and no spec: `--snapshot specs/world.json` plans on it,"
+        " in place of servers"
+    ) in ended.stderr.splitlines()
+    assert "is a Snapshot" not in run("render", "specs", "--snapshot", "specs/world.json").stderr
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "1969-12-31T23:59:59Z", "2026-11-21T12:00:00", "x"])
+def test_time_that_cannot_be_says_which_can(run: Run, time: str) -> None:
+    ended = run("plan", ".", "--now", time)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        f"twgen: --now '{time}' is not a time from 1970 to 2199 such as 2026-11-21T12:00:00Z\n",
+    )
+
+
+@pytest.mark.parametrize("empty", ["empty.yaml", "nothing", "-"])
+def test_path_that_holds_no_document_beside_others_is_told(run: Run, story: Path, empty: str) -> None:
+    (story / "empty.yaml").write_text("# later\n")
+    (story / "nothing").mkdir()
+    for command in (("validate",), ("render", *WORLD)):
+        ended = run(*command, "specs", empty, stdin=subprocess.DEVNULL)
+        said = f"no document found in {empty}: mend it, or do not name it"
+        assert (ended.returncode, ended.stdout + ended.stderr) == (
+            1 if command == ("validate",) else 2,
+            f"{said}\ntwgen: 1 problem found\n",
+        )
+
+
+def test_bytes_before_and_line_ends_of_other_systems_change_nothing(run: Run, story: Path) -> None:
+    expected = run("render", "specs", *WORLD).stdout
+    for path in (story / "specs").iterdir():
+        document = json.dumps(json.loads(path.read_text()), indent=1).replace("\n", "\r\n")
+        path.write_bytes(b"\xef\xbb\xbf" + document.encode())
+        path.rename(path.with_suffix(".YML"))
+    assert run("render", "specs", *WORLD).stdout == expected
+
+
+@pytest.mark.parametrize(("output", "begins"), [("junit", "<?xml "), ("sarif", "{\n")])
+def test_reports_for_ci_are_data_on_stdout_and_a_problem_is_still_1(
+    run: Run, story: Path, output: str, begins: str
+) -> None:
+    good = run("validate", "specs", "-o", output)
+    assert (good.returncode, good.stdout.startswith(begins)) == (0, True)
+    (story / "specs" / "broken.yaml").write_text("a: [\n")
+    ended = run("validate", "specs", "-o", output)
+    assert (ended.returncode, ended.stdout.startswith(begins)) == (1, True)
+    assert "specs/broken.yaml" in ended.stdout
+    assert ended.stderr == "twgen: 1 problem found\n"

@@ -41,7 +41,8 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("command", commands())
 def test_command_of_the_documentation_runs_in_the_example(command: str) -> None:
     ended = run(*shlex.split(command)[1:])
-    assert (ended.returncode, re.sub("^checked .*; no problems\n$", "", ended.stderr)) == (0, "")
+    told = re.sub("^(checked .*; no problems|warning: no worker has a gate: .*)\n$", "", ended.stderr)
+    assert (ended.returncode, told) == (0, "")
 
 
 def test_demonstration_shows_four_commands_in_seconds() -> None:
@@ -88,6 +89,25 @@ def test_page_lists_every_reason_as_the_tables_have_it() -> None:
     assert page == reasons_page()
     missing = [reason for reason in (*VersionReason, *RoutingReason) if f"| `{reason}` |" not in page]
     assert missing == []
+
+
+def test_every_reason_says_when_and_what_to_do_in_sentences() -> None:
+    rows = re.findall(
+        r"^\| `\w+` \| (.*) \| (.*) \|$", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE
+    )
+    assert len(rows) >= len([*VersionReason, *RoutingReason])
+    assert [row for row in rows if not all(cell.endswith((".", "`.")) for cell in row)] == []
+
+
+@pytest.mark.parametrize(
+    "reason", ["GateFailed", "Aborted", "ForeignManager", "VersionCapReached", "MissingTaskQueue", "Manual"]
+)
+def test_reason_that_stops_a_rollout_names_a_next_step(reason: str) -> None:
+    found = re.findall(
+        rf"^\| `{reason}` \| .* \| (.*) \|$", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE
+    )
+    assert found
+    assert not [what_to_do for what_to_do in found if what_to_do.startswith("Nothing")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -35,7 +35,7 @@ RAMPS = replace(
 )
 """The same, Progressive: 10 min at 5 %, 30 min at 25 %."""
 SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
-MAIN = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True)
+MAIN = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False)
 
 
 def ago(length: timedelta) -> datetime:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from tests.strategies import NOW, TARGET, may_have_work, routed_versions, specs, worlds
+from tests.strategies import BY_HAND, NOW, TARGET, may_have_work, routed_versions, specs, worlds
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
@@ -28,6 +28,8 @@ def planned(spec: WorkerSpec, found: World) -> WorkerPlan:
 def test_version_that_may_have_work_keeps_its_pods_and_its_protection(spec: WorkerSpec, found: World) -> None:
     plans = {plan.build_id: plan for plan in planned(spec, found).versions.versions}
     for live in worker_world(found).deployments or ():
+        if live.terminating or live.name.endswith(BY_HAND):
+            continue
         if live.build_id != TARGET and not may_have_work(live.build_id, found):
             continue
         plan = plans[live.build_id]
@@ -43,7 +45,7 @@ def test_version_that_may_have_work_keeps_its_pods_and_its_protection(spec: Work
 def test_version_without_a_deployment_comes_back_or_is_warned_of(spec: WorkerSpec, found: World) -> None:
     worker, known = planned(spec, found).versions, worker_world(found)
     plans = {plan.build_id: plan for plan in worker.versions}
-    live = {item.build_id for item in known.deployments or ()}
+    live = {item.build_id for item in known.deployments or () if not item.terminating}
     listed = {version.build_id for version in (known.temporal.versions if known.temporal else ())}
     for build_id in (listed | routed_versions(known.temporal)) - live:
         if not may_have_work(build_id, found):

@@ -19,6 +19,7 @@ from tests.planning.situations import (
 )
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan
+from twgen.model.spec import AttachedResource, OnDelete
 from twgen.model.status import Status, WorkerView
 from twgen.model.world import VersionStatus as S
 from twgen.model.world import WorkerDeployment, World
@@ -37,8 +38,41 @@ def status_of(world: World) -> Status:
     return make_status(plan_of(world), world, ME)
 
 
+def ours(build_id: str = "v3", **facts: Any) -> dict[str, Any]:
+    """A version's Deployment as this caller renders it."""
+    manifest = live(build_id, **facts)
+    manifest["metadata"]["annotations"]["twgen.io/identity"] = "me"
+    return manifest
+
+
 def test_settled_plan_is_not_pending() -> None:
-    assert not is_pending(plan_of(situation(IS_CURRENT, [live("v3")])))
+    assert not is_pending(plan_of(situation(IS_CURRENT, [ours()])))
+
+
+BUDGET = AttachedResource(
+    "budget", {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}, autoscales=False
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "edit", "told"),
+    [
+        ({"min_ready_seconds": 30}, {}, "minReadySeconds (30)"),
+        ({"progress_deadline_seconds": 900}, {}, "progressDeadlineSeconds (900)"),
+        ({"attached": (BUDGET,)}, {}, "attached objects"),
+        ({}, {"labels": {}}, "labels"),
+        ({"policy": replace(SPEC.policy, on_delete=OnDelete.ORPHAN)}, {}, "annotations"),
+    ],
+)
+def test_whatever_a_render_would_change_is_pending_and_told(
+    changes: dict[str, Any], edit: dict[str, Any], told: str
+) -> None:
+    deployment = ours()
+    deployment["metadata"] |= edit
+    plan = plan_of(situation(IS_CURRENT, [deployment]), **changes)
+    (version,) = plan.workers[0].versions.versions
+    assert is_pending(plan)
+    assert (version.action, version.because) == ("Keep", f"it is the target; applying changes its {told}")
 
 
 def test_other_replicas_than_live_are_pending() -> None:
@@ -50,7 +84,7 @@ def test_other_replicas_than_live_are_pending() -> None:
 
 def test_replicas_that_are_left_out_are_not_pending() -> None:
     (worker,) = plan_of(situation(IS_CURRENT, [live("v3", replicas=2)])).workers
-    left_out = replace(worker.versions.versions[0], replicas=None)
+    left_out = replace(worker.versions.versions[0], replicas=None, changed_marks=())
     plan = Plan(NOW, (replace(worker, versions=replace(worker.versions, versions=(left_out,))),))
     assert not is_pending(plan)
 

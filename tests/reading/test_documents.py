@@ -1,4 +1,4 @@
-"""Lines of problems: found in the file, and not looked for without end."""
+"""Lines of problems, found in the file."""
 
 from pathlib import Path
 
@@ -29,9 +29,19 @@ def test_other_place_stands_at_the_end_of_the_message(document: Document) -> Non
     assert found.message == f"is there twice; the other is at {document.source}:3"
 
 
-def test_lines_of_a_large_file_are_not_looked_for_again_and_again(
-    document: Document, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(documents, "_MOST_BYTES", 2 * len(TEXT))
-    found = documents.located([Problem.at(document, "c", f"is wrong {n}") for n in range(9)], Sources())
-    assert [line for _, line in found] == [5, 5, *[None] * 7]
+def test_file_is_read_once_for_all_its_problems(document: Document) -> None:
+    sources = Counting()
+    first = Place(document, "items[0].a")
+    problems = [Problem.at(document, "c", f"is wrong {n}", first) for n in range(2000)]
+    assert {line for _, line in documents.located(problems, sources)} == {5}
+    assert sources.reads == 1
+
+
+class Counting(Sources):
+    """Sources that count how often they are read."""
+
+    reads = 0
+
+    def text(self, source: str, most: int = 2**24) -> bytes:
+        self.reads += 1
+        return super().text(source, most)

@@ -43,11 +43,25 @@ def refusal(path: str) -> str:
         ),
         (
             f"{HEAD}{WORKER}---\n{HEAD}{WORKER}",
-            ": holds 2 documents; it must hold one",
+            " holds 2 of kind 'Snapshot': it must hold one Snapshot, as `twgen snapshot` prints it",
         ),
-        ("", ": holds 0 documents; it must hold one"),
+        ("", " holds no document: it must hold one Snapshot, as `twgen snapshot` prints it"),
+        (
+            "kind: WorkerDeployment\n---\nkind: Connection\n---\nkind: WorkerDeployment\n",
+            (
+                " holds 2 of kind 'WorkerDeployment' and 1 of kind 'Connection': it must hold one Snapshot,"
+                " as `twgen snapshot` prints it"
+            ),
+        ),
+        (
+            "[1, 2]",
+            " holds 1 of kind '': it must hold one Snapshot, as `twgen snapshot` prints it",
+        ),
         ('{"kind": "Snapshot",\n "takenAt": NaN}', ":2: NaN is not a number of JSON: quote it"),
-        (f"{HEAD}{WORKER}kind: Snapshot\n", ":6: the key 'kind' is there twice"),
+        (
+            f"{HEAD}{WORKER}kind: Snapshot\n",
+            ":6: the key 'kind' is there twice; write --- between two documents",
+        ),
         (f"---\n---\n{HEAD}{WORKER}- 7\n", ":8: workers[1]: must be a mapping, not the number 7"),
         (
             f"{HEAD}{WORKER}{WORKER}",
@@ -88,3 +102,10 @@ def test_every_mistake_of_an_operator_is_told_with_its_line(write: Write) -> Non
 def test_configuration_of_an_operator_is_read(write: Write) -> None:
     path = write("apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\ninstance: prod-eu\n")
     assert read_operator_file(path, Sources()) == Operator("prod-eu")
+
+
+def test_very_many_problems_are_cut_and_told_in_bounded_time(write: Write) -> None:
+    path = write(f"{HEAD}" + "- 7\n" * 200_000)
+    assert (
+        refusal(path) == f"{path}:5: workers[0]: must be a mapping, not the number 7 (and 1000 more problems)"
+    )

@@ -1,5 +1,6 @@
 """Comments, order and all other entries of a ledger stay; both sides of a merge are kept."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -69,21 +70,25 @@ def test_entry_on_one_line_is_replaced_whole() -> None:
     assert build_ids(text) == build_ids(BY_HAND)
 
 
-@pytest.mark.parametrize("versions", ["versions: []", "versions:", "versions: null"])
-def test_ledger_without_versions_gets_its_first(versions: str) -> None:
-    text = f"kind: Ledger\napiVersion: twgen.io/v1alpha1\n{versions}\n"
-    assert build_ids(updated_text(text, [entry()], "a.yaml")) == [("shop/payments", "v1")]
-
-
 def test_ledger_whose_layout_cannot_be_kept_is_not_touched() -> None:
+    text = json.dumps(ledger(entry()))
     with pytest.raises(InvalidInput, match="lay `versions` out as a list of blocks"):
-        updated_text(
-            '{"apiVersion": "twgen.io/v1alpha1", "kind": "Ledger", "versions": []}', [entry()], "a.yaml"
-        )
+        updated_text(text, [ORDERS], "a.yaml")
+
+
+def test_many_versions_are_changed_and_added_at_once() -> None:
+    known = [entry(spec(f"payments:{n}", f"v{n}")) for n in range(300)]
+    text = "# ours\n" + updated_text("", known, "a.yaml")
+    changed = [entry(spec(f"payments:fixed-{n}", f"v{n}")) for n in range(0, 600, 2)]
+    found = updated_text(text, changed, "a.yaml")
+    assert found.startswith("# ours\n")
+    fixed = {item.key: item for item in changed}
+    wanted = [fixed.pop(item.key, item) for item in known]
+    assert read_documents(found) == [ledger(*wanted, *fixed.values())]
 
 
 def test_file_that_is_no_ledger_is_not_touched() -> None:
-    with pytest.raises(InvalidInput, match=r"a\.yaml is not a ledger: move it away"):
+    with pytest.raises(InvalidInput, match=r"a\.yaml is not a ledger: take it back from Git, or move it"):
         updated_text("kind: Service\n", [entry()], "a.yaml")
 
 

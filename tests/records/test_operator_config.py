@@ -60,6 +60,8 @@ def test_every_field_is_read() -> None:
 
 
 names = st.text(min_size=1, max_size=5)
+# Hypothesis also draws words that it finds in the code, such as the kinds that are refused
+allowed_kinds = names.filter(lambda kind: kind not in NEVER_ATTACHED)
 operators = st.builds(
     Operator,
     instance=st.text(max_size=5),
@@ -69,7 +71,7 @@ operators = st.builds(
         st.builds(ClusterOfApplications, names, st.text(max_size=5), names, names)
         | st.builds(ClusterOfApplications, names, st.text(max_size=5))
     ).map(tuple),
-    attached_kinds=st.lists(st.builds(GroupKind, st.text(max_size=5), names)).map(tuple),
+    attached_kinds=st.lists(st.builds(GroupKind, st.text(max_size=5), allowed_kinds)).map(tuple),
 )
 
 

@@ -14,7 +14,7 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 CASES = Path(__file__).parents[1] / "fixtures" / "vectors" / "plans.json"
-TIMELESS = "must be a time such as 2026-11-21T12:00:00Z, not"
+TIMELESS = "must be a time from 1970 to 2199 such as 2026-11-21T12:00:00Z, not"
 WORKER = "workers[0].temporal"
 
 

@@ -1,19 +1,17 @@
 """The promises of the design about manifests, over any spec and any world."""
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import assume, given, reject
-from hypothesis import strategies as st
 
-from tests.strategies import NOW, SIZED_BY_HPA, a_spec, specs, world, worlds
+from tests.strategies import NOW, SIZED_BY_HPA, specs, world, worlds
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionAction
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import WorkerWorld, World
+from twgen.model.world import World
 from twgen.planning.plan import plan_versions
 from twgen.rendering.manifests import FORMATS, render_manifests
 from twgen.yaml.reader import read_documents
@@ -85,7 +83,11 @@ def test_attached_object_is_protected_as_long_as_its_deployment(spec: WorkerSpec
 
 @given(specs, worlds())
 def test_rendering_what_was_applied_changes_nothing_more(spec: WorkerSpec, found: World) -> None:
-    assume(next(iter(found.workers.values())).deployments is not None)
+    deployments = next(iter(found.workers.values())).deployments
+    # one that is put right where it belongs, or created again, is only then looked at
+    assume(
+        deployments is not None and not any(item.edited_variables or item.terminating for item in deployments)
+    )
     once = rendered(spec, found)
     applied = synced(once, found)
     twice = {name(manifest): manifest for manifest in rendered(spec, applied)}
@@ -138,22 +140,3 @@ def as_live(manifest: Manifest, before: Any) -> Manifest:
         live["spec"]["replicas"] = before.replicas if before else 1
         live["metadata"]["managedFields"] = SIZED_BY_HPA
     return live
-
-
-part = st.text("ab-", min_size=1, max_size=4).filter(lambda text: text == text.strip("-"))
-
-
-@given(st.lists(st.tuples(part, part), min_size=2, max_size=5, unique_by=lambda pair: pair[0]))
-def test_two_workers_never_share_a_name(pairs: list[tuple[str, str]]) -> None:
-    workers = [replace(a_spec(), name=worker, build_id=build_id) for worker, build_id in pairs]
-    empty = {
-        (item.worker_deployment, "default"): WorkerWorld(item.worker_deployment, "default", None, ())
-        for item in workers
-    }
-    plans = plan_versions(workers, World(NOW, empty), NOW, ME).workers
-    names = [version.deployment for plan in plans for version in plan.versions]
-    if len(set(names)) < len(names):
-        with pytest.raises(InvalidInput, match="rename the worker"):
-            render_manifests(plans, [], ME.of)
-    else:
-        assert [item["metadata"]["name"] for item in render_manifests(plans, [], ME.of)] == sorted(names)

@@ -35,7 +35,7 @@ def test_every_line_names_its_worker() -> None:
         "shop/payments v3.0.0-b456: Not registered, no Deployment, target, is not rendered",
         "shop/payments v2.0.1-c656: 100 %, Current for 24h, 3/3 pods",
         "shop/payments v1.4.2-6964: Draining for 2h, 3/3 pods",
-        f"shop/payments: warning: v3.0.0-b456 is not rendered: {full}",
+        "shop/payments: warning: v3.0.0-b456 is not rendered: maxVersions (2) is reached",
     ]
 
 

@@ -148,11 +148,11 @@ def in_rows(status: Status, rows: int, width: int = 80) -> list[str]:
 WORKERS = fleet(a=Phase.SETTLED, b=Phase.MOVING, c=Phase.WAITING, d=Phase.BLOCKED, e=Phase.SETTLED)
 
 
-def test_workers_that_fit_are_told_in_full_and_by_name() -> None:
+def test_workers_that_fit_are_told_in_full_and_worst_first() -> None:
     full = tree(WORKERS)
     assert "\n".join(in_rows(WORKERS, 60)) + "\n" == full
     titles = [line.split()[1] for line in full.splitlines() if line.endswith("Temporal namespace default")]
-    assert titles == ["shop/a", "shop/b", "shop/c", "shop/d", "shop/e"]
+    assert titles == ["shop/d", "shop/c", "shop/b", "shop/a", "shop/e"]
 
 
 def test_workers_that_do_not_fit_are_told_worst_first() -> None:
@@ -162,7 +162,7 @@ def test_workers_that_do_not_fit_are_told_worst_first() -> None:
         "shop/d",
         "shop/c",
     ]
-    assert lines[-2:] == ["and 1 more: 1 Moving", "✓ 2 Settled: shop/a, shop/e"]
+    assert lines[-2:] == ["and 1 more: 1 Moving: shop/b", "✓ 2 Settled: shop/a, shop/e"]
 
 
 def test_target_that_nobody_serves_comes_before_all() -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def vectors(name: str) -> list[dict[str, Any]]:
 
 
 def wrong(*values: Any) -> list[Problem]:
-    return list(schema_problems((Document("", index, value) for index, value in enumerate(values)), ()))
+    return list(schema_problems([Document("", index, value) for index, value in enumerate(values)], ()))
 
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
@@ -174,3 +175,15 @@ def test_old_spelling_is_checked_as_the_new_one() -> None:
 
 def test_null_is_absent() -> None:
     assert wrong(worker(replicas=None, sunset=None, minReadySeconds=None)) == []
+
+
+@pytest.mark.parametrize(
+    "adopters",
+    [[*map(str, range(50_000)), 1], [{"a": number} for number in range(50_000)]],
+    ids=["mixed", "mappings"],
+)
+def test_long_list_is_searched_for_repetitions_in_one_pass(adopters: list[Any]) -> None:
+    policy = {"apiVersion": "twgen.io/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "p"}}
+    began = process_time()
+    assert wrong({**policy, "spec": {"adoptFrom": adopters}})
+    assert process_time() - began < 10

@@ -96,7 +96,7 @@ def test_version_that_lives_on_another_server_is_kept_as_it_is(
     found = plan(cluster, specs)
     old = next(version for version in found["versions"] if version["buildID"] == "v1")
     assert (old["action"], old["replicas"], old["protected"]) == ("Keep", 3, True)
-    assert any("for which this answer does not speak" in warning for warning in found["warnings"])
+    assert any("whatever Temporal says of it here" in warning for warning in found["warnings"])
 
 
 def test_argocd_reads_the_cluster_that_the_operator_has_mapped_and_no_other(
@@ -172,7 +172,7 @@ def test_deployment_of_a_worker_that_no_spec_names_is_warned_of_and_not_rendered
     stray = deployment(namespace, "gone-v1", annotations={"twgen.io/identity": "twgen/me"})
     cluster.kubectl("apply", "-f", "-", input=write_documents([stray]))
     rendered = live(cluster, specs, "render", "--identity", "twgen/me")
-    assert f"no spec names {namespace}/gone, and its Deployments carry the identity" in rendered.stderr
+    assert f"no spec names {namespace}/gone, and its Deployment carries the identity" in rendered.stderr
     assert "gone-v1" not in rendered.stdout
     snapshot = tmp_path / "snapshot.yaml"
     snapshot.write_text(live(cluster, specs, "snapshot").stdout)

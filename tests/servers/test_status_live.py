@@ -12,6 +12,7 @@ import pytest
 
 from testing.asking import succeeds
 from testing.faults import Trouble, forwarding
+from testing.install import TEMPORAL_CLI, installed
 from testing.processes import eventually, free_ports
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
@@ -82,6 +83,28 @@ def test_read_that_fails_leaves_what_was_read_and_says_why(rolled_out: Rollout) 
         specs.write_text(good)
         eventually(lambda: "Ctrl-C ends\r\n\r\n" in shown.text[frames:])
         assert shown.process.poll() is None
+
+
+def test_log_says_when_reading_fails_and_when_it_works_again(rolled_out: Rollout, tmp_path: Path) -> None:
+    good = (rolled_out.folder / "specs.yaml").read_text()
+    specs = tmp_path / "specs" / "specs.yaml"
+    specs.parent.mkdir()
+    specs.write_text(good)
+    log = tmp_path / "log"
+    with log.open("wb") as written:
+        watching = subprocess.Popen(
+            command(specs.parent, *WATCH), stdout=written, stderr=written, env=ENVIRONMENT
+        )
+    try:
+        eventually(lambda: "live/watched" in log.read_text())
+        specs.write_text(good.replace("kind: Connection", "kind: Nothing"))
+        eventually(lambda: "; trying again\n" in log.read_text())
+        specs.write_text(good)
+        eventually(lambda: log.read_text().endswith("twgen: reading works again\n"))
+        assert watching.poll() is None
+    finally:
+        watching.kill()
+        watching.wait()
 
 
 def test_server_that_is_gone_ends_nothing(rolled_out: Rollout, tmp_path: Path) -> None:
@@ -159,3 +182,25 @@ def test_watch_of_a_blocked_rollout_ends_with_1(oldest_temporal: TemporalServer,
     assert ended.stderr == "twgen: blocked: live/aborted\n"
     [*_, last] = map(json.loads, ended.stdout.splitlines())
     assert last["workers"][0]["phase"] == "Blocked"
+
+
+def test_mark_of_an_aborted_version_is_removed_by_the_command_that_its_reason_names(
+    oldest_temporal: TemporalServer, tmp_path: Path
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reasons.md").read_text()
+    change = "--remove-entries twgen.io/aborted"
+    assert f"`temporal worker deployment update-metadata-version` with `{change}`" in page
+    with rollout(oldest_temporal, tmp_path / "specs", "marked") as going:
+        going.worker.mark("v2", "twgen.io/aborted", b"true")
+        assert "it is marked aborted" in printed(going.folder, "status")
+        version = ("--deployment-name", going.worker.name, "--build-id", "v2")
+        asked = ("worker", "deployment", "update-metadata-version", *version, *change.split())
+        ended = subprocess.run(
+            [installed(TEMPORAL_CLI), *asked, "--address", oldest_temporal.address],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert "it is marked aborted" not in printed(going.folder, "status")

@@ -4,11 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from tests.simulating.workers import ASSUMED, ME, SECOND, a_worker, act, wait
 from tests.strategies import NOW, SIZED_BY_HPA, specs, worlds
 from twgen.cluster.deployments import live_deployments
+from twgen.model.plan import VersionAction
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, World
 from twgen.planning.plan import make_plan
@@ -37,9 +39,11 @@ def applied(manifest: dict[str, Any], live: LiveDeployment | None) -> dict[str, 
 
 
 def comparable(live: LiveDeployment) -> LiveDeployment:
-    """Without what planning never looks at."""
+    """Without what planning never looks at, and what only a real server tells: its field managers."""
     recorded = replace(live.recorded, manifest={})
-    return replace(live, uid="", created_at=live.created_at or NOW, recorded=recorded)
+    since = live.created_at or NOW
+    told = {"template_is_as_applied": False, "edited_variables": frozenset(), "terminating": False}
+    return replace(live, uid="", created_at=since, recorded=recorded, **told)
 
 
 @given(specs, worlds())
@@ -90,3 +94,15 @@ def test_protected_deployment_is_not_pruned() -> None:
     (live,) = worker.cluster.deployments.values()
     assert synced(nothing, {"v3": live}, "me", NOW) == {"v3": live}
     assert synced(nothing, {"v3": replace(live, protected=False)}, "me", NOW) == {}
+
+
+@pytest.mark.parametrize("edited", [True, False])
+def test_pod_template_that_is_kept_is_as_little_as_applied_as_before(*, edited: bool) -> None:
+    worker = a_worker()
+    plan = act(worker)
+    (live,) = worker.cluster.deployments.values()
+    assert live.template_is_as_applied
+    before = {"v3": replace(live, template_is_as_applied=not edited)}
+    kept = [replace(version, action=VersionAction.KEEP) for version in plan.versions.versions]
+    after = synced(replace(plan.versions, versions=tuple(kept)), before, "me", NOW)
+    assert after["v3"].template_is_as_applied is not edited

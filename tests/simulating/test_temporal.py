@@ -1,16 +1,17 @@
 """The model of Temporal by itself; what real servers do is told in tests/servers."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.simulating.workers import HOUR, MINUTE
+from tests.simulating.workers import HOUR, MINUTE, QUICK, a_worker, wait
 from tests.strategies import NOW
+from twgen.model.times import FOREVER, later
 from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType, UpdateState, VersionStatus
 from twgen.simulating.temporal import NEWEST, TemporalModel, server_of, shares
-from twgen.simulating.times import FOREVER, first_check, later, next_tick
 
 QUEUE = TaskQueue("main", TaskQueueType.WORKFLOW)
 
@@ -133,23 +134,39 @@ lengths = st.timedeltas(timedelta(seconds=1), timedelta(days=400))
 
 
 @given(lengths, lengths)
-def test_check_that_finds_nothing_is_the_first_one_that_is_not_too_early(
+def test_version_is_drained_at_the_first_check_after_its_last_workflow(
     interval: timedelta, held: timedelta
 ) -> None:
-    check = first_check(NOW, interval, NOW + held)
-    assert check >= NOW + held
-    assert check - NOW >= interval
-    assert (check - NOW) % interval == timedelta()
-    assert check - interval < NOW + held or check == NOW + interval
+    model = a_model(workflow_duration=held)
+    model.drainage_interval = interval
+    model.set_current("v2")
+    while status(model, "v1") is VersionStatus.DRAINING:
+        model.advance(model.next_event() or FOREVER)
+    drainage = model.versions["v1"].drainage
+    assert drainage
+    assert drainage.changed_at
+    drained = drainage.changed_at - NOW
+    assert drained >= held
+    assert drained % interval == timedelta()
+    assert drained - interval < held or drained == interval
 
 
 @given(lengths, lengths)
-def test_tick_is_the_next_whole_number_of_intervals(interval: timedelta, passed: timedelta) -> None:
-    tick = next_tick(NOW, interval, NOW + passed)
-    assert timedelta() < tick - (NOW + passed) <= interval
+def test_render_is_due_after_the_next_whole_number_of_intervals(
+    interval: timedelta, passed: timedelta
+) -> None:
+    worker = a_worker(assumed=replace(QUICK, render_interval=interval))
+    wait(worker, passed)
+    tick = worker.next_change(worker.plan())
+    assert timedelta() < tick - worker.now <= interval
     assert (tick - NOW) % interval == timedelta()
 
 
-def test_what_is_beyond_the_calendar_never_comes() -> None:
+def test_workflow_that_never_ends_holds_its_version_for_ever() -> None:
+    model = a_model()
+    model.held_until["v1"] = FOREVER
+    model.set_current("v2")
+    model.advance(NOW + timedelta(days=100_000))
+    assert status(model, "v1") is VersionStatus.DRAINING
+    assert model.next_event()
     assert later(NOW, timedelta.max) == FOREVER
-    assert first_check(NOW, MINUTE, FOREVER) >= FOREVER - MINUTE

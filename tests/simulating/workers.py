@@ -9,9 +9,9 @@ from twgen.model.operator import Caller
 from twgen.model.plan import WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
+from twgen.model.times import FOREVER
 from twgen.model.world import World
 from twgen.simulating.initial_state import initial_state
-from twgen.simulating.times import FOREVER
 from twgen.simulating.worker import SimulatedWorker
 
 ME = Caller("me", forced=True)

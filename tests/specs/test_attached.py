@@ -6,7 +6,7 @@ import pytest
 
 from tests.refused import bases, changed, documents, refusals, strictly
 from twgen.model.operator import NEVER_ATTACHED, GroupKind
-from twgen.model.problem import Document
+from twgen.model.problem import MOST_TOLD, Document
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
@@ -123,3 +123,12 @@ def test_namespace_of_another_trigger_is_its_own() -> None:
 def test_budget_that_selects_none_or_all_pods_is_warned_of(selector: object) -> None:
     (doubt,) = strictly(changed(bases()["poddisruptionbudget"], {"spec.selector": selector}))
     assert "matchLabels: {}" in doubt
+
+
+def test_unknown_fields_are_never_rendered_however_many_are_told() -> None:
+    base = bases()["poddisruptionbudget"]
+    many: dict[str, Any] = {"spec": base["spec"] | {f"u{number}": {"a": 1} for number in range(3000)}}
+    found = parsed(base | many)
+    assert template_of(found) == base
+    assert len(found.unknown_fields) == MOST_TOLD + 1
+    assert found.unknown_fields[-1].message == "and more from here on: only the first 100 are told"

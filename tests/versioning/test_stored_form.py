@@ -80,7 +80,7 @@ def test_all_problems_are_reported_at_once() -> None:
         ),
         ("tty", "must be true or false, not a string"),
         ("command", "must be a list, not a string"),
-        ("securityContext", "must be a map, not a list"),
+        ("securityContext", "must be a mapping, not a list"),
     ]
 
 

@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 
 from tests.yaml.test_writer import VALUES
 from twgen.yaml.block_text import read_block
+from twgen.yaml.events import read_all
 from twgen.yaml.limits import Budget, Limits
-from twgen.yaml.reader import read_all, read_documents
+from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 LINES = """\
 a: 1|b:|c: x y|- d|  e: f|  g:|- h: i|  - j|- - k|    l: m|    - n|      o:|---||  # c| p: 1|- q:|  - r:
     - - s: t|u: {}|v: []|   w:|x: "y"|  - z|- - - |...|--- a|-|- |y: no|~: 1|a: b: c|'k': v|k: 'it''s'
 k: "\\n"|k: &a b|k: *a|k: >|k: v # c|k:  v|k : v|? k|<<: {}|k: -1|- -|- ---|k: .inf|k: 0x1F|k: http://a:80
-k: a#b|k: "a: b # c"|\tk: v|k: v |é: v"""
+f:k: {}|f:k:v: w|f:k::|a:b|- f:k:|k: a#b|k: "a: b # c"|\tk: v|k: v |é: v"""
 TEXTS = st.lists(st.sampled_from(LINES.replace("\n", "|").split("|")), max_size=8).map("\n".join)
 PIECES = st.lists(
     st.sampled_from([*"ab: -#'\"\n{}[]&*!|>%@?,~.01yn", "\n  ", "\n- ", ": ", "key:\n", "---\n", "- - "]),
@@ -51,6 +52,7 @@ def test_what_the_writer_wrote_is_read_as_the_reader_reads_it(values: list[Any])
         "a: 1\n\n---\n- x\n# c\n- y: 0x1f\n---\n",
         "image: registry.example.com:5000/a/b:v1.2\nargs:\n- --queue\n- \"main queue\"\n- '{{ .BuildID }}'\n",
         "y: no\n",
+        "fieldsV1:\n  f:spec:\n    f:replicas: {}\n",
     ],
 )
 def test_manifests_as_programs_write_them_take_the_fast_path(text: str) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from twgen.yaml.lines import line_of
+from twgen.yaml.lines import lines_of
 
 TEXT = """\
 # a comment
@@ -43,7 +43,7 @@ spec:
     ],
 )
 def test_a_path_has_the_line_of_its_key_or_item(path: tuple[str | int, ...], line: int) -> None:
-    assert line_of(TEXT, 1, path) == line_of(TEXT.encode(), 1, path) == line
+    assert lines_of(TEXT, [(1, *path)]) == lines_of(TEXT.encode(), [(1, *path)]) == [line]
 
 
 @pytest.mark.parametrize(
@@ -60,22 +60,26 @@ def test_a_path_has_the_line_of_its_key_or_item(path: tuple[str | int, ...], lin
 def test_a_path_that_the_text_lacks_has_the_line_of_its_deepest_ancestor(
     path: tuple[str | int, ...], line: int
 ) -> None:
-    assert line_of(TEXT, 1, path) == line
+    assert lines_of(TEXT, [(1, *path)]) == [line]
 
 
 def test_a_document_that_the_text_lacks_has_no_line() -> None:
-    assert line_of(TEXT, 2, ("kind",)) is None
-    assert line_of("", 0, ()) is None
+    assert lines_of(TEXT, [(2, "kind")]) == [None]
+    assert lines_of("", [(0,)]) == [None]
 
 
 def test_what_stands_before_an_error_is_found() -> None:
-    assert line_of("a:\n  b: 1\nc: @\n", 0, ("a", "b")) == 2
-    assert line_of("a:\n  b: 1\nc: @\n", 0, ("c", "d")) == 3
+    assert lines_of("a:\n  b: 1\nc: @\n", [(0, "a", "b"), (0, "c", "d")]) == [2, 3]
 
 
 def test_json_has_lines_too() -> None:
-    assert line_of('{"a":\n [1,\n {"b": 2}]}', 0, ("a", 1, "b")) == 3
+    assert lines_of('{"a":\n [1,\n {"b": 2}]}', [(0, "a", 1, "b")]) == [3]
 
 
 def test_deep_nesting_is_walked_without_recursion() -> None:
-    assert line_of("a: " + "[" * 5000 + "]" * 5000 + "\nb: 1\n", 0, ("b",)) == 2
+    assert lines_of("a: " + "[" * 5000 + "]" * 5000 + "\nb: 1\n", [(0, "b")]) == [2]
+
+
+def test_many_places_have_their_lines_in_any_order() -> None:
+    paths = [("spec", "steps", 1), ("kind",), ("spec", "steps", 0, "pause"), ("spec", "steps", 1)]
+    assert lines_of(TEXT, [*((1, *path) for path in paths), (0, "kind")]) == [14, 4, 12, 14, 2]

@@ -73,20 +73,41 @@ def test_aliases_share_what_they_stand_for() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("a: *b\n", 1, "no anchor 'b' comes before this alias"),
-        ("&a b\n---\n*a", 3, "no anchor 'a' comes before this alias"),
-        ("- &a\n  - *a\n", 2, "the anchor 'a' contains itself"),
+        ("a: *b\n", 1, "no such anchor comes before this: text that begins with * needs quotes"),
+        ("&a b\n---\n*a", 3, "no such anchor comes before this: text that begins with * needs quotes"),
+        ("- &a\n  - *a\n", 2, "the anchor of this alias contains it"),
         ("a:\n  [b]: c\n", 2, "a key must be a text, not a mapping or a list"),
+        ("a: {{ x }}\n", 1, "a key must be a text, not a mapping or a list; {{ }} needs quotes"),
         ("a: 1\nb: .inf\n", 2, "infinity and NaN are not numbers of JSON: quote the value"),
         ("a: 1\n~: b\n", 2, "null cannot be a key: quote it"),
-        ("a: !!int x\n", 1, "'x' is not of type int: drop the tag or quote the value"),
+        ("a: !!int x\n", 1, "this is not of type int: drop the tag or quote the value"),
+        ("a: !x!y z\n", 1, "a text that begins with ! needs quotes"),
         ("a:\n\tb: 1\n", 2, "a tab cannot indent: use spaces"),
-        ("a: 1\nb: @c\n", 2, "found character that cannot start any token: quote the text"),
+        ("a: b\n\tc: 1\n", 2, "a tab cannot indent: use spaces"),
+        ("a: 1\n\u00a0\u00a0b: 1\n", 2, "a blank that is no plain space cannot indent: use spaces"),
+        ("a:\n \u00a0b: 1\n", 2, "a blank that is no plain space cannot indent: use spaces"),
+        ("a:\n  - b\n\u00a0 @\n", 3, "a blank that is no plain space cannot indent: use spaces"),
+        ("a: 1\nb: @c\n", 2, "no text begins with this character: quote the text"),
         (
             "a: b: c\n",
             1,
-            "mapping values are not allowed in this context: mend the indentation, or quote the text",
+            "a colon makes a key where none can stand: mend the indentation, or quote the text",
         ),
+        ('a: 1\nb: "x\nc: y\n', 2, "the quote that opens here is not closed"),
+        ('a: 1\nb: "x\n---\nc: y\n', 2, "the quote that opens here is not closed"),
+        ("a: 1\nb: 'x\nc: 'y'\n", 2, "the quote that opens here is not closed"),
+        ("a: 1\nb: 'it's'\n", 2, "the text goes on behind its quotes: double every ' inside"),
+        ("a: 1\n--\nb: 2\n", 2, "three - separate two documents"),
+        ("a: 1\n----\na: 2\n", 2, "three - separate two documents"),
+        (
+            "a: [1,\n 2\nb: 3\n",
+            1,
+            "the [ that opens here is not closed: write , between its items, and ] at its end",
+        ),
+        ("a: [\n", 2, "a [ or { is not closed before this, or a value is missing"),
+        ("a:\n  - b\n  c: 1\n", 3, "this stands in a list without a -: mend the indentation"),
+        ("kind: A\nb: 1\nkind: B\n", 3, "the key 'kind' is there twice; write --- between two documents"),
+        ("a:\n  kind: A\n  kind: B\n", 3, "the key 'kind' is there twice"),
         ("é: 1\nb: \x07\n", 2, "U+0007 is not allowed: write it as an escape in double quotes"),
         (b"a: 1\nb: \xff\n", 2, "this is not UTF-8 text: save the file as UTF-8"),
         (b"\xff\xfea", None, "this is not UTF-8 text: save the file as UTF-8"),
@@ -103,6 +124,39 @@ def test_an_error_shows_little_of_the_content() -> None:
     line, message = failure(f"{'secret' * 99}: 1\n{'secret' * 99}: 2\n")
     assert line == 2
     assert len(message) < 60
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "stringData: {hunter2: a, hunter2: b}",
+        "stringData: {a: *hunter2}",
+        "stringData: {a: !!int hunter2}",
+        "stringData: {a: 'hunter2's'}",
+        "hunter2: {a: 1}\n<<: {hunter2: 1}",
+    ],
+)
+def test_error_in_a_secret_shows_nothing_of_it(broken: str) -> None:
+    for text in (f"kind: Secret\n{broken}\n", f'{broken}\n"kind" : "Secret"\n'):
+        assert "hunter2" not in failure(text)[1]
+
+
+LIBYAML = ["did not find", "could not find", "found ", "not allowed in this context", "expected"]
+
+
+PIECES = [*"[]{}&*!|>'\"%@`,?:-#ab~\\\t\n", "  ", "\n- ", ": ", "\u00a0", "---"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+def test_no_error_speaks_the_words_of_the_library(pieces: list[str]) -> None:
+    try:
+        read_documents("".join(pieces))
+    except YamlError as error:
+        message = error.message
+    else:
+        message = ""
+    assert message.isprintable()
+    assert not any(words in message for words in LIBYAML), message
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

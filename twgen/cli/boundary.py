@@ -86,9 +86,17 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
         case click.exceptions.NoArgsIsHelpError():
             return error.format_message().splitlines()
         case _:
+            said = error.format_message().rstrip(".")
+            if isinstance(error, click.exceptions.NoSuchOption):
+                from twgen.model.problem import did_you_mean
+
+                # without the dashes, which are alike in all of them
+                options = [option.lstrip("-") for option in error.possibilities or ()]
+                similar = did_you_mean(error.option_name.lstrip("-"), options).replace("mean ", "mean --")
+                said = f"no such option {error.option_name!r}{similar}"
             context = getattr(error, "ctx", None)
-            hint = f"; see {context.command_path} --help" if context else ""
-            return [f"twgen: {error.format_message().rstrip('.')}{hint}"]
+            hint = f"; see {context.command_path} --help" if context and not said.endswith("?") else ""
+            return [f"twgen: {said}{hint}"]
 
 
 def _report_bug(error: BaseException) -> None:

@@ -13,9 +13,10 @@ from twgen.model.problem import Problem
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import RecordedDeployment, World
-from twgen.reading.documents import Sources, read_paths
+from twgen.reading.documents import Read, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.reporting.problems import problem_lines
+from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.kinds import WORKER
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
@@ -33,17 +34,28 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     read = read_paths(settings.paths, settings.sources)
     specs = parse_specs(read.documents, namespace_rule(settings), settings.operator.attached_kinds)
     doubts = specs.unknown_fields + specs.warnings
-    problems = specs.problems + (doubts if settings.strict else ())
-    if problems or read.unreadable:
+    if specs.problems or read.unreadable or (doubts and settings.strict):
+        problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
+        if not settings.quiet:
+            warn(_lines(specs.deprecations + (() if settings.strict else specs.warnings), settings.sources))
         raise InvalidDocuments([*read.unreadable, *_lines(problems, settings.sources)])
-    if needs_worker and not specs.workers:
-        raise InvalidInput(no_worker(settings))
     if not settings.quiet:
         warn(_lines(specs.deprecations + doubts, settings.sources))
-        if not specs.workers:
-            warn([no_worker(settings)])
+    if needs_worker and not specs.workers:
+        raise InvalidInput(no_worker(settings))
+    if not settings.quiet and not specs.workers:
+        warn([no_worker(settings)])
     _refuse_nameless(settings, specs.workers)
     return specs
+
+
+def all_problems(read: Read, specs: Specs) -> tuple[Problem, ...]:
+    """Everything that is wrong with documents, found by slower checks than a command needs that works."""
+    from twgen.reading.schemas import schema_problems
+    from twgen.records.ledger import parse_ledgers
+
+    problems = (*specs.problems, *parse_ledgers(specs.ledgers)[1])
+    return (*problems, *schema_problems(read.documents, problems), *specs.unknown_fields)
 
 
 def no_worker(settings: Settings) -> str:
@@ -65,6 +77,9 @@ def load_world(
 
     Servers that the caller gives stay connected.
     """
+    if specs.snapshots and not settings.snapshot and not settings.quiet:
+        file = specs.snapshots[0].source
+        warn([f"{file} is a Snapshot and no spec: `--snapshot {file}` plans on it, in place of servers"])
     if settings.snapshot:
         world = read_snapshot_file(settings.snapshot, settings.sources)
     elif servers:
@@ -116,6 +131,14 @@ def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
     from twgen.reading.documents import located
 
     return problem_lines(located(problems, sources))
+
+
+def refuse_collisions(settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]) -> None:
+    """Raise InvalidDocuments when the objects of two versions, or one and a document, are the same."""
+    namespace = namespace_rule(settings).default
+    problems = tuple(collisions(generated_objects(workers), specs.passthrough, namespace))
+    if problems:
+        raise InvalidDocuments(_lines(problems, settings.sources))
 
 
 def plan_warnings(workers: Iterable[WorkerVersions], general: Iterable[str]) -> list[str]:

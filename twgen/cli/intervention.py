@@ -24,7 +24,7 @@ from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.reporting.status.lines import status_lines
 
-Decision = Callable[[Target, str], Intervention]
+Decision = Callable[[Target], Intervention]
 
 _common = options("worker", *READING, "identity", "namespace", "operator_config", "quiet")
 
@@ -40,7 +40,7 @@ def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
     twgen promote .
     twgen promote . --worker payments --full
     """
-    _intervene(params, lambda target, who: interventions.promote(target, who, full=full, skip_gate=skip_gate))
+    _intervene(params, lambda target: interventions.promote(target, full=full, skip_gate=skip_gate))
 
 
 @click.command()
@@ -102,13 +102,14 @@ def _intervene(params: dict[str, Any], decide: Decision) -> None:
     async def story(opened: Connections) -> World:
         world = await servers.read_soon(opened, [spec], for_routing=True)
         worker = worker_world(spec, world)
-        target, identity = Target(spec, worker, clock()), acting_identity(spec, worker, caller)
-        intervention = decide(target, identity)
+        identity = acting_identity(spec, worker, caller)
+        target = Target(spec, worker, clock(), identity)
+        intervention = decide(target)
         say(f"{spec.worker_deployment}: will {intervention.will}")
         writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
         late = None
         try:
-            await intervene(target, intervention, identity, writer)
+            await intervene(target, intervention, writer)
         except OutOfTime as error:
             late = error
         world = await servers.read_soon(opened, [spec], for_routing=True)
@@ -119,7 +120,7 @@ def _intervene(params: dict[str, Any], decide: Decision) -> None:
 
     with Servers(settings) as servers:
         world = servers.run([spec], story)
-    now = replace(specs, workers=(spec,))
+    now = specs._replace(workers=(spec,))
     status = Observation(now, world, caller, clock()).status()
     write(f"done: {status_lines(status)[0].text}\n")
 

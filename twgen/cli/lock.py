@@ -1,6 +1,7 @@
 """`twgen lock`."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,8 +10,9 @@ from twgen.cli.inputs import load_specs
 from twgen.cli.options import options, paths_argument
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import InvalidDocuments, NegativeAnswer
-from twgen.executing.ledger import changed_files, ledger_folder, mended_files, write_files
+from twgen.executing.ledger import changed_files, mended_files, write_files
 from twgen.planning.versions.plan import build_id_taken
+from twgen.reading.documents import ledger_files, ledger_folder
 from twgen.reading.records import read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions
 from twgen.rendering.deployments import target_deployment
@@ -29,14 +31,15 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     twgen lock .
     """
     settings = settings_of(params)
-    mended = mended_files(settings.paths)
-    if mended and check:
-        raise NegativeAnswer(f"{min(mended)} has conflict markers of a merge: run `twgen lock` and commit it")
-    write_files(mended)
-    folder = ledger_folder(settings.paths[0])
-    if folder.is_dir():
+    folder, read = ledger_folder(settings.paths[0]), settings.sources.text
+    if folder.parent != Path(settings.paths[0]) and folder.is_dir():
         # a file alone is locked by the same ledger as its folder
         settings = replace(settings, paths=(*settings.paths, str(folder)))
+    mended = mended_files(ledger_files(settings.paths), read)
+    if mended and check:
+        raise NegativeAnswer(f"{min(mended)} has conflict markers of a merge: run `twgen lock` and commit it")
+    for file, text in mended.items():
+        settings.sources.keep(str(file), text.encode())
     specs = load_specs(settings)
     places = read_ledgers(specs.ledgers, settings.sources)
     recorded = recorded_versions(places)
@@ -50,7 +53,7 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
         LedgerEntry(spec.worker_deployment, spec.build_id, target_deployment(spec), now)
         for spec in specs.workers
     ]
-    changed = changed_files(folder, entries, places)
+    changed = changed_files(folder, entries, places, read)
     if changed and check:
         raise NegativeAnswer(f"{min(changed)} is not current: run `twgen lock` and commit it")
-    write_files(changed)
+    write_files(mended | changed)

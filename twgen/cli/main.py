@@ -1,6 +1,7 @@
 """The program: finds the command, runs it, and turns every end into an exit code."""
 
 import gc
+import os
 import sys
 from importlib import import_module
 
@@ -8,7 +9,11 @@ import click
 
 from twgen.cli.boundary import exit_code_of, leave
 from twgen.cli.surroundings import surroundings
+from twgen.errors import InvalidInput
+from twgen.model.problem import did_you_mean, quoted
 
+COMPLETION = "_TWGEN_COMPLETE"
+"""The variable by which a shell asks for completions."""
 _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
     "plan": "Say what would happen next to every version and to traffic, and why.",
@@ -24,6 +29,7 @@ _COMMANDS = {
     "validate": "Check specs without reading any server.",
     "snapshot": "Record what Temporal says of the workers.",
     "lock": "Record the target versions in the ledger beside the specs.",
+    "completion": "Print what makes a shell complete the commands and options of twgen.",
     "version": "Print the version of twgen.",
 }
 _OF_ONE_FILE = dict.fromkeys(("promote", "abort", "retry", "pause", "resume"), "intervention")
@@ -35,9 +41,14 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
-            return None
+            if ctx.resilient_parsing:  # a shell asks for completions
+                return None
+            similar = did_you_mean(cmd_name, _COMMANDS)
+            raise InvalidInput(
+                f"no such command {quoted(cmd_name)}{similar or f'; see {ctx.command_path} --help'}"
+            )
         module = import_module(f"twgen.cli.{_OF_ONE_FILE.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, cmd_name if cmd_name in _OF_ONE_FILE else "command")
         command.name = cmd_name
@@ -48,7 +59,22 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's signature
+    if wanted and not context.resilient_parsing:
+        context.invoke(import_module("twgen.cli.version").command, output="text")
+        context.exit()
+
+
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version of twgen.",
+)
 def twgen() -> None:
     """Manifests for Temporal workers: one Deployment for each version that still has work.
 
@@ -59,8 +85,8 @@ def twgen() -> None:
       twgen render . > manifests.yaml && kubectl diff -f manifests.yaml
 
     \b
-    Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec, 3 state not available,
-    4 out of time, 5 owned by somebody else, 70 a bug.
+    Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec,
+    3 state not available, 4 out of time, 5 owned by somebody else, 70 a bug.
     """
 
 
@@ -71,6 +97,10 @@ def main() -> None:
 
 
 def _run() -> object:
+    if asked := os.environ.get(COMPLETION):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(twgen, {}, "twgen", COMPLETION, asked)
     if surroundings().settings_of_application:
         from twgen.cli.options import refuse_settings_of_operator
 

@@ -36,8 +36,9 @@ class Observation:
 class Observer:
     """Reads where every worker stands, again and again, over connections that it keeps."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, needs_worker: bool = False) -> None:
         self._settings = settings
+        self._needs_worker = needs_worker
         self._servers: Servers | None = None
 
     def __enter__(self) -> Self:
@@ -56,7 +57,7 @@ class Observer:
     def observe(self) -> Observation:
         """Read specs and world; raises as reading and planning do. Warnings are printed the first time."""
         settings, self._settings = self._settings, replace(self._settings, quiet=True)
-        specs = load_specs(settings)
+        specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers)
         return Observation(specs, world, planning_caller(settings), planning_time(settings, world))
 

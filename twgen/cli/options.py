@@ -1,13 +1,27 @@
 """The option table: one row for each option drives click, the environment and the documentation."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import click
 
+from twgen.cli.option_forms import (
+    ADDRESSES,
+    DURATION,
+    FILE,
+    GATE,
+    INTERVAL,
+    NAME,
+    READING_TIME,
+    TIME,
+    Choice,
+    Form,
+)
 from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
+from twgen.model.problem import did_you_mean, quoted
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -18,6 +32,8 @@ class Option:
 
     flags: tuple[str, ...]
     help: str
+    type: Form | Choice | None = None
+    """None: a flag."""
     click: Mapping[str, Any] = field(default_factory=dict)
     of_application: bool = False
     """In Argo CD, the application may set it too; any other is the operator's alone."""
@@ -32,13 +48,37 @@ class Option:
         """The environment variable that sets it: `TWGEN_<OPTION>`."""
         return f"TWGEN_{self.name.replace('-', '_').upper()}"
 
+    def decorator(self, parameter: str) -> Callable[[Command], Command]:
+        """Gives it to a command, as that parameter of its function."""
+        kind: dict[str, Any] = {"type": self.type} if self.type else {"is_flag": True}
+        if isinstance(self.type, Form):
+            kind["metavar"] = self.type.name  # as it stands: click would write FAILS
+        return click.option(
+            *self.flags, parameter, cls=_Scoped, help=self.help, envvar=self.variable, **kind, **self.click
+        )
+
 
 class _Scoped(click.Option):
     """In Argo CD, the application's own setting goes before the operator's variable."""
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         of_application = surroundings().settings_of_application.get(_long_name(self.opts))
-        return of_application or super().resolve_envvar_value(ctx)
+        return (of_application and of_application.value) or super().resolve_envvar_value(ctx)
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """The value; raises InvalidInput, which names where it is set, what it is and what it may be."""
+        try:
+            return super().process_value(ctx, value)
+        except click.BadParameter as error:
+            said = f"{quoted(str(value))} is neither true nor false" if self.is_flag else error.message
+            raise InvalidInput(f"{self._place(ctx)} {said}") from error
+
+    def _place(self, ctx: click.Context) -> str:
+        name = _long_name(self.opts)
+        if ctx.get_parameter_source(self.name or "") is not click.core.ParameterSource.ENVIRONMENT:
+            return f"--{name}"
+        of_application = surroundings().settings_of_application.get(name)
+        return f"{of_application.source if of_application else self.envvar}:"
 
 
 def _long_name(flags: Sequence[str]) -> str:
@@ -46,37 +86,29 @@ def _long_name(flags: Sequence[str]) -> str:
 
 
 def _flag(*flags: str, text: str, of_application: bool = False) -> Option:
-    return Option(flags, text, {"is_flag": True}, of_application)
+    return Option(flags, text, of_application=of_application)
 
 
-def _default(default: str, metavar: str = "DURATION") -> Mapping[str, Any]:
-    return {"metavar": metavar, "default": default, "show_default": True}
+def _assumed(flag: str, text: str, form: Form, default: str) -> Option:
+    return Option((flag,), text, form, {"default": default, "show_default": True})
 
 
 _OPTIONS: Mapping[str, Option] = {
-    "snapshot": Option(("--snapshot",), "Read the world from FILE, not from servers.", {"metavar": "FILE"}),
-    "now": Option(
-        ("--now",), "Plan as of this time, not that of the snapshot or the clock.", {"metavar": "TIME"}
-    ),
+    "snapshot": Option(("--snapshot",), "Read the world from FILE, not from servers.", FILE),
+    "now": Option(("--now",), "Plan as of this time, not that of the snapshot or the clock.", TIME),
     "timeout": Option(
-        ("--timeout",),
-        "Give all reading of servers this long (20s; 40s in Argo CD).",
-        {"metavar": "DURATION"},
+        ("--timeout",), "Give all reading of servers this long (20s; 40s in Argo CD).", READING_TIME
     ),
     "identity": Option(
         ("--identity",),
         "Act as this manager identity, whatever a RolloutPolicy says.",
-        {"metavar": "NAME"},
+        NAME,
         of_application=True,
     ),
-    "namespace": Option(
-        ("-n", "--namespace"), "Kubernetes namespace of documents that name none.", {"metavar": "NAME"}
-    ),
+    "namespace": Option(("-n", "--namespace"), "Kubernetes namespace of documents that name none.", NAME),
     "no_cluster": _flag("--no-cluster", text="Do not read Kubernetes."),
-    "kubeconfig": Option(
-        ("--kubeconfig",), "Read Kubernetes as this file says, not KUBECONFIG.", {"metavar": "FILE"}
-    ),
-    "context": Option(("--context",), "Read Kubernetes through this context.", {"metavar": "NAME"}),
+    "kubeconfig": Option(("--kubeconfig",), "Read Kubernetes as this file says, not KUBECONFIG.", FILE),
+    "context": Option(("--context",), "Read Kubernetes through this context.", NAME),
     "no_hooks": _flag(
         "--no-hooks", text="Leave rollout objects out, for `kubectl diff`.", of_application=True
     ),
@@ -87,41 +119,39 @@ _OPTIONS: Mapping[str, Option] = {
     "via": Option(
         ("--via",),
         "Reach a Temporal through another address, such as that of a port-forward; as often as needed.",
-        {"metavar": "ADDRESS=ADDRESS", "multiple": True},
+        ADDRESSES,
+        {"multiple": True},
     ),
     "operator_config": Option(
         ("--operator-config",),
         "Read what the operator of Argo CD configured; elsewhere only the kinds that may be attached count.",
-        {"metavar": "FILE"},
+        FILE,
     ),
     "strict": _flag("--strict", text="Take warnings for errors.", of_application=True),
     "quiet": _flag("-q", "--quiet", text="Do not print warnings.", of_application=True),
     "color": Option(
-        ("--color",),
-        "Colour the text.",
-        {"type": click.Choice(["auto", "always", "never"]), "default": "auto"},
+        ("--color",), "Colour the text.", Choice(["auto", "always", "never"]), {"default": "auto"}
     ),
     "exit_code": _flag("--exit-code", text="Exit with 1 when a change is pending."),
     "watch": _flag("-w", "--watch", text="Read again and again, and show what changes."),
-    "interval": Option(("--interval",), "Wait this long between two reads of --watch.", _default("5s")),
-    "workflow_duration": Option(("--workflow-duration",), "Pinned workflows run this long.", _default("1h")),
-    "startup": Option(("--startup",), "New pods poll after this long.", _default("30s")),
-    "gate": Option(
-        ("--gate",), "The gate passes after this long; or `fails`.", _default("1m", "DURATION|fails")
-    ),
-    "drainage_interval": Option(
-        ("--drainage-interval",),
+    "interval": _assumed("--interval", "Wait this long between two reads of --watch.", READING_TIME, "5s"),
+    "workflow_duration": _assumed("--workflow-duration", "Pinned workflows run this long.", DURATION, "1h"),
+    "startup": _assumed("--startup", "New pods poll after this long.", DURATION, "30s"),
+    "gate": _assumed("--gate", "The gate passes after this long; or `fails`.", GATE, "1m"),
+    "drainage_interval": _assumed(
+        "--drainage-interval",
         "Temporal counts the workflows of a draining version this often.",
-        _default("3m"),
+        INTERVAL,
+        "3m",
     ),
-    "render_interval": Option(("--render-interval",), "twgen renders this often.", _default("3m")),
-    "worker": Option(("--worker",), "The worker, when there are several.", {"metavar": "NAME"}),
-    "owner": Option(("--from",), "Who manages it now, and is to do so no more.", {"metavar": "OWNER"}),
+    "render_interval": _assumed("--render-interval", "twgen renders this often.", INTERVAL, "3m"),
+    "worker": Option(("--worker",), "The worker, when there are several.", NAME),
+    "owner": Option(("--from",), "Who manages it now, and is to do so no more.", NAME),
     "yes": _flag("-y", "--yes", text="Do not ask."),
     "full": _flag("--full", text="Send all of the traffic, whatever steps are left."),
     "skip_gate": _flag("--skip-gate", text="Go on without a gate that has not passed."),
     "once": _flag("--once", text="Look, and make one change at most."),
-    "within": Option(("--within",), "Give up when it takes longer.", _default("1h")),
+    "within": _assumed("--within", "Give up when it takes longer.", READING_TIME, "1h"),
     "check": _flag("--check", text="Write nothing; exit with 1 when the ledger is not current."),
 }
 
@@ -134,23 +164,28 @@ def options(*names: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for name in reversed(names):
-            option = _OPTIONS[name]
-            decorator = click.option(
-                *option.flags, name, cls=_Scoped, help=option.help, envvar=option.variable, **option.click
-            )
-            command = decorator(command)
+            command = _OPTIONS[name].decorator(name)(command)
         return command
 
     return decorate
 
 
+def output_option(*formats: str) -> Callable[[Command], Command]:
+    """Give a command `-o` with these formats, the first by default."""
+    known = {"default": formats[0], "show_default": True}
+    return Option(("-o", "--output"), "Print in this format.", Choice(formats), known).decorator("output")
+
+
 def refuse_settings_of_operator() -> None:
     """Raise InvalidInput when the application sets an option that is the operator's, or none of ours."""
     options = {option.name: option for option in _OPTIONS.values()}
-    for name in surroundings().settings_of_application:
+    own = sorted(option.name for option in options.values() if option.of_application)
+    for name, setting in surroundings().settings_of_application.items():
         if name not in options:
-            known = ", ".join(sorted(option.name for option in options.values() if option.of_application))
-            raise InvalidInput(f"no plugin parameter {name!r}: an application may set {known}")
+            raise InvalidInput(
+                f"{setting.source}: no such setting{did_you_mean(name, own) or ';'}"
+                f" an application may set {', '.join(own)}"
+            )
         if not options[name].of_application:
             raise InvalidInput(
                 f"{name!r} is the operator's: a repository may not set it;"
@@ -158,18 +193,18 @@ def refuse_settings_of_operator() -> None:
             )
 
 
-def output_option(*formats: str) -> Callable[[Command], Command]:
-    """Give a command `-o` with these formats, the first by default."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(formats),
-        default=formats[0],
-        show_default=True,
-        envvar="TWGEN_OUTPUT",
-        help="Print in this format.",
-    )
+def mistyped_variables() -> Iterator[str]:
+    """A warning for each environment variable that is nearly, but not quite, one of an option.
+
+    What is not even near one may be somebody else's: Kubernetes sets variables for a Service of any name.
+    """
+    known = ["OUTPUT", *(option.variable.removeprefix("TWGEN_") for option in _OPTIONS.values())]
+    for variable in sorted(os.environ):
+        prefix, _, name = variable.partition("TWGEN_")
+        similar = "" if prefix or not name or name in known else did_you_mean(name, known)
+        if similar:
+            yield f"{variable} sets no option{similar.replace('mean ', 'mean TWGEN_')}"
 
 
-paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...")
+paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))
 """Files and folders; `.` by default, `-` for stdin."""

@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from twgen.cli.inputs import load_specs, load_world, plan_warnings, planning_caller, planning_time, refuse
+from twgen.cli.inputs import (
+    load_specs,
+    load_world,
+    plan_warnings,
+    planning_caller,
+    planning_time,
+    refuse,
+    refuse_collisions,
+)
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
 from twgen.cli.settings import settings_of
@@ -33,6 +41,7 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     specs = load_specs(settings)
     world = load_world(settings, specs, for_routing=True)
     plan = make_plan(specs.workers, world, planning_time(settings, world), planning_caller(settings))
+    refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:
         refuse(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
     write(_REPORTS[output](plan, color))
@@ -46,12 +55,8 @@ def _text(plan: Plan, color: str) -> str:
     return plan_text(plan, colour=wants_colour(color), width=width())
 
 
-def _json(plan: Plan, _: str) -> str:
-    return json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n"
-
-
 _REPORTS: dict[str, Callable[[Plan, str], str]] = {
     "text": _text,
-    "json": _json,
+    "json": lambda plan, _: json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n",
     "markdown": lambda plan, _: plan_markdown(plan),
 }

@@ -11,12 +11,13 @@ from twgen.cli.inputs import (
     plan_warnings,
     planning_time,
     refuse,
+    refuse_collisions,
     rendering_caller,
 )
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
-from twgen.planning.plan import VersionsPlan, plan_versions
+from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
 from twgen.rendering.manifests import FORMATS, render_manifests
 
 
@@ -39,10 +40,11 @@ def command(output: str, **params: Any) -> None:
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
-    manifests = render_manifests(plan.workers, specs.passthrough, caller.of, namespace)
+        refuse_collisions(settings, specs, plan.workers)
+    manifests = render_manifests(plan.workers, specs.passthrough, caller.of)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if settings.strict:
-        refuse(warnings)
+        refuse(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
     if not settings.quiet:
         warn(warnings)
         if params["no_hooks"]:

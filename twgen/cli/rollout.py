@@ -14,8 +14,8 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import is_terminal
-from twgen.cli.settings import Settings, clock, seconds, settings_of
-from twgen.cli.watch import Seen, StatusLog, frame, live_view
+from twgen.cli.settings import Settings, clock, settings_of
+from twgen.cli.watch import Screen, Seen, StatusLog
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse, StateUnavailable
 from twgen.executing.rollout import Rollout, roll_out
@@ -36,7 +36,7 @@ _FRAME_SECONDS = 1.0
 @paths_argument
 @output_option("text", "json")
 @options("once", "within", *READING, "identity", "namespace", "operator_config", "strict", "quiet", "color")
-def command(output: str, color: str, once: bool, within: str, **params: Any) -> None:  # noqa: FBT001
+def command(output: str, color: str, once: bool, within: float, **params: Any) -> None:  # noqa: FBT001
     """Move the traffic of every worker to its target: start the gate, ramp, make it current.
 
     Deployments are not created here: apply what `twgen render` prints.
@@ -52,7 +52,6 @@ def command(output: str, color: str, once: bool, within: str, **params: Any) -> 
     settings = settings_of(params)
     if settings.surroundings.needs_identity:
         raise InvalidInput("a plugin of Argo CD only renders: run `twgen rollout` elsewhere")
-    limit = seconds("--within", within)
     specs = load_specs(settings, needs_worker=True)
     caller = replace(planning_caller(settings), drives=True)
     view = _View(settings, specs, caller, output, color)
@@ -60,7 +59,7 @@ def command(output: str, color: str, once: bool, within: str, **params: Any) -> 
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
             workers = [_rollout(spec, view, servers, opened) for spec in specs.workers]
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(within):
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
                 return await view.beside(asyncio.gather(*rollouts, return_exceptions=True))
@@ -68,7 +67,8 @@ def command(output: str, color: str, once: bool, within: str, **params: Any) -> 
         try:
             ended = servers.run(specs.workers, story)
         except TimeoutError as error:
-            raise OutOfTime(f"not every worker was settled within {within}: {view.unsettled()}") from error
+            late = f"not settled within {within:g} s: {view.unsettled()}"
+            raise OutOfTime(late) from error
     _judge(ended)
 
 
@@ -112,34 +112,34 @@ class _View:
 
     def __init__(self, settings: Settings, specs: Specs, caller: Caller, output: str, color: str) -> None:
         self.settings, self.specs, self.caller = settings, specs, caller
-        self._color = color
         self._log = StatusLog(as_json=output == "json")
-        self._live = live_view(color) if output == "text" and is_terminal() else None
+        self._screen = Screen(color) if output == "text" and is_terminal() else None
         self._world = World(clock(), {})
 
     def show(self, world: World) -> None:
         """Take in a look at some of the workers."""
         self._world = World(world.taken_at, {**self._world.workers, **world.workers})
-        if self._live:
-            self._paint()
+        if self._screen:
+            self._screen.paint(Seen(self._observation()))
         else:
             self._log.tell(self._observation().status())
 
     def say(self, line: str) -> None:
         """Tell of a change, or of a failure."""
-        if self._live:
-            self._live.console.print(f"{clock():%H:%M:%S} {line}", markup=False, highlight=False)
+        if self._screen:
+            self._screen.say(f"{clock():%H:%M:%S} {line}")
         else:
             self._log.say([line], clock())
 
     async def beside(self, work: "asyncio.Future[Answer]") -> Answer:
         """What the work returns, while the terminal counts the seconds."""
-        if not self._live:
+        if not self._screen:
             return await work
-        with self._live:
+        with self._screen:
             while not work.done():
                 await asyncio.wait([work], timeout=_FRAME_SECONDS)
-                self._paint()
+                if self._world.workers:
+                    self._screen.paint(Seen(self._observation()))
         return work.result()
 
     def unsettled(self) -> str:
@@ -158,13 +158,8 @@ class _View:
             for spec in self.specs.workers
             if (spec.worker_deployment, spec.temporal_namespace) in self._world.workers
         ]
-        specs = replace(self.specs, workers=tuple(read))
+        specs = self.specs._replace(workers=tuple(read))
         return Observation(specs, self._world, self.caller, self._world.taken_at)
-
-    def _paint(self) -> None:
-        if self._live and self._world.workers:
-            seen = Seen(self._observation())
-            self._live.update(frame(seen, self._color, self._live.console), refresh=True)
 
 
 def _judge(ended: Sequence[WorkerPlan | BaseException]) -> None:

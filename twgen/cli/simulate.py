@@ -6,16 +6,15 @@ from datetime import timedelta
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from twgen.cli.inputs import load_specs, load_world, planning_caller, planning_time
 from twgen.cli.options import options, output_option, paths_argument
-from twgen.cli.output import wants_colour, width, write
-from twgen.cli.settings import option_duration, settings_of
-from twgen.errors import InvalidInput
+from twgen.cli.output import wants_colour, warn, width, write
+from twgen.cli.settings import settings_of
 from twgen.model.timeline import Assumptions, Timeline
 from twgen.simulating.simulate import simulate
 
-_FAILS = "fails"
 _GATE_FAILS_AFTER = timedelta(minutes=1)
 
 
@@ -37,9 +36,13 @@ def command(output: str, color: str, **params: Any) -> None:
     twgen simulate . --snapshot world.yaml
     twgen simulate . -o svg > rollout.svg
     """
+    source = click.get_current_context().get_parameter_source
     settings = settings_of(params)
     assumed = _assumptions(params)
     specs = load_specs(settings, needs_worker=True)
+    has_gate = any(worker.rollout.gate for worker in specs.workers)
+    if not (has_gate or settings.quiet or source("gate") is ParameterSource.DEFAULT):
+        warn(["no worker has a gate: --gate has no effect"])
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now
     timeline = simulate(specs.workers, world, begins, planning_caller(settings), assumed)
@@ -47,27 +50,14 @@ def command(output: str, color: str, **params: Any) -> None:
 
 
 def _assumptions(params: dict[str, Any]) -> Assumptions:
-    fails = params["gate"] == _FAILS
     return Assumptions(
-        workflow_duration=_duration("--workflow-duration", params["workflow_duration"]),
-        startup=_duration("--startup", params["startup"]),
-        gate_duration=_GATE_FAILS_AFTER if fails else _duration("--gate", params["gate"]),
-        gate_passes=not fails,
-        drainage_interval=_interval("--drainage-interval", params["drainage_interval"]),
-        render_interval=_interval("--render-interval", params["render_interval"]),
+        workflow_duration=params["workflow_duration"],
+        startup=params["startup"],
+        gate_duration=_GATE_FAILS_AFTER if params["gate"] is None else params["gate"],
+        gate_passes=params["gate"] is not None,
+        drainage_interval=params["drainage_interval"],
+        render_interval=params["render_interval"],
     )
-
-
-def _duration(option: str, text: str) -> timedelta:
-    alternative = f", or {_FAILS!r}" if option == "--gate" else ""
-    return option_duration(option, text, f"90s or 1h30m{alternative}")
-
-
-def _interval(option: str, text: str) -> timedelta:
-    length = _duration(option, text)
-    if length < timedelta(seconds=1):
-        raise InvalidInput(f"{option} {text!r} is too short: at least 1s")
-    return length
 
 
 def _text(timeline: Timeline, color: str) -> str:

@@ -8,7 +8,7 @@ import click
 from twgen.cli.observer import observe
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
-from twgen.cli.settings import seconds, settings_of
+from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.model.status import Status
 from twgen.reporting.status.document import status_document
@@ -20,7 +20,7 @@ from twgen.reporting.status.lines import status_lines
 @output_option("text", "json")
 @options("watch", "interval", "snapshot", "now", *READING, "identity", "namespace", "operator_config")
 @options("quiet", "color")
-def command(output: str, color: str, watch: bool, interval: str, **params: Any) -> None:  # noqa: FBT001
+def command(output: str, color: str, watch: bool, interval: float, **params: Any) -> None:  # noqa: FBT001
     """Show where every worker and its versions stand, and what comes next. Changes nothing.
 
     A tree on a terminal; else a line for each worker, version and warning.
@@ -36,17 +36,16 @@ def command(output: str, color: str, watch: bool, interval: str, **params: Any) 
     settings = settings_of(params)
     if not watch:
         status = observe(settings).status()
-        write(_json(status) if output == "json" else _text(status, color))
+        if output == "json":
+            write(json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n")
+        else:
+            write(_text(status, color))
         return
     if settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers again and again: it goes with neither --snapshot nor --now")
     from twgen.cli.watch import watch_status
 
-    watch_status(settings, output, color, seconds("--interval", interval))
-
-
-def _json(status: Status) -> str:
-    return json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n"
+    watch_status(settings, output, color, interval)
 
 
 def _text(status: Status, color: str) -> str:

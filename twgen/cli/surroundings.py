@@ -3,29 +3,37 @@
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.cli.output import warn
 from twgen.errors import InvalidInput
-from twgen.model.operator import Application, Operator
 
 if TYPE_CHECKING:
     from twgen.clients.kubeconfig import ClusterAccess
     from twgen.clients.profiles import Profiles
-    from twgen.model.operator import Caller
+    from twgen.model.operator import Caller, Operator
     from twgen.specs.spec_document import NamespaceRule
 
 _PARAMETERS = "ARGOCD_APP_PARAMETERS"
 _VARIABLE = "ARGOCD_ENV_TWGEN_"
 
 
+class ApplicationSetting(NamedTuple):
+    """An option as an application of Argo CD sets it."""
+
+    value: str
+    source: str
+    """The plugin parameter or variable, for people."""
+
+
 class Terminal:
     """A person's shell, or a job of CI."""
 
-    timeout = "20s"
+    timeout = 20.0
+    """Seconds for all reading."""
     needs_identity = False
     """Every worker must have a manager identity: the default one is nobody's in particular."""
-    settings_of_application: Mapping[str, str] = {}
+    settings_of_application: Mapping[str, ApplicationSetting] = {}
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
         """Whose namespace a document gets; `namespace` is what `-n` says."""
@@ -33,13 +41,13 @@ class Terminal:
 
         return NamespaceRule(namespace)
 
-    def rendering_caller(self, identity: str, _: Operator) -> "Caller":
+    def rendering_caller(self, identity: str, _: "Operator") -> "Caller":
         """Who renders: nobody in particular, unless `--identity` says it."""
         from twgen.model.operator import Caller
 
         return Caller(identity, forced=bool(identity))
 
-    def planning_caller(self, identity: str, operator: Operator) -> "Caller":
+    def planning_caller(self, identity: str, operator: "Operator") -> "Caller":
         """Who plans: the person, unless `--identity` says otherwise."""
         if identity:
             return self.rendering_caller(identity, operator)
@@ -50,13 +58,13 @@ class Terminal:
 
         return Caller(f"twgen/{getpass.getuser()}@{socket.gethostname()}", is_person=True)
 
-    def profiles(self, _: Operator, *, allow_unlisted: bool) -> "Profiles":  # noqa: ARG002
+    def profiles(self, _: "Operator", *, allow_unlisted: bool) -> "Profiles":  # noqa: ARG002
         """The person's credentials; a connection that needs none may be used without."""
         from twgen.clients.profiles import Profiles, load_profiles
 
         return Profiles(load_profiles(os.environ, use_environment=True), allow_unlisted=True, of_person=True)
 
-    def cluster(self, _: Operator, *, quiet: bool) -> "ClusterAccess | None":
+    def cluster(self, _: "Operator", *, quiet: bool) -> "ClusterAccess | None":
         """The cluster that kubectl would use, or that of the Pod; None, and a warning: neither is there."""
         from pathlib import Path
 
@@ -74,16 +82,19 @@ class Terminal:
 class Plugin:
     """A config-management plugin of Argo CD, which ends it after 60 s."""
 
-    timeout = "40s"
+    timeout = 40.0
+    """Seconds for all reading."""
     needs_identity = True
     """Two Argo CDs with an application of the same name would both pass as the owner."""
 
     def __init__(self) -> None:
+        from twgen.model.operator import Application
+
         self._application = Application(
             os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", "")
         )
         self.settings_of_application = _settings_of_application()
-        """The options that the application sets, by name (`no-hooks`), as text.
+        """The options that the application sets, by name (`no-hooks`).
 
         A repository can set them through `.argocd-source.yaml`, so only what is harmless may come from here.
         """
@@ -95,7 +106,7 @@ class Plugin:
         only = namespace or os.environ.get("ARGOCD_APP_NAMESPACE", "")
         return NamespaceRule(only, only=bool(only))
 
-    def rendering_caller(self, identity: str, operator: Operator) -> "Caller":
+    def rendering_caller(self, identity: str, operator: "Operator") -> "Caller":
         """Who renders: what `--identity` says, else the operator's instance of Argo CD."""
         from twgen.model.operator import Caller
 
@@ -105,14 +116,14 @@ class Plugin:
 
     planning_caller = rendering_caller
 
-    def profiles(self, operator: Operator, *, allow_unlisted: bool) -> "Profiles":
+    def profiles(self, operator: "Operator", *, allow_unlisted: bool) -> "Profiles":
         """The operator's credentials, as far as the application's project may use them."""
         from twgen.clients.profiles import Profiles, load_profiles
 
         found = load_profiles(os.environ, operator.temporal_config_file, use_environment=False)
         return Profiles(found, lambda name: operator.may_use(name, self._application), allow_unlisted)
 
-    def cluster(self, operator: Operator, *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
+    def cluster(self, operator: "Operator", *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
         """The cluster that the operator has mapped: Argo CD does not tell a plugin its destination."""
         from twgen.clients.kubeconfig import ClusterAccess
 
@@ -136,24 +147,16 @@ def usual_kubeconfig() -> str:
     return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
 
 
-def _settings_of_application() -> Mapping[str, str]:
+def _settings_of_application() -> Mapping[str, ApplicationSetting]:
+    """The plugin's variables, and before them its parameters."""
     settings = {
-        name.removeprefix(_VARIABLE).lower().replace("_", "-"): os.fsencode(value).decode(errors="replace")
+        name.removeprefix(_VARIABLE).lower().replace("_", "-"): ApplicationSetting(
+            os.fsencode(value).decode(errors="replace"), name
+        )
         for name, value in os.environ.items()
         if name.startswith(_VARIABLE)
     }
-    for parameter in _parameters():
-        match parameter:
-            case {"name": str(name), "string": str(value)}:
-                settings[name] = value
-            case {"name": name}:
-                raise InvalidInput(f"plugin parameter {name!r} must be a string")
-            case _:
-                raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name")
-    return settings
-
-
-def _parameters() -> list[Any]:
+    from twgen.model.problem import quoted
     from twgen.yaml.reader import read_documents
 
     text = os.environ.get(_PARAMETERS) or "null"
@@ -161,7 +164,18 @@ def _parameters() -> list[Any]:
         # by the rules of all that is read: what json takes besides, half a character, could not be printed
         parameters = (read_documents(os.fsencode(text)) or [None])[0] or []
     except InvalidInput as error:
-        raise InvalidInput(f"{_PARAMETERS} is not JSON") from error
+        raise InvalidInput(f"{_PARAMETERS} is not JSON: {error}") from error
+    such_as = 'as {"name": "strict", "string": "true"}'
     if not isinstance(parameters, list):
-        raise InvalidInput(f"{_PARAMETERS} is not a list")
-    return parameters
+        raise InvalidInput(f"{_PARAMETERS} is not a list of parameters such {such_as}")
+    for parameter in parameters:
+        match parameter:
+            case {"name": str(name), "string": str(value)}:
+                settings[name] = ApplicationSetting(value, f"plugin parameter {quoted(name)}")
+            case {"name": str(name)}:
+                raise InvalidInput(
+                    f"plugin parameter {quoted(name)} has no text as its `string`: write it {such_as}"
+                )
+            case _:
+                raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name: write it {such_as}")
+    return settings

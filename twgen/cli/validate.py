@@ -1,22 +1,25 @@
 """`twgen validate`."""
 
-import json
 from collections import Counter
 from typing import Any
 
 import click
 
-from twgen.cli.inputs import namespace_rule, no_worker
+from twgen.cli.inputs import all_problems, namespace_rule, no_worker
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.planning.sentences import counted
 from twgen.reading.documents import Read, located, read_paths
-from twgen.reading.schemas import schema_problems
-from twgen.records.ledger import parse_ledgers
-from twgen.reporting.printable import printable
-from twgen.reporting.problems import problem_lines, problems_document
+from twgen.reporting.problems import (
+    Validation,
+    problem_lines,
+    validation_json,
+    validation_junit,
+    validation_sarif,
+    validation_text,
+)
 from twgen.specs import kinds
 from twgen.specs.parse import parse_specs
 
@@ -31,11 +34,17 @@ _NOUNS = {
 }
 """What a summary calls documents, in this order."""
 _OTHER = "other document"
+_REPORTS = {
+    "text": validation_text,
+    "json": validation_json,
+    "junit": validation_junit,
+    "sarif": validation_sarif,
+}
 
 
 @click.command()
 @paths_argument
-@output_option("text", "json")
+@output_option(*_REPORTS)
 @options("namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Check specs without reading any server; all problems of all files at once.
@@ -46,20 +55,16 @@ def command(output: str, **params: Any) -> None:
     settings = settings_of(params)
     read = read_paths(settings.paths, settings.sources)
     specs = parse_specs(read.documents, namespace_rule(settings), settings.operator.attached_kinds)
-    problems = [*specs.problems, *parse_ledgers(specs.ledgers)[1]]
-    problems = [*problems, *schema_problems(read.documents, problems), *specs.unknown_fields]
-    found = located([*problems, *(specs.warnings if settings.strict else ())], settings.sources)
+    problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
+    found = located(problems, settings.sources)
     warnings = [] if settings.strict else located(specs.warnings, settings.sources)
     deprecations = located(specs.deprecations, settings.sources)
     if not settings.quiet:
         warn(problem_lines([*deprecations, *warnings]))
         if not (specs.workers or found or read.unreadable):
             warn([no_worker(settings)])
-    if output == "json":
-        document = problems_document(read.unreadable, found, warnings, deprecations)
-        write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    else:
-        write("".join(f"{line}\n" for line in [*map(printable, read.unreadable), *problem_lines(found)]))
+    files = tuple(dict.fromkeys(document.source for document in read.documents))
+    write(_REPORTS[output](Validation(files, read.unreadable, found, warnings, deprecations)))
     if count := len(found) + len(read.unreadable):
         raise NegativeAnswer(f"{counted(count, 'problem')} found")
     if not settings.quiet:

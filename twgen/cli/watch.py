@@ -7,10 +7,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
 
 from twgen.cli.observer import Observation, Observer
-from twgen.cli.output import is_terminal, wants_colour, warn, write, writes_unicode
+from twgen.cli.output import is_terminal, say, wants_colour, warn, write, writes_unicode
 from twgen.cli.settings import Settings, clock
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
 from twgen.model.plan import Phase
@@ -22,8 +23,7 @@ from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import StatusLine, news, status_lines
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
-    from rich.live import Live
+    from rich.console import Group
 
 _TICK = 1.0
 """Seconds between two frames; what is shown counts seconds."""
@@ -43,7 +43,8 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
     Raises NegativeAnswer when one is blocked then, and as reading does when the first read fails.
     """
     gc.enable()  # what a render leaves to the end of the process would add up here
-    with Observer(settings) as observer:
+    # without a worker all would be settled at once, and a script would go on after a rollout that never was
+    with Observer(settings, needs_worker=True) as observer:
         seen = _seen(observer, interval)
         if output == "text" and is_terminal():
             _paint(seen, color)
@@ -87,45 +88,66 @@ def _newer(reading: Future[Observation], seen: Seen) -> Seen:
 
 
 def _paint(seen: Iterator[Seen], color: str) -> None:
-    with live_view(color) as live:
+    with Screen(color) as screen:
         for moment in seen:
-            live.update(frame(moment, color, live.console), refresh=True)
+            screen.paint(moment)
 
 
-def live_view(color: str) -> "Live":
-    """The part of a terminal that is painted again and again."""
-    from rich.console import Console
-    from rich.live import Live
+class Screen:
+    """A terminal on which where every worker stands is painted again and again."""
 
-    # whether it is a terminal, and in colour, has been decided
-    console = Console(
-        force_terminal=True, color_system="auto" if wants_colour(color) else None, highlight=False
-    )
-    return Live(console=console, auto_refresh=False, redirect_stdout=False)
+    def __init__(self, color: str) -> None:
+        from rich.console import Console
+        from rich.live import Live
 
+        self._color = color
+        # whether it is a terminal, and in colour, has been decided
+        system: Literal["auto"] | None = "auto" if wants_colour(color) else None
+        self._console = Console(force_terminal=True, color_system=system, highlight=False)
+        self._size = self._console.size
+        self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False)
 
-def frame(moment: Seen, color: str, console: "Console") -> "Group":
-    """What a terminal shows at one moment: when it was read, and the tree."""
-    from rich.console import Group
-    from rich.text import Text
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
 
-    from twgen.reporting.status.tree import in_ascii, status_text
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
 
-    now, ascii_only = clock(), not writes_unicode()
-    columns, rows = console.size
-    age = spoken(now - moment.observation.read_at)
-    heading = [Text(f"{now:%H:%M:%S} UTC, read {age} ago; Ctrl-C ends", "dim")]
-    if moment.failure:
-        failure = printable(f"this is from {age} ago: {moment.failure}")
-        heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
-    tree = status_text(
-        moment.observation.status(now),
-        colour=wants_colour(color),
-        width=columns,
-        ascii_only=ascii_only,
-        rows=rows - sum(len(line.wrap(console, columns)) for line in heading) - 1,
-    )
-    return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
+    def paint(self, seen: Seen) -> None:
+        """Show what was read last, as of now."""
+        if self._size != self._console.size:  # the terminal has broken the lines of the last frame anew
+            self._console.clear()
+            self._size = self._console.size
+        self._live.update(self._frame(seen), refresh=True)
+
+    def say(self, line: str) -> None:
+        """Print a line that stays, above what is painted."""
+        self._console.print(printable(line), markup=False)
+
+    def _frame(self, seen: Seen) -> "Group":
+        from rich.console import Group
+        from rich.text import Text
+
+        from twgen.reporting.status.tree import in_ascii, status_text
+
+        now, ascii_only = clock(), not writes_unicode()
+        columns, rows = self._console.size
+        age = spoken(now - seen.observation.read_at)
+        heading = [Text(f"{now:%H:%M:%S} UTC, read {age} ago; Ctrl-C ends", "dim")]
+        if seen.failure:
+            failure = printable(f"this is from {age} ago: {seen.failure}")
+            heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
+        tree = status_text(
+            seen.observation.status(now),
+            colour=wants_colour(self._color),
+            width=columns,
+            ascii_only=ascii_only,
+            rows=rows - sum(len(line.wrap(self._console, columns)) for line in heading) - 1,
+        )
+        return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
 
 
 def _follow(seen: Iterator[Seen], *, as_json: bool) -> None:
@@ -134,6 +156,8 @@ def _follow(seen: Iterator[Seen], *, as_json: bool) -> None:
     for moment in seen:
         if moment.failure not in {"", failure}:
             warn([f"{printable(moment.failure)}; trying again"])
+        if failure and not moment.failure:
+            say("twgen: reading works again")
         failure = moment.failure
         status = moment.observation.status()
         log.tell(status)
@@ -159,7 +183,7 @@ class StatusLog:
             self.say(changes, status.now)
 
     def say(self, lines: Iterable[str], now: datetime) -> None:
-        """Print lines that were not told before; with JSON, for people on stderr."""
+        """Print lines with their time; where JSON is printed, for people on stderr."""
         if self._as_json:
             warn(lines)
         else:

@@ -1,8 +1,7 @@
 """A live pod template beside the one that was applied: what somebody changed by hand."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.cluster.server_defaults import POD_TEMPLATE_DEFAULTS, less_defaults, pull_policy
 from twgen.model.paths import join_path
@@ -22,8 +21,7 @@ _KEYS = {
 _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Where a live pod template is otherwise than the applied one, as paths into it."""
 
     changed: tuple[str, ...] = ()

@@ -3,7 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from twgen.cluster.field_managers import DEFAULT_REPLICAS, replicas_are_external, template_is_as_applied
+from twgen.cluster.field_managers import (
+    DEFAULT_REPLICAS,
+    edited_variables,
+    replicas_are_external,
+    template_is_as_applied,
+)
 from twgen.model.paths import value_at
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, listing, mapping, text, whole_number
@@ -138,6 +143,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         stalled=_why_stalled(status),
         lost_labels=label != build_id,
         template_is_as_applied=template_is_as_applied(metadata),
+        edited_variables=edited_variables(metadata),
         attached=tuple(filter(None, annotations.get(ATTACHED, "").split(","))),
         tracked_by=annotations.get(TRACKING_ID, "").partition(":")[0],
         available_replicas=status.get("availableReplicas") or 0,

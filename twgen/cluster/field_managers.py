@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twgen.model.paths import value_at
-from twgen.versioning.names import LAST_APPLIED
+from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT
 
 DEFAULT_REPLICAS = 1
 _APPLIERS = {"argocd-controller", "kubectl", "kubectl-client-side-apply"}
@@ -34,6 +34,28 @@ def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:
     entries = metadata.get("managedFields") or ()
     holders = [item for item in entries if "f:template" in (value_at(item, "fieldsV1", "f:spec") or {})]
     return bool(holders) and all(item.get("manager") in _APPLIERS for item in holders)
+
+
+def edited_variables(metadata: Mapping[str, Any]) -> frozenset[str]:
+    """The variables whose value is held by somebody who does not apply manifests, and by nobody who does."""
+    by_hand: set[str] = set()
+    applied: set[str] = set()
+    for entry in metadata.get("managedFields") or ():
+        containers = value_at(entry, "fieldsV1", "f:spec", "f:template", "f:spec", "f:containers")
+        holding = applied if entry.get("manager") in _APPLIERS else by_hand
+        for container in containers.values() if isinstance(containers, dict) else ():
+            for key, fields in (value_at(container, "f:env") or {}).items():
+                if isinstance(fields, dict) and "f:value" in fields and key.startswith('k:{"name":"'):
+                    holding.add(key.removeprefix('k:{"name":"').removesuffix('"}'))
+    return frozenset(by_hand - applied)
+
+
+def restart_is_by_hand(metadata: Mapping[str, Any]) -> bool:
+    """`kubectl rollout restart` put its mark into the pod template, and no applied manifest has it."""
+    path = ("fieldsV1", "f:spec", "f:template", "f:metadata", "f:annotations", f"f:{RESTARTED_AT}")
+    holders = [item for item in metadata.get("managedFields") or () if value_at(item, *path) is not None]
+    is_applied = RESTARTED_AT in (metadata.get("annotations") or {}).get(LAST_APPLIED, "")
+    return bool(holders) and not is_applied and not any(map(_is_applied, holders))
 
 
 def _says_replicas(last_applied: str) -> bool:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from twgen.cluster.field_managers import restart_is_by_hand
 from twgen.versioning.build_ids import image_tag
-from twgen.versioning.names import LAST_APPLIED, TRACKING_ID
+from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT, TRACKING_ID
 
 _SERVER_ANNOTATIONS = {"deployment.kubernetes.io/revision", LAST_APPLIED, TRACKING_ID}
 
@@ -72,6 +73,11 @@ def without_server_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
     spec = less_defaults(manifest["spec"], _DEPLOYMENT_SPEC)
     pod = spec["template"]["spec"]
+    # whoever renders a restart holds it, and a stale render would undo the next one
+    if restart_is_by_hand(manifest["metadata"]):
+        of_pods = spec["template"]["metadata"]
+        marks = {name: text for name, text in of_pods["annotations"].items() if name != RESTARTED_AT}
+        spec["template"] = {**spec["template"], "metadata": {**of_pods, "annotations": marks}}
     if pod.get("serviceAccount") == pod.get("serviceAccountName"):
         pod.pop("serviceAccount", None)
     for container in [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]:

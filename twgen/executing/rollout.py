@@ -32,7 +32,7 @@ class Writer(Protocol):
         """Start a gate workflow on the target, with JSON as its input; None: without."""
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
-        """Write entries of a version's metadata, as JSON; None removes an entry."""
+        """Write entries of a version's metadata, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,12 @@ async def _make_the_change(rollout: Rollout, plan: WorkerPlan, world: World) -> 
     return True
 
 
-async def intervene(target: Target, intervention: Intervention, identity: str, writer: Writer) -> None:
+async def intervene(target: Target, intervention: Intervention, writer: Writer) -> None:
     """Do what a person decided: the marks first, so that no rollout undoes the change of traffic."""
     if intervention.marks:
         await writer.mark(target.build_id, intervention.marks)
     if intervention.change:
-        await _route(writer, intervention.change, identity, target.temporal.conflict_token)
+        await _route(writer, intervention.change, target.identity, target.temporal.conflict_token)
 
 
 async def _route(writer: Writer, change: RoutingPlan, identity: str, conflict_token: str) -> None:

@@ -96,7 +96,10 @@ class TemporalWriter:
         await self._write("start_workflow_execution", request)
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
-        """Write entries of a version's metadata, as JSON; None removes an entry."""
+        """Write entries of a version's metadata, as JSON; none is ever removed.
+
+        Server 1.29.1 does not answer for a while once an entry has been removed.
+        """
         from temporalio.api.common.v1 import Payload
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion
         from temporalio.api.workflowservice.v1 import UpdateWorkerDeploymentVersionMetadataRequest
@@ -110,15 +113,13 @@ class TemporalWriter:
             upsert_entries={
                 key: Payload(metadata=encoding, data=json.dumps(value).encode())
                 for key, value in marks.items()
-                if value is not None
             },
-            remove_entries=[key for key, value in marks.items() if value is None],
             identity=self._identity,
         )
         await self._write("update_worker_deployment_version_metadata", request)
 
     async def _write(self, method: str, request: Any) -> Any:
-        who = f"{self._spec.worker_deployment} of {self._spec.source}"
+        who = f"{self._spec.worker_deployment} of {self._spec.document.source}"
         call: Call[Any] = Call(
             self._spec.connection,
             self._spec.temporal_namespace,

@@ -68,11 +68,21 @@ class VersionPlan:
     """The injected names of that manifest that make room for the spec's connection; None: it stays."""
     attached: tuple[AttachedObject, ...] = ()
     """The attached objects that are rendered with it, or for its pods when its own manifest is lost."""
+    changed_marks: tuple[str, ...] = ()
+    """What applying it changes of a live Deployment whose pods stay, in words: `labels`."""
 
     @property
     def is_rendered(self) -> bool:
         """There is a manifest of its Deployment in the output."""
         return self.action not in {VersionAction.DROP, VersionAction.NONE}
+
+
+@dataclass(frozen=True, slots=True)
+class LaterAction:
+    """What becomes of a version's Deployment at a later time."""
+
+    action: VersionAction
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """Documents as they were read, what is wrong with one, and where."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from itertools import islice
+from typing import Any, NamedTuple, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +21,23 @@ class Document:
 
 
 _MOST_SHOWN = 80
+_CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
+_MOST_COMPARED = 60
+"""What is looked through for a similar name: more are no fields, and comparing takes its time."""
+
+MOST_TOLD = 100
+"""Findings of one kind in one document: who has more mends these first."""
+_MOST_TOLD_IN_ALL = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A path (`spec.rollout.steps[1]`) in the file's document."""
 
     document: Document
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """Something wrong at a path (`spec.rollout.steps[1]`) of a document that the caller has at hand."""
 
     path: str
@@ -39,8 +46,7 @@ class Finding:
     """A second place, whose file and line are to stand at the end of the message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Something wrong at a path of the file's document, in one sentence for the person who wrote it."""
 
     document: Document
@@ -61,15 +67,28 @@ def path_in_file(document: Document, path: str) -> str:
     return f"{document.path}{joint}{path}"
 
 
+def most_told(documents: int) -> int:
+    """How many findings of one kind each of so many documents may have, so that all fit into memory."""
+    return max(2, min(MOST_TOLD, _MOST_TOLD_IN_ALL // max(1, documents)))
+
+
+def shortened(findings: Sequence[Finding], most: int) -> Iterator[Finding]:
+    """The first findings, and in place of the next one, if any, that there are more."""
+    yield from findings[:most]
+    for finding in findings[most : most + 1]:
+        yield Finding(finding.path, f"and more from here on: only the first {most} are told")
+
+
 def did_you_mean(written: str, possible: Iterable[str]) -> str:
     """`; did you mean replicas?` for `replica`; empty when nothing is similar."""
     from difflib import get_close_matches  # most runs find nothing wrong
 
-    by_lower_case = {name.lower(): name for name in possible}
+    by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
     similar = get_close_matches(written[:_MOST_SHOWN].lower(), by_lower_case, n=1)
     return f"; did you mean {by_lower_case[similar[0]]}?" if similar else ""
 
 
 def quoted(text: str) -> str:
-    """The text in quotes and on one line, cut when it is long."""
+    """The text in quotes and on one line, cut when it is long; of credentials before an @ nothing is left."""
+    text = _CREDENTIALS.sub("...@", text)
     return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")

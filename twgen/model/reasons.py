@@ -1,4 +1,7 @@
-"""The stable words for why: one for each row of both tables, for programs, events and metrics."""
+"""The stable words for why: one for each row of both tables, for programs, events and metrics.
+
+Below each stands when it fits, and then what a person has to do.
+"""
 
 from enum import StrEnum
 
@@ -7,93 +10,231 @@ class VersionReason(StrEnum):
     """Why a version's Deployment becomes what it becomes."""
 
     TARGET = "Target"
-    """It is the version that the spec describes."""
+    """It is the version that the spec describes.
+
+    Nothing.
+    """
     TEMPLATE_CHANGED = "TemplateChanged"
-    """It is the target, and its pod template changed under its custom build ID."""
+    """It is the target, and its pod template changed under its custom build ID.
+
+    Make sure that the new code can replay the workflows that are open on it; else give it another
+    `unsafeCustomBuildID`.
+    """
     EDITED_BY_HAND = "EditedByHand"
-    """Somebody changed its pod template by hand: it is put right."""
+    """Somebody changed its pod template by hand: it is put right.
+
+    Nothing, when the edit may go. To keep it, write it into the spec: a new version.
+    """
     CONNECTION_CHANGED = "ConnectionChanged"
-    """Its connection changed, and the policy moves it."""
+    """Its connection changed, and the policy moves it.
+
+    Nothing. Its pods restart; to spare them, set `connectionChanges` to `NewVersionsOnly`.
+    """
     LIVES_ELSEWHERE = "LivesElsewhere"
-    """Its pods talk to another server, namespace or Worker Deployment than the one that was asked."""
+    """Its pods talk to another server, namespace or Worker Deployment than the one that was asked.
+
+    Read that other server before you remove it: `twgen status` with the spec as it was. Then delete
+    the Deployment by hand.
+    """
     IN_USE = "InUse"
-    """It is current or ramping: new workflows go to it."""
+    """It is current or ramping: new workflows go to it.
+
+    Nothing.
+    """
     MAY_BE_NEEDED = "MayBeNeeded"
-    """It is draining, or Temporal does not say: workflows may still need it."""
+    """It is draining, or Temporal does not say: workflows may still need it.
+
+    Nothing. It drains as its workflows end; `temporal workflow list` shows which hold it.
+    """
     WORKER_UNKNOWN = "WorkerUnknown"
-    """Temporal has never heard of the worker, so nothing speaks against its versions."""
+    """Temporal has never heard of the worker, so nothing speaks against its versions.
+
+    Check address, Temporal namespace and name in the spec, when the worker has been there before.
+    Else nothing.
+    """
     OPEN_WORKFLOWS = "OpenWorkflows"
-    """Its status says that it is idle, and yet open workflows were counted on it."""
+    """Its status says that it is idle, and yet open workflows were counted on it.
+
+    Nothing. It stays until they end; `temporal workflow list` shows them.
+    """
     NEVER_ACTIVE = "NeverActive"
-    """It was never current or ramping, and is not the target."""
+    """It was never current or ramping, and is not the target.
+
+    Nothing.
+    """
     NEVER_ACTIVE_FOR_LONG = "NeverActiveForLong"
-    """It was never active, is at zero, and both sunset delays are over."""
+    """It was never active, is at zero, and both sunset delays are over.
+
+    Nothing.
+    """
     DRAINED = "Drained"
-    """It is drained, and `scaledownDelay` is not over."""
+    """It is drained, and `scaledownDelay` is not over.
+
+    Nothing.
+    """
     DRAINED_PAST_SCALEDOWN = "DrainedPastScaledown"
-    """It has been drained for longer than `scaledownDelay`."""
+    """It has been drained for longer than `scaledownDelay`.
+
+    Nothing.
+    """
     DRAINED_PAST_BOTH_DELAYS = "DrainedPastBothDelays"
-    """It is at zero, and has been drained for longer than `scaledownDelay` and `deleteDelay` together."""
+    """It is at zero, and has been drained for longer than `scaledownDelay` and `deleteDelay` together.
+
+    Nothing.
+    """
     AWAITS_REGISTRATION = "AwaitsRegistration"
-    """Temporal does not know it yet, and its Deployment is young."""
+    """Temporal does not know it yet, and its Deployment is young.
+
+    Nothing, for ten minutes.
+    """
     UNREGISTERED = "Unregistered"
-    """Temporal does not know it, and its Deployment is more than 10 minutes old."""
+    """Temporal does not know it, and its Deployment is more than 10 minutes old.
+
+    Nothing, when it is one that was given up. Else see [why a version does not
+    register](workers.md#why-a-version-does-not-register).
+    """
     UNREGISTERED_AT_ZERO = "UnregisteredAtZero"
-    """Temporal does not know it, and its Deployment is old and at zero."""
+    """Temporal does not know it, and its Deployment is old and at zero.
+
+    Nothing.
+    """
     NOT_NEEDED = "NotNeeded"
-    """It has no Deployment and no work: it is not listed."""
+    """It has no Deployment and no work: it is not listed.
+
+    Nothing.
+    """
     MANIFEST_LOST = "ManifestLost"
-    """Workflows may need it, and its manifest is known nowhere."""
+    """Workflows may need it, and its manifest is known nowhere.
+
+    Branch from the commit that deployed it, run `twgen lock .` there, commit, and merge the branch: `twgen
+    lock .` mends a conflict. Until then, what still runs of it stays.
+    """
     VERSION_CAP_REACHED = "VersionCapReached"
-    """It is the target, and `maxVersions` versions still exist."""
+    """It is the target, and `maxVersions` versions still exist.
+
+    Wait until old versions have drained, end the workflows that hold them, or raise `maxVersions`.
+    """
 
 
 class RoutingReason(StrEnum):
     """Why the next change of traffic is what it is, or why there is none."""
 
     FOREIGN_MANAGER = "ForeignManager"
-    """Somebody else manages the Worker Deployment."""
+    """Somebody else manages the Worker Deployment.
+
+    Let the other manager release the worker, or name it in `spec.adoptFrom` of a RolloutPolicy. If
+    it is you, set `spec.identity`.
+    """
     VERSION_CAP_REACHED = "VersionCapReached"
-    """The target is not created: `maxVersions` versions still exist."""
+    """The target is not created: `maxVersions` versions still exist.
+
+    Wait until old versions have drained, end the workflows that hold them, or raise `maxVersions`.
+    """
     ABORTED = "Aborted"
-    """A person marked the target as aborted."""
+    """A person marked the target as aborted.
+
+    Commit a new build, or go on with this one by `twgen retry`.
+    """
     PAUSED = "Paused"
-    """A person paused the rollout: `twgen resume` goes on."""
+    """A person paused the rollout.
+
+    Go on by `twgen resume`, or commit a new build.
+    """
     OTHER_RAMP = "OtherRamp"
-    """The target is current, and something else keeps a share of the traffic."""
+    """The target is current, and something else keeps a share of the traffic.
+
+    Nothing: the ramp is ended.
+    """
     CURRENT_NOT_SERVING = "CurrentNotServing"
-    """The target is current, and nothing serves the workflows that go to it."""
+    """The target is current, and nothing serves the workflows that go to it.
+
+    Look at the pods at once: new workflows wait. `twgen status` repeats what the cluster says; `git
+    revert` brings the last version back.
+    """
     SETTLED = "Settled"
-    """The target is current, serves, and nothing else ramps."""
+    """The target is current, serves, and nothing else ramps.
+
+    Nothing.
+    """
     WAITING_FOR_REGISTRATION = "WaitingForRegistration"
-    """No worker of the target has polled yet."""
+    """No worker of the target has polled yet.
+
+    Nothing at first. After minutes, see [why a version does not
+    register](workers.md#why-a-version-does-not-register).
+    """
     NOT_SERVING = "NotServing"
-    """The target cannot take traffic."""
+    """The target cannot take traffic.
+
+    Look at its pods: the sentence names what keeps them from polling.
+    """
     ROLLBACK = "Rollback"
-    """The target was current until lately."""
+    """The target was current until lately.
+
+    Nothing. For gate and steps all the same, set a shorter `rollbackWindow`.
+    """
     UPDATE_IN_PROGRESS = "UpdateInProgress"
-    """Temporal has not yet told every task queue of the last change."""
+    """Temporal has not yet told every task queue of the last change.
+
+    Nothing: after two minutes it is no longer waited for.
+    """
     GATE_FAILED = "GateFailed"
-    """A gate workflow ended without completing."""
+    """A gate workflow ended without completing.
+
+    Read why the workflow failed. Commit a new build; or, where the code was not at fault, [start it
+    again](specs.md#the-gate-by-hand) under the same workflow ID: its latest run counts.
+    """
     GATE_RUNNING = "GateRunning"
-    """The gate has not completed on every workflow task queue."""
+    """The gate has not completed on every workflow task queue.
+
+    Nothing while it runs. Where the plan names a gate to start, [start it](specs.md#the-gate-by-hand).
+    """
     MISSING_TASK_QUEUE = "MissingTaskQueue"
-    """The target does not poll a task queue of the current version."""
+    """The target does not poll a task queue of the current version.
+
+    Deploy code that polls it, or let its work end and stop polling it in the current version first.
+    """
     NO_TASK_QUEUES = "NoTaskQueues"
-    """There is no current version, and no task queue of the target is known."""
+    """There is no current version, and no task queue of the target is known.
+
+    Nothing at first. After minutes, see whether its workers register a workflow or an activity.
+    """
     FIRST_VERSION = "FirstVersion"
-    """There is no current version, and no unversioned worker to share with on every task queue."""
+    """There is no current version, and no unversioned worker to share with on every task queue.
+
+    Nothing.
+    """
     ALL_AT_ONCE = "AllAtOnce"
-    """The strategy has no steps."""
+    """The strategy has no steps.
+
+    Nothing.
+    """
     FIRST_STEP = "FirstStep"
-    """The target has no share of the traffic yet."""
+    """The target has no share of the traffic yet.
+
+    Nothing.
+    """
     OFF_STEP = "OffStep"
-    """The live percentage is no step's."""
+    """The live percentage is no step's.
+
+    Nothing. It goes on from the step below.
+    """
     RAMP_PAUSED = "RampPaused"
-    """The pause of the step is not over."""
+    """The pause of the step is not over.
+
+    Nothing: the sentence says until when.
+    """
     NEXT_STEP = "NextStep"
-    """The pause of the step is over."""
+    """The pause of the step is over.
+
+    Nothing.
+    """
     PROMOTED = "Promoted"
-    """A person made the next step."""
+    """A person made the next step by `twgen promote`.
+
+    Nothing.
+    """
     MANUAL = "Manual"
-    """The strategy is Manual: a person makes the change."""
+    """The strategy is Manual: a person makes the change.
+
+    Run the command that the sentence gives, when you want the change.
+    """

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from dataclasses import MISSING, fields
+from typing import Any, NamedTuple
 
 from twgen.model.problem import did_you_mean
 from twgen.model.shapes import Path, Problems, Schema, Shape, described, refuse, unchanged
@@ -11,8 +11,7 @@ from twgen.model.shapes import Path, Problems, Schema, Shape, described, refuse,
 _WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A field of a record, by the name that documents have for it; null is the same as absent."""
 
     name: str

@@ -5,13 +5,12 @@ Reading collects every problem with its path and goes on; what it returns is of 
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.model.paths import join_path
 from twgen.model.problem import Finding, quoted
-from twgen.model.times import TIME_PATTERN, format_time, parse_time
+from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
 
 Path = tuple[Any, str | int] | None
 """The path of what holds a value, and its key or index there; None: the document."""
@@ -19,13 +18,13 @@ Path = tuple[Any, str | int] | None
 Problems = list[Finding]
 Schema = dict[str, Any]
 
+_MOST_TOLD = 1000
 _LARGEST = 2**63 - 1
 _LONGEST_QUOTE = 40
 _NOUNS: dict[type, str] = {dict: "a mapping", list: "a list", type(None): "null"}
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """One kind of value: how it is read, how it is written, and what its JSON Schema is."""
 
     read: Callable[[Any, Path, Problems], Any]
@@ -36,7 +35,12 @@ class Shape:
 
 
 def refuse(problems: Problems, path: Path, message: str) -> None:
-    """Note what is wrong at a path."""
+    """Note what is wrong at a path; of very many, only that there are more: a finding takes memory."""
+    if len(problems) > _MOST_TOLD:
+        problems.append(problems[-1])
+        return
+    if len(problems) == _MOST_TOLD:
+        message = f"is wrong, and so may be more: mend the first {_MOST_TOLD} problems"
     steps: list[str | int] = []
     while path is not None:
         path, step = path
@@ -186,7 +190,7 @@ def _read_time(value: Any, path: Path, problems: Problems) -> Any:
     try:
         return parse_time(value)
     except (ValueError, TypeError):
-        refuse(problems, path, f"must be a time such as 2026-11-21T12:00:00Z, not {described(value)}")
+        refuse(problems, path, f"must be {SUCH_AS}, not {described(value)}")
         return None
 
 

@@ -6,6 +6,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
+from twgen.model.problem import Document
+
 
 @dataclass(frozen=True, slots=True)
 class SecretKey:
@@ -187,8 +189,8 @@ class AttachedResource:
     template: Mapping[str, Any]
     autoscales: bool
     """It sets the replicas of the Deployment that it is attached to."""
-    source: str = field(default="", compare=False)
-    """The file that it stands in; for messages."""
+    document: Document = field(default=Document("", 0, None), compare=False, repr=False)
+    """Where it stands; for messages."""
 
     @property
     def kind(self) -> str:
@@ -215,8 +217,8 @@ class WorkerSpec:
     has_custom_build_id: bool
     policy: Policy
     attached: tuple[AttachedResource, ...] = ()
-    source: str = field(default="", compare=False)
-    """The file that it stands in; for messages."""
+    document: Document = field(default=Document("", 0, None), compare=False, repr=False)
+    """Where it stands; for messages."""
 
     @property
     def worker_deployment(self) -> str:

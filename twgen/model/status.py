@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from twgen.model.plan import RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.model.plan import LaterAction, RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.world import GateStatus, TaskQueue
 
 
@@ -28,14 +28,6 @@ class GateProgress:
     workflow_id: str
     status: GateStatus | None
     """None: it has not started."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaterAction:
-    """What becomes of a version's Deployment at a later time."""
-
-    action: VersionAction
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Times as Kubernetes and twgen's documents write them: RFC 3339, in UTC."""
+"""Times as Kubernetes and twgen's documents write them, RFC 3339 in UTC, and sums within the calendar."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 TIME_PATTERN = (
     "^(19[7-9]|2[01][0-9])[0-9]-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -9,7 +9,12 @@ TIME_PATTERN = (
 )
 """What the schemas say of a time; from 1970 to 2199, so that no sum of a time and a delay overflows."""
 
+SUCH_AS = "a time from 1970 to 2199 such as 2026-11-21T12:00:00Z"
+"""What a message says of one that does not match."""
 _TIME = re.compile(TIME_PATTERN)
+
+FOREVER = datetime.max.replace(tzinfo=UTC)
+"""A moment that never comes."""
 
 
 def parse_time(text: str) -> datetime:
@@ -23,3 +28,11 @@ def parse_time(text: str) -> datetime:
 def format_time(moment: datetime) -> str:
     """The moment to the microsecond, shortest form."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def later(moment: datetime, length: timedelta) -> datetime:
+    """The moment that much later; FOREVER when the calendar has no such day."""
+    try:
+        return moment + length
+    except OverflowError:
+        return FOREVER

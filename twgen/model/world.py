@@ -64,7 +64,8 @@ class TaskQueue:
     type: TaskQueueType
     pollers: bool | None = None
     """A worker of this version polled lately; None: not read."""
-    unversioned_pollers: bool = False
+    unversioned_pollers: bool | None = None
+    """An unversioned worker polled lately; None: not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,8 @@ class LiveDeployment:
     """Why it cannot progress, in the words of its own conditions; empty: nothing is said against it."""
     template_is_as_applied: bool = False
     """Its field managers tell that nobody changed its pod template by hand."""
+    edited_variables: frozenset[str] = frozenset()
+    """Variables of its containers that were set by hand last, as its field managers tell."""
     lost_labels: bool = False
     """It no longer carries its build-ID label; its selector still tells the version."""
     tracked_by: str = ""

@@ -57,12 +57,13 @@ def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> It
     """What becomes of Deployments of ours whose worker no spec names any more."""
     wanted = {(spec.worker_deployment, spec.temporal_namespace) for spec in specs}
     identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
+    # a spec without a Deployment may be the new name of what is left, and nothing tells a person whose it is
+    anybody = caller.is_person and not specs
     for spec in specs:
         if worker := world.workers.get((spec.worker_deployment, spec.temporal_namespace)):
-            identities.add(acting_identity(spec, worker, caller))
+            identities.add(acting := acting_identity(spec, worker, caller))
+            anybody = anybody or (caller.is_person and not worker.deployments and acting == caller.identity)
     for key, worker in sorted(world.workers.items()):
-        # with no spec left, nothing tells a person which identity is theirs
-        anybody = caller.is_person and not specs
         ours = [
             live
             for live in worker.deployments or ()
@@ -78,7 +79,9 @@ def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> It
             fates.append(f"{listed(protected)} {stay}, held by prune protection")
         if loose:
             fates.append(f"{listed(loose)} may be pruned")
+        carry = "Deployment carries" if len(ours) == 1 else "Deployments carry"
+        are, them = ("it is", "it") if len(ours) == 1 else ("they are", "them")
         yield (
-            f"no spec names {worker.name}, and its Deployments carry the identity {ours[0].identity}: they"
-            f" are not rendered, nor is what is attached to them; {'; '.join(fates)}"
+            f"no spec names {worker.name}, and its {carry} the identity {ours[0].identity}: {are} not"
+            f" rendered, nor is what is attached to {them}; {'; '.join(fates)}"
         )

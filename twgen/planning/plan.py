@@ -1,8 +1,9 @@
 """The plan: what becomes of every worker's versions and traffic."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
@@ -16,8 +17,7 @@ from twgen.planning.versions.plan import plan_worker_versions
 from twgen.planning.versions.pods import doubts_about_pods
 
 
-@dataclass(frozen=True, slots=True)
-class VersionsPlan:
+class VersionsPlan(NamedTuple):
     """What becomes of the versions of every worker; all that a render needs."""
 
     workers: tuple[WorkerVersions, ...]
@@ -29,7 +29,10 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, call
 
     Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
     """
-    workers = tuple(plan_worker_versions(spec, worker, now) for spec, worker in _ours(specs, world, caller))
+    workers = tuple(
+        plan_worker_versions(spec, worker, now, caller.on_deployments_of(spec.policy))
+        for spec, worker in _ours(specs, world, caller)
+    )
     return VersionsPlan(workers, tuple(left_behind(specs, world, caller)))
 
 
@@ -41,22 +44,26 @@ def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: 
 
 def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
     """What becomes of one worker's versions and traffic."""
-    target = Target(spec, worker, now)
-    versions = plan_worker_versions(spec, worker, now)
+    versions = plan_worker_versions(spec, worker, now, caller.on_deployments_of(spec.policy))
     identity = acting_identity(spec, worker, caller)
-    warnings = (
-        *rollback_warnings(target, identity),
-        *versions.warnings,
-        *doubts_about_pods(versions.versions),
-    )
+    target = Target(spec, worker, now, identity, versions.blocked)
+    versions = with_doubts(replace(versions, warnings=(*rollback_warnings(target), *versions.warnings)))
     return WorkerPlan(
-        versions=replace(versions, warnings=warnings),
+        versions=versions,
         identity=identity,
         manager=target.temporal.manager_identity,
-        routing=plan_worker_routing(target, identity, versions.blocked, drives=caller.drives),
-        gates=plan_gates(target, identity, versions.blocked),
+        routing=plan_worker_routing(target, drives=caller.drives),
+        gates=plan_gates(target),
         unserved=unserved_traffic(target),
     )
+
+
+def with_doubts(worker: WorkerVersions) -> WorkerVersions:
+    """The same with the warnings about live pod templates of which only their own hash can tell.
+
+    Where no field manager tells, that costs as much as the whole render, which asks only when it is strict.
+    """
+    return replace(worker, warnings=(*worker.warnings, *doubts_about_pods(worker.versions)))
 
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:

@@ -1,16 +1,14 @@
 """The form of both tables."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Reason = TypeVar("Reason")
 Subject = TypeVar("Subject")
 Outcome = TypeVar("Outcome")
 
 
-@dataclass(frozen=True, slots=True)
-class Row(Generic[Reason, Subject, Outcome]):
+class Row(NamedTuple, Generic[Reason, Subject, Outcome]):
     """When something is so, then this comes of it, for a reason that has a stable name."""
 
     reason: Reason

@@ -11,13 +11,11 @@ from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment,
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.gates import gate_attempt, gate_runs, gate_workflow_id
 from twgen.planning.routing.plan import change_when_due
-from twgen.planning.routing.rollback import is_rollback
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
-from twgen.planning.versions.plan import later_actions
+from twgen.planning.versions.plan import holds_a_place, later_actions
 
 _URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
-_UNCHANGED = {VersionAction.KEEP, VersionAction.NONE}
 
 
 def make_status(plan: Plan, world: World, caller: Caller) -> Status:
@@ -28,12 +26,13 @@ def make_status(plan: Plan, world: World, caller: Caller) -> Status:
 
 def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> WorkerView:
     spec = worker.versions.spec
-    target = Target(spec, worker_world(spec, world), now)
+    blocked = worker.versions.blocked
+    target = Target(spec, worker_world(spec, world), now, worker.identity, blocked)
     return WorkerView(
         plan=worker,
         ownership=_ownership(worker, caller),
         last_modifier=target.temporal.last_modifier_identity,
-        later=change_when_due(target, worker.identity, worker.routing),
+        later=change_when_due(target, worker.routing),
         gates=tuple(_gates(target)),
         unversioned_percentage=_percentage("", target.world.temporal),
         count=_count(worker, target),
@@ -49,7 +48,7 @@ def worst_first(workers: Iterable[WorkerView]) -> list[WorkerView]:
 
 
 def is_pending(plan: Plan) -> bool:
-    """Something is to change: traffic, a Deployment or its replicas."""
+    """Something is to change: traffic, a Deployment, its replicas or what is marked on it."""
     return any(
         worker.routing.phase is not Phase.SETTLED or any(map(_changes, worker.versions.versions))
         for worker in plan.workers
@@ -58,19 +57,16 @@ def is_pending(plan: Plan) -> bool:
 
 def _changes(version: VersionPlan) -> bool:
     live = version.live.replicas if version.live else None
-    if version.action is VersionAction.SCALE_DOWN and version.live and live == 0:
-        return version.live.protected
-    return version.action not in _UNCHANGED or (
-        version.action is VersionAction.KEEP and version.replicas not in {None, live}
-    )
+    if version.action is VersionAction.KEEP or (version.action is VersionAction.SCALE_DOWN and live == 0):
+        return bool(version.changed_marks) or version.replicas not in {None, live}
+    return version.action is not VersionAction.NONE
 
 
 def _count(worker: WorkerPlan, target: Target) -> VersionCount:
     deployed = [
         version
         for version in worker.versions.versions
-        if version.build_id != target.build_id
-        and not (version.status is VersionStatus.DRAINED and version.live and version.live.replicas == 0)
+        if version.build_id != target.build_id and holds_a_place(version)
     ]
     return VersionCount(
         deployed=len(deployed),
@@ -92,7 +88,7 @@ def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
 
 
 def _gates(target: Target) -> Iterator[GateProgress]:
-    if not target.spec.rollout.gate or target.is_current or is_rollback(target):
+    if not target.spec.rollout.gate or target.is_current or target.is_rollback:
         return
     for queue, run in gate_runs(target).items():
         name = gate_workflow_id(target.spec.worker_deployment, target.build_id, queue, gate_attempt(target))

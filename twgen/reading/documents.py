@@ -2,22 +2,24 @@
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
 from twgen.model.problem import Document, Place, Problem
-from twgen.records.ledger_text import why_unreadable
-from twgen.specs.kinds import without_lists
+from twgen.specs.kinds import LEDGER_FOLDER, is_in_ledger, without_lists
 from twgen.specs.unrendered import template_of_helm
 from twgen.yaml.limits import DEFAULT, Budget
-from twgen.yaml.lines import line_of
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
 STDIN = "-"
+_IN_THE_WAY = "{} is a link or no folder: the ledger is a folder of this name; move what is there away"
+_CONFLICT_MARKER = re.compile(rb"^(?:[<>|]{7} |={7}\r?$)", re.MULTILINE)
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -26,6 +28,10 @@ class Sources:
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
+
+    def keep(self, source: str, content: bytes) -> None:
+        """Read this from now on, whatever the file holds."""
+        self._kept[source] = content
 
     def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
         """The bytes of a file or of stdin, cut after one more than `most`; raises InvalidInput."""
@@ -43,8 +49,7 @@ class Sources:
             raise InvalidInput(f"cannot read {'stdin' if is_stdin else source}: {reason}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """The documents of all files, and a line for each file or folder that could not be read in full."""
 
     documents: tuple[Document, ...]
@@ -54,40 +59,86 @@ class Read:
 def read_paths(paths: Iterable[str], sources: Sources) -> Read:
     """Every document under the paths, in order, each file once; raises InvalidInput when there is none.
 
-    A folder is read with all below it, hidden entries left out; `-` is stdin.
+    A folder is read with all below it, hidden entries left out; `-` is stdin. Nothing behind a path is told.
     """
     paths = tuple(paths)
     documents: list[Document] = []
     unreadable: list[str] = []
+    # a ledger may be empty yet
+    without = {_place(path): path for path in paths if os.path.basename(path) != LEDGER_FOLDER}
     budget = Budget()
-    for file in _files(paths, unreadable):
+    for file, place, path in _files(paths, unreadable):
         text = b""
+        before = len(documents) + len(unreadable)
         try:
             text = sources.text(file)
-            values = read_documents(text, budget)
+            for at, value in enumerate(read_documents(text, budget)):
+                documents += without_lists(Document(file, at, value)) if value is not None else ()
         except YamlError as error:
             unreadable.append(why_unreadable(file, text, error, template_of_helm(file, text)))
-            if budget.is_spent:
-                break
         except InvalidInput as error:
             unreadable.append(str(error))
-        else:
-            for at, value in enumerate(values):
-                if value is not None:
-                    documents.extend(without_lists(Document(file, at, value)))
+        if len(documents) + len(unreadable) > before:
+            without = {other: name for other, name in without.items() if other not in {place, _place(path)}}
+        elif is_in_ledger(file):
+            unreadable.append(f"{file} is empty: take it back from Git, or remove it")
+        if budget.is_spent:
+            return Read(tuple(documents), tuple(unreadable))
     if not documents and not unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: name the folder of your specs")
+    if not budget.is_spent:
+        unreadable += (
+            f"no document found in {path}: mend it, or do not name it" for path in without.values()
+        )
     return Read(tuple(documents), tuple(unreadable))
 
 
-def _files(paths: Iterable[str], unreadable: list[str]) -> Iterator[str]:
-    """Every file once, by the first of its names; what a folder holds and cannot be read gets a line."""
+def ledger_files(paths: Iterable[str]) -> Iterator[str]:
+    """The files that `read_paths` reads in the ledgers below the paths; raises InvalidInput."""
+    return (file for file, _, _ in _files(paths, []) if is_in_ledger(file))
+
+
+def ledger_folder(path: str) -> Path:
+    """The folder of the ledger of what a path names: in a folder of specs, beside a file.
+
+    Raises InvalidInput when something else is in its place.
+    """
+    place = Path(path)
+    folder = (place if path != STDIN and _is_folder(path) else place.parent) / LEDGER_FOLDER
+    try:
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            raise InvalidInput(_IN_THE_WAY.format(folder))
+    except FileNotFoundError:
+        return folder
+    except OSError as error:
+        raise InvalidInput(f"cannot read {folder}: {error.strerror}") from error
+    return folder
+
+
+def why_unreadable(source: str, content: bytes, error: YamlError, known: str = "") -> str:
+    """`file:line: what is wrong` of a file that is not YAML.
+
+    Conflict markers come first, with what to do; then `known`, what the caller found, if anything.
+    """
+    if marker := _CONFLICT_MARKER.search(content):
+        line = content.count(b"\n", 0, marker.start()) + 1
+        remedy = "run `twgen lock`" if is_in_ledger(source) else "resolve them"
+        return f"{source}:{line}: a merge left conflict markers: {remedy}"
+    place = f"{source}:{error.line}" if error.line else source
+    return f"{place}: {known or error.message}"
+
+
+def _files(paths: Iterable[str], unreadable: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Every file once, by the first of its names, with its real place and the path that it was found by.
+
+    What a folder holds and cannot be read gets a line.
+    """
     seen: set[str] = set()
     for path in paths:
         for name, place in _below(path, unreadable) if _is_folder(path) else [(path, _place(path))]:
             if place not in seen:
                 seen.add(place)
-                yield name
+                yield name, place, path
 
 
 def _is_folder(path: str) -> bool:
@@ -128,60 +179,71 @@ def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Itera
         return
     for entry in found:
         name = entry.name if folder == "." else os.path.join(folder, entry.name)
-        is_document = entry.name.endswith(_SUFFIXES)
-        if entry.is_symlink():
-            try:
-                target = os.path.realpath(name)
-            except OSError as error:
-                unreadable.append(f"{name} is a link that cannot be followed: {error.strerror}")
-                continue
-            if not os.path.exists(target):
-                unreadable.append(f"{name} is a link to nothing: mend or remove it")
-            elif os.path.commonpath((root, target)) != root:
-                unreadable.append(f"{name} is a link out of the folder: only what is inside is read")
-            elif is_document and os.path.isfile(target):  # the files of a folder are read where it is
-                yield name, target, False
-        elif entry.is_dir() or (is_document and entry.is_file()):
-            yield name, os.path.join(place, entry.name), entry.is_dir()
+        is_link = entry.is_symlink()
+        is_document = entry.name.lower().endswith(_SUFFIXES)
+        if entry.name == LEDGER_FOLDER and (is_link or not entry.is_dir()):
+            unreadable.append(_IN_THE_WAY.format(name))
+            continue
+        if is_link and (why := _why_not_followed(name, root)):
+            unreadable.append(f"{name} is a link {why}")
+            continue
+        target = os.path.realpath(name) if is_link else os.path.join(place, entry.name)
+        if entry.is_dir():
+            if not is_link:  # the files of a folder are read where it is
+                yield name, target, True
+        elif is_document and entry.is_file():
+            yield name, target, False
         elif is_document:
             unreadable.append(f"{name} is neither a file nor a folder: remove it, or name it by itself")
 
 
-_MOST_IN_ONE_FILE = 100
-"""Each look reads the file again; who has more problems in one file looks again anyway."""
-_MOST_BYTES = 2**27
-"""What the looks into one file read in all: some seconds."""
+def _why_not_followed(link: str, root: str) -> str:
+    try:
+        target = os.path.realpath(link)
+    except OSError as error:
+        return f"that cannot be followed: {error.strerror}"
+    if not os.path.exists(target):
+        return "to nothing: mend or remove it"
+    return (
+        "" if os.path.commonpath((root, target)) == root else "out of the folder: only what is inside is read"
+    )
 
 
-def located(problems: Iterable[Problem], sources: Sources) -> list[tuple[Problem, int | None]]:
-    """Each problem with its line (from 1; None: not looked for), file by file in the order of lines.
+def located(
+    problems: Iterable[Problem], sources: Sources, most: int = DEFAULT.text_bytes
+) -> list[tuple[Problem, int | None]]:
+    """Each problem with its line (from 1; None: there is none), file by file in the order of lines.
 
     The place that a message refers to stands at its end: `the other is at pay.yaml:14`.
     """
-    by_source: dict[str, list[Problem]] = {}
-    for problem in problems:
-        by_source.setdefault(problem.document.source, []).append(problem)
-    found: list[tuple[Problem, int | None]] = []
-    for source, items in by_source.items():
-        text = sources.text(source)
-        looks = max(1, min(_MOST_IN_ONE_FILE, _MOST_BYTES // max(1, len(text))))
-        placed = [
-            (_with_other_place(item, sources), _line(text, Place(item.document, item.path)))
-            for item in items[:looks]
-        ]
-        found += sorted(placed, key=lambda place: place[1] or 0)
-        found += [(item, None) for item in items[looks:]]
-    return found
+    problems = tuple(problems)
+    places: dict[str, set[tuple[int, str]]] = {}
+    for item in problems:
+        for place in (item, item.other):
+            if place:
+                places.setdefault(place.document.source, set()).add((place.document.index, place.path))
+    lines = {
+        (source, index, path): line
+        for source, wanted in places.items()
+        for (index, path), line in _lines(sources.text(source, most), wanted)
+    }
+
+    def line(place: Problem | Place) -> int | None:
+        return lines[place.document.source, place.document.index, place.path]
+
+    found: dict[str, list[tuple[Problem, int | None]]] = {}
+    for item in problems:
+        told = item
+        if item.other:
+            at = ":".join(str(part) for part in (item.other.document.source, line(item.other)) if part)
+            told = item._replace(message=f"{item.message} {at}", other=None)
+        found.setdefault(item.document.source, []).append((told, line(item)))
+    return [place for items in found.values() for place in sorted(items, key=lambda item: item[1] or 0)]
 
 
-def _with_other_place(problem: Problem, sources: Sources) -> Problem:
-    if not problem.other:
-        return problem
-    source = problem.other.document.source
-    line = _line(sources.text(source), problem.other)
-    place = f"{source}:{line}" if line else source
-    return replace(problem, message=f"{problem.message} {place}", other=None)
+def _lines(text: bytes, places: Iterable[tuple[int, str]]) -> Iterator[tuple[tuple[int, str], int | None]]:
+    from twgen.yaml.lines import lines_of  # most runs find nothing wrong
 
-
-def _line(text: bytes, place: Place) -> int | None:
-    return line_of(text, place.document.index, parse_path(place.path))
+    places = tuple(places)
+    steps = [(index, *parse_path(path)) for index, path in places]
+    return zip(places, lines_of(text, steps), strict=True)

@@ -1,19 +1,18 @@
 """Reading what twgen or its operator recorded: snapshots, ledgers, and the operator's configuration."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import Operator
-from twgen.model.paths import parse_path
-from twgen.model.problem import Document, Finding
+from twgen.model.paths import value_at
+from twgen.model.problem import Document, Finding, Problem, quoted
 from twgen.model.world import World
-from twgen.reading.documents import Sources, located
-from twgen.records.ledger_text import why_unreadable
+from twgen.reading.documents import Sources, located, why_unreadable
 from twgen.reporting.problems import problem_lines
 from twgen.yaml.limits import DEFAULT, Budget, Limits
-from twgen.yaml.lines import line_of
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
@@ -33,7 +32,9 @@ def read_snapshot_file(path: str, sources: Sources) -> World:
     from twgen.records.snapshot import parse_snapshot
 
     try:
-        return _read_record(path, sources, _SNAPSHOT_LIMITS, parse_snapshot)
+        return _read_record(
+            path, sources, _SNAPSHOT_LIMITS, parse_snapshot, "Snapshot, as `twgen snapshot` prints it"
+        )
     except InvalidDocuments as error:
         first, *others = error.problems
         more = f" (and {len(others)} more problem{'s' if len(others) > 1 else ''})" if others else ""
@@ -46,7 +47,7 @@ def read_operator_file(path: str, sources: Sources) -> Operator:
     """The operator's configuration; raises InvalidDocuments with all that is wrong with it."""
     from twgen.records.operator_config import parse_operator
 
-    return _read_record(path, sources, DEFAULT, parse_operator)
+    return _read_record(path, sources, DEFAULT, parse_operator, "OperatorConfig")
 
 
 def read_ledgers(documents: Sequence[Document], sources: Sources) -> Mapping[tuple[str, str], "LedgerPlace"]:
@@ -60,24 +61,30 @@ def read_ledgers(documents: Sequence[Document], sources: Sources) -> Mapping[tup
 
 
 def _read_record(
-    path: str, sources: Sources, limits: Limits, parse: Callable[[Any], tuple[Record | None, list[Finding]]]
+    path: str,
+    sources: Sources,
+    limits: Limits,
+    parse: Callable[[Any], tuple[Record | None, list[Finding]]],
+    expected: str,
 ) -> Record:
     content = sources.text(path, limits.text_bytes)
     try:
         documents = read_documents(content, Budget(limits))
     except YamlError as error:
         raise InvalidDocuments([why_unreadable(path, content, error)]) from error
-    indexes = [index for index, document in enumerate(documents) if document is not None]
-    if len(indexes) != 1:
-        raise InvalidDocuments([f"{path}: holds {len(indexes)} documents; it must hold one"])
-    [index] = indexes
-    record, findings = parse(documents[index])
+    found = [(index, document) for index, document in enumerate(documents) if document is not None]
+    kinds = Counter(quoted(str(value_at(document, "kind") or "")) for _, document in found)
+    if len(found) != 1 or quoted(expected.partition(",")[0]) not in kinds:
+        held = (
+            " and ".join(f"{count} of kind {kind}" for kind, count in kinds.most_common(3)) or "no document"
+        )
+        raise InvalidDocuments([f"{path} holds {held}: it must hold one {expected}"])
+    [(index, value)] = found
+    record, findings = parse(value)
     if record is None or findings:
-        raise InvalidDocuments([_told(path, content, index, finding) for finding in findings])
+        document = Document(path, index, value)
+        problems = [
+            Problem.at(document, finding.path, finding.message) for finding in dict.fromkeys(findings)
+        ]
+        raise InvalidDocuments(problem_lines(located(problems, sources, limits.text_bytes)))
     return record
-
-
-def _told(path: str, content: bytes, index: int, finding: Finding) -> str:
-    line = line_of(content, index, parse_path(finding.path))
-    place = f"{path}:{line}" if line else path
-    return f"{place}: {finding.path}: {finding.message}" if finding.path else f"{place}: {finding.message}"

@@ -1,14 +1,15 @@
 """The JSON Schemas of the kinds, and what they find wrong with documents."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.model.paths import join_path, parse_path
-from twgen.model.problem import Document, Problem, did_you_mean
+from twgen.model.problem import MOST_TOLD, Document, Problem, did_you_mean, most_told
 from twgen.specs import kinds
 from twgen.specs.fields import noun
 
@@ -42,13 +43,17 @@ _FILES = {
 }
 
 
-def schema_problems(documents: Iterable[Document], told: Iterable[Problem]) -> Iterator[Problem]:
-    """What the schemas find wrong, less what is told already: a problem above or below says the same."""
+def schema_problems(documents: Sequence[Document], told: Iterable[Problem]) -> Iterator[Problem]:
+    """What the schemas find wrong, less what is told already: a problem above or below says the same.
+
+    The parsers say where more is wrong than the first errors of a document.
+    """
+    most = most_told(len(documents))
     places = {_place(problem) for problem in told}
     above = {place[:length] for place in places for length in range(2, len(place))}
     for document in documents:
         if kind := kinds.kind_of(document.value):
-            for error in _validator(kind.name).iter_errors(document.value):
+            for error in islice(_validator(kind.name).iter_errors(document.value), most):
                 problem = _problem(document, error)
                 place = _place(problem)
                 if place not in above and places.isdisjoint(
@@ -86,7 +91,7 @@ def _problem(document: Document, error: "ValidationError") -> Problem:
         case "maximum" | "exclusiveMaximum":
             message = f"{_shown(value)} is above {rule}"
         case "minLength" | "minItems":
-            message = "is empty"
+            message = "must not be empty"
         case "maxLength" | "maxItems":
             message = f"is longer than {rule}"
         case "additionalProperties":
@@ -110,8 +115,9 @@ def _place(problem: Problem) -> tuple[str | int, ...]:
 
 @cache
 def _validator(kind: str) -> "Validator":
-    from jsonschema import Draft202012Validator
-    from referencing import Registry, Resource
+    from jsonschema import Draft202012Validator, validators
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012
 
     installed = files("twgen") / "schemas"
     # in a checkout the schemas stand beside the package, where editors look for them
@@ -121,6 +127,35 @@ def _validator(kind: str) -> "Validator":
         for name in folder.iterdir()
         if name.name.endswith(".json")
     }
-    resources = [(schema["$id"], Resource.from_contents(schema)) for schema in schemas.values()]
+    for schema in schemas.values():
+        del schema["$schema"]  # it would bring back the validator that is not bounded
+    resources = [(schema["$id"], DRAFT202012.create_resource(schema)) for schema in schemas.values()]
     registry: Registry[Any] = Registry().with_resources(resources)
-    return Draft202012Validator(schemas[_FILES[kind]], registry=registry)
+    extend: Callable[..., type[Validator]] = validators.extend
+    bounded = extend(Draft202012Validator, {"anyOf": _any_of, "uniqueItems": _unique_items})
+    return bounded(schemas[_FILES[kind]], registry=registry)
+
+
+def _any_of(
+    validator: Any, branches: list[Any], value: Any, _: Mapping[str, Any]
+) -> "Iterator[ValidationError]":
+    """As jsonschema's own, which keeps every error of every branch."""
+    from jsonschema.exceptions import ValidationError
+
+    context: list[ValidationError] = []
+    for index, branch in enumerate(branches):
+        errors = list(islice(validator.descend(value, branch, schema_path=index), MOST_TOLD))
+        if not errors:
+            return
+        context += errors
+    yield ValidationError("fits none of the branches", context=context)
+
+
+def _unique_items(_: Any, wanted: object, value: Any, __: Mapping[str, Any]) -> "Iterator[ValidationError]":
+    """As jsonschema's own, which compares each item of a mixed list with all others."""
+    from jsonschema.exceptions import ValidationError
+
+    if wanted and isinstance(value, list):
+        texts = {json.dumps(item, sort_keys=True) for item in value}
+        if len(texts) < len(value):
+            yield ValidationError("holds an item twice")

@@ -6,7 +6,7 @@ It is a folder with one file for each worker: branches that lock different worke
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.model.paths import parse_path
@@ -14,12 +14,17 @@ from twgen.model.problem import Document, Finding, Place, Problem, path_in_file
 from twgen.model.record_shapes import Field, excerpt, record
 from twgen.model.shapes import TIME, Path, Problems, Shape, constant, listing, mapping, refuse, text
 from twgen.model.world import RecordedDeployment
-from twgen.versioning.names import BUILD_ID_LABEL, TEMPLATE_HASH, TWGEN_API, selector_labels
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    DEPLOYMENT_NAME_LABEL,
+    TEMPLATE_HASH,
+    TWGEN_API,
+    selector_labels,
+)
 from twgen.versioning.pod_templates import fits_hash, injected_names
 from twgen.versioning.stored_form import stored_template
 
 KIND = "Ledger"
-FOLDER = "twgen.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,7 @@ class LedgerEntry:
         return self.worker, self.build_id
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerPlace:
+class LedgerPlace(NamedTuple):
     """An entry, and the document that it stands in."""
 
     entry: LedgerEntry
@@ -107,7 +111,7 @@ LEDGER = record(
     Field("apiVersion", constant(TWGEN_API), required=True),
     Field("kind", constant(KIND), required=True),
     Field("metadata", mapping()),
-    Field("versions", listing(_ENTRY)),
+    Field("versions", listing(_ENTRY, least=1), required=True),
 )
 
 
@@ -135,7 +139,9 @@ def parse_ledgers(
     for document in documents:
         findings: list[Finding] = []
         ledger = LEDGER.read(document.value, None, findings)
-        problems += (Problem.at(document, finding.path, finding.message) for finding in findings)
+        problems += (
+            Problem.at(document, finding.path, finding.message) for finding in dict.fromkeys(findings)
+        )
         for index, entry in enumerate(() if findings else ledger.versions):
             place = LedgerPlace(entry, document, f"versions[{index}]")
             first = places.setdefault(entry.key, place)
@@ -155,9 +161,16 @@ def recorded_versions(
 
 
 def _wrong_labels(place: LedgerPlace) -> Iterable[Problem]:
-    entry = place.entry
+    """What an entry says of its Deployment, and that says otherwise of itself."""
+    entry, metadata = place.entry, place.entry.deployment["metadata"]
     selector = (entry.deployment["spec"].get("selector") or {}).get("matchLabels") or {}
-    wanted = selector_labels(entry.worker.partition("/")[2], entry.build_id)
-    if selector.get(BUILD_ID_LABEL, wanted[BUILD_ID_LABEL]) != wanted[BUILD_ID_LABEL]:
+    namespace, _, worker = entry.worker.partition("/")
+    wanted = selector_labels(worker, entry.build_id)
+    label = selector.get(DEPLOYMENT_NAME_LABEL) or wanted[DEPLOYMENT_NAME_LABEL]
+    own = metadata.get("namespace") or namespace
+    if (own, label) != (namespace, wanted[DEPLOYMENT_NAME_LABEL]):
+        said = f"the Deployment is {own}/{label}'s, not {entry.worker}'s: take the entry back from Git"
+        yield Problem.at(place.document, f"{place.path}.worker", f"{said}, or remove it")
+    elif selector.get(BUILD_ID_LABEL, wanted[BUILD_ID_LABEL]) != wanted[BUILD_ID_LABEL]:
         path = f"{place.path}.deployment.spec.selector.matchLabels['{BUILD_ID_LABEL}']"
         yield Problem.at(place.document, path, f"is not {entry.build_id}, the entry's own build ID")

@@ -5,25 +5,23 @@ in longer entries Git takes every few lines that both share for agreement, and r
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.problem import Document
 from twgen.records.ledger import KIND, LedgerEntry, parse_ledgers, write_entry
 from twgen.versioning.names import TEMPLATE_HASH, TWGEN_API
-from twgen.yaml.lines import line_of
+from twgen.yaml.lines import Place, lines_of
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import in_one_line, quote
 
-_START = re.compile(rb"^<<<<<<< ", re.MULTILINE)
 _MARKER = re.compile(r"(?P<marker><{7}|\|{7}|={7}|>{7})(?: (?P<label>.*))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(NamedTuple):
     """The two texts that a merge could not make one of, and what it called them."""
 
     ours: str
@@ -33,44 +31,32 @@ class Sides:
 
 
 def sides_of(text: str) -> Sides | None:
-    """The texts of both sides; None: there is no conflict marker."""
+    """The texts of both sides; None: there is no conflict marker. One that stands alone is left out."""
     kept: dict[str, list[str]] = {"<<<<<<<": [], ">>>>>>>": []}
-    names = {"<<<<<<<": "", ">>>>>>>": ""}
-    goes_to: tuple[str, ...] = tuple(kept)
-    for line in text.splitlines(keepends=True):
-        matched = _MARKER.fullmatch(line.rstrip("\r\n"))
+    names = dict.fromkeys(kept, "")
+    both = goes_to = tuple(kept)
+    lines = text.splitlines(keepends=True)
+    markers = [_MARKER.fullmatch(line.rstrip("\r\n")) for line in lines]
+    # a conflict is whole where its markers follow one another: the last of a merge that is resolved by hand
+    order = [matched["marker"] for matched in markers if matched]
+    whole = "".join(order).replace("|||||||", "") == "<<<<<<<=======>>>>>>>" * order.count("<<<<<<<")
+    for line, matched in zip(lines, markers, strict=True):
         if not matched:
             for side in goes_to:
                 kept[side].append(line)
             continue
         marker = matched["marker"]
-        # what both sides come from (|||||||) is neither's
-        goes_to = {"<<<<<<<": ("<<<<<<<",), "|||||||": (), "=======": (">>>>>>>",)}.get(marker, tuple(kept))
+        if whole:
+            # what both sides come from (|||||||) is neither's
+            goes_to = {"<<<<<<<": ("<<<<<<<",), "|||||||": (), "=======": (">>>>>>>",)}.get(marker, both)
         if marker in names:
             names[marker] = names[marker] or matched["label"] or ""
-    if not any(names.values()):
+    if not order:
         return None
     return Sides("".join(kept["<<<<<<<"]), "".join(kept[">>>>>>>"]), names["<<<<<<<"], names[">>>>>>>"])
 
 
-def why_unreadable(source: str, content: bytes, error: YamlError, known: str = "") -> str:
-    """`file:line: what is wrong` of a file that is not YAML.
-
-    Conflict markers come first, with what to do; then `known`, what the caller found, if anything.
-    """
-    if marker := _START.search(content):
-        from twgen.records.ledger import FOLDER  # most runs find nothing wrong
-
-        line = content.count(b"\n", 0, marker.start()) + 1
-        is_ledger = FOLDER in source.replace("\\", "/").split("/")[:-1]
-        remedy = "run `twgen lock`" if is_ledger else "resolve them"
-        return f"{source}:{line}: a merge left conflict markers: {remedy}"
-    place = f"{source}:{error.line}" if error.line else source
-    return f"{place}: {known or error.message}"
-
-
 _NEW = f"apiVersion: {TWGEN_API}\nkind: {KIND}\nversions:\n"
-_NO_VERSIONS = re.compile(r"^versions: *(?:\[ *\]|null|~)", re.MULTILINE)
 _REPLACED = {"recordedAt", "deployment"}
 
 
@@ -79,21 +65,72 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
 
     Raises InvalidInput when the text is no ledger, or one whose layout cannot be kept.
     """
-    text = _NO_VERSIONS.sub("versions:", text) or _NEW
-    for entry in entries:
-        document = _only_document(text, source)
-        items: list[Any] = document.get("versions") or []
-        keys = [(item["worker"], item["buildID"]) for item in items]
-        index = keys.index(entry.key) if entry.key in keys else len(items)
-        wanted = {**document, "versions": [*items[:index], write_entry(entry), *items[index + 1 :]]}
-        written = _with_changed if index < len(items) else _with_new
-        possible = (found for found in written(text, document, entry, index) if _is(found, wanted))
-        text = next(possible, "")
-        if not text:
-            raise InvalidInput(
-                f"{source} cannot be added to as it is: lay `versions` out as a list of blocks"
-            )
-    return text
+    new = {entry.key: entry for entry in entries}
+    if not new:
+        return text
+    if not text:
+        return _NEW + "".join(line for entry in new.values() for line in _entry_lines(entry, ""))
+    document = _only_document(text, source)
+    items = document["versions"]
+    changed = {
+        index: new.pop(key)
+        for index, item in enumerate(items)
+        if (key := (item["worker"], item["buildID"])) in new
+    }
+    wanted = [write_entry(changed[index]) if index in changed else item for index, item in enumerate(items)]
+    result = {**document, "versions": [*wanted, *map(write_entry, new.values())]}
+    lines = (text if text.endswith("\n") else f"{text}\n").splitlines(keepends=True)
+    # first with only the lines changed that must be, then, for other layouts, with whole new entries
+    for replaced in (_REPLACED, None):
+        written = "".join(_updated_lines(lines, document, changed, new.values(), replaced))
+        with suppress(YamlError):
+            if read_documents(written) == [result]:
+                return written
+    raise InvalidInput(f"{source} cannot be added to as it is: lay `versions` out as a list of blocks")
+
+
+def _updated_lines(
+    lines: list[str],
+    document: dict[str, Any],
+    changed: Mapping[int, LedgerEntry],
+    new: Iterable[LedgerEntry],
+    replaced: Container[str] | None,
+) -> list[str]:
+    """The lines with some entries changed, whole or only in the fields that are replaced, and new ones."""
+    items = document["versions"]
+    places: list[Place] = [(0, name) for name in document]
+    places += ((0, "versions", index) for index in range(len(items)))
+    places += ((0, "versions", index, name) for index in changed for name in items[index])
+    begins = {
+        place: (line or 1) - 1 for place, line in zip(places, lines_of("".join(lines), places), strict=True)
+    }
+    first = begins[0, "versions", 0]
+    lead = lines[first][: len(lines[first]) - len(lines[first].lstrip(" "))]
+    last = min((begins[0, name] for name in document if begins[0, name] > first), default=len(lines))
+    result = [*lines[:last], *(line for entry in new for line in _entry_lines(entry, lead)), *lines[last:]]
+    for index, entry in sorted(changed.items(), reverse=True):
+        start, end = begins[0, "versions", index], begins.get((0, "versions", index + 1), last)
+        while not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#"):
+            end -= 1  # what stands above the next entry is about that one
+        if replaced is None:
+            result[start:end] = _entry_lines(entry, lead)
+            continue
+        fields = {name: begins[0, "versions", index, name] for name in items[index]}
+        item = {name: value for name, value in write_entry(entry).items() if name in replaced}
+        for name in sorted(item.keys() & fields.keys(), key=fields.__getitem__, reverse=True):
+            following = min((line for line in fields.values() if line > fields[name]), default=end)
+            before = lines[fields[name]].partition(name)[0]
+            result[fields[name] : following] = [f"{before}{name}: {_value(item[name])}\n"]
+    return result
+
+
+def _entry_lines(entry: LedgerEntry, lead: str) -> list[str]:
+    fields = [f"{name}: {_value(value)}\n" for name, value in write_entry(entry).items()]
+    return [f"{lead}{'  ' if index else '- '}{line}" for index, line in enumerate(fields)]
+
+
+def _value(value: Any) -> str:
+    return quote(value) if isinstance(value, str) else in_one_line(value)
 
 
 def merged_text(sides: Sides, source: str) -> str:
@@ -103,10 +140,10 @@ def merged_text(sides: Sides, source: str) -> str:
     """
     found = []
     for text, name in ((sides.ours, sides.our_name), (sides.theirs, sides.their_name)):
-        document = Document(f"{source} ({name})", 0, _only_document(text, f"{source} ({name})"))
-        places, problems = parse_ledgers([document])
+        side = f"{source} ({name})" if name else source
+        places, problems = parse_ledgers([Document(side, 0, _only_document(text, side))])
         for problem in problems:
-            raise InvalidInput(f"{document.source}: {problem.path}: {problem.message}")
+            raise InvalidInput(f"{side}: {problem.path}: {problem.message.removesuffix('; the other is at')}")
         found.append(places)
     ours, theirs = found
     for key in sorted(ours.keys() & theirs.keys()):
@@ -121,18 +158,14 @@ def merged_text(sides: Sides, source: str) -> str:
 
 
 def _only_document(text: str, source: str) -> dict[str, Any]:
-    documents = read_documents(text)
+    try:
+        documents = read_documents(text)
+    except YamlError as error:
+        raise InvalidInput(f"{source}: {error}: take the file back from Git") from error
     if len(documents) != 1 or not isinstance(documents[0], dict) or documents[0].get("kind") != KIND:
-        raise InvalidInput(f"{source} is not a ledger: move it away")
+        raise InvalidInput(f"{source} is not a ledger: take it back from Git, or move it away")
     found: dict[str, Any] = documents[0]
     return found
-
-
-def _is(text: str, wanted: dict[str, Any]) -> bool:
-    try:
-        return read_documents(text) == [wanted]
-    except YamlError:
-        return False
 
 
 def _told(entry: LedgerEntry) -> str:
@@ -140,57 +173,3 @@ def _told(entry: LedgerEntry) -> str:
     recorded = ((template.get("metadata") or {}).get("annotations") or {}).get(TEMPLATE_HASH, "")
     image = template["spec"]["containers"][0].get("image") or "a container without image"
     return f"{image} (template {recorded[:8]})" if recorded else str(image)
-
-
-def _with_new(text: str, document: dict[str, Any], entry: LedgerEntry, index: int) -> Iterator[str]:
-    lines = _lines(text)
-    lead = _indentation(lines[_line(text, "versions", 0)]) if index else ""
-    end = _next_field(text, document, _line(text, "versions"), len(lines))
-    yield "".join([*lines[:end], *_entry_lines(entry, lead), *lines[end:]])
-
-
-def _with_changed(text: str, document: dict[str, Any], entry: LedgerEntry, index: int) -> Iterator[str]:
-    """First with only the lines that must change changed, then, for other layouts, with a whole new entry."""
-    lines = _lines(text)
-    start, end = _line(text, "versions", index), _line(text, "versions", index + 1)
-    if end <= start:
-        end = _next_field(text, document, start, len(lines))
-    while not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#"):
-        end -= 1  # what stands above the next entry is about that one
-    item = write_entry(entry)
-    begins = {name: _line(text, "versions", index, name) for name in document["versions"][index]}
-    changed = list(lines)
-    for name in sorted(begins.keys() & item.keys() & _REPLACED, key=begins.__getitem__, reverse=True):
-        line = begins[name]
-        following = min((other for other in begins.values() if other > line), default=end)
-        lead = lines[line].partition(name)[0]
-        changed[line:following] = [f"{lead}{name}: {_value(item[name])}\n"]
-    yield "".join(changed)
-    yield "".join([*lines[:start], *_entry_lines(entry, _indentation(lines[start])), *lines[end:]])
-
-
-def _next_field(text: str, document: dict[str, Any], line: int, last: int) -> int:
-    """Where the first field of the document begins that is below a line, or the last line there is."""
-    return min((found for name in document if (found := _line(text, name)) > line), default=last)
-
-
-def _entry_lines(entry: LedgerEntry, lead: str) -> list[str]:
-    fields = [f"{name}: {_value(value)}\n" for name, value in write_entry(entry).items()]
-    return [f"{lead}{'  ' if index else '- '}{line}" for index, line in enumerate(fields)]
-
-
-def _indentation(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" "))]
-
-
-def _value(value: Any) -> str:
-    return quote(value) if isinstance(value, str) else in_one_line(value)
-
-
-def _lines(text: str) -> list[str]:
-    return (text if text.endswith("\n") else f"{text}\n").splitlines(keepends=True)
-
-
-def _line(text: str, *path: str | int) -> int:
-    """The index of the line where something begins; of what is not there, that of what would hold it."""
-    return (line_of(text, 0, path) or 1) - 1

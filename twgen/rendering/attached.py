@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from twgen.cluster.marks import own_labels
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.spec import AttachedResource, OwnerReferences, WorkerSpec
-from twgen.rendering.deployments import MANAGED_BY
 from twgen.versioning.names import (
     APPLIED_BY_SERVER,
     NOT_PRUNED,
@@ -32,12 +32,11 @@ def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: Attached
 def _metadata(
     spec: WorkerSpec, version: VersionPlan, resource: AttachedResource, template: Mapping[str, Any]
 ) -> dict[str, Any]:
-    labels = selector_labels(spec.name, version.build_id)
     metadata = {
         **template,
         "name": attached_resource_name(spec.name, resource.name, version.build_id),
         "namespace": spec.namespace,
-        "labels": (template.get("labels") or {}) | labels | MANAGED_BY,
+        "labels": (template.get("labels") or {}) | own_labels(spec, version.build_id),
     }
     # an autoscaler or a budget must not go before the pods that it is for
     protection = f",{NOT_PRUNED}" if version.protected or version.action is VersionAction.NONE else ""

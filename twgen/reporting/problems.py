@@ -1,6 +1,9 @@
-"""Problems as one line each, in the coordinates of the file."""
+"""Problems in the coordinates of the file: a line each for people, and whole reports for programs."""
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from twgen.model.problem import Problem
@@ -15,21 +18,154 @@ def problem_lines(problems: Iterable[Located]) -> list[str]:
     return [_line(problem, line) for problem, line in problems]
 
 
-def problems_document(
-    unreadable: Iterable[str],
-    problems: Iterable[Located],
-    warnings: Iterable[Located],
-    deprecations: Iterable[Located],
-) -> dict[str, Any]:
-    """What `validate -o json` prints."""
-    return {
-        "apiVersion": TWGEN_API,
-        "kind": "Validation",
-        "unreadable": list(unreadable),
-        "problems": [_item(*item) for item in problems],
-        "warnings": [_item(*item) for item in warnings],
-        "deprecations": [_item(*item) for item in deprecations],
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What `twgen validate` read, and what is wrong with it."""
+
+    files: tuple[str, ...]
+    """Those that could be read, each once."""
+    unreadable: Sequence[str]
+    """A line for each file or folder that could not, most of them `file:line: why`."""
+    problems: Sequence[Located]
+    warnings: Sequence[Located]
+    deprecations: Sequence[Located]
+
+
+def validation_text(found: Validation) -> str:
+    """A line for each problem."""
+    return "".join(
+        f"{line}\n" for line in [*map(printable, found.unreadable), *problem_lines(found.problems)]
+    )
+
+
+def validation_json(found: Validation) -> str:
+    """The Validation document; its schema is `schemas/validation.json`."""
+    return _json(
+        {
+            "apiVersion": TWGEN_API,
+            "kind": "Validation",
+            "unreadable": list(found.unreadable),
+            "problems": [_item(*item) for item in found.problems],
+            "warnings": [_item(*item) for item in found.warnings],
+            "deprecations": [_item(*item) for item in found.deprecations],
+        }
+    )
+
+
+def validation_junit(found: Validation) -> str:
+    """JUnit's XML: a test case for each file, which fails once, with all that is wrong in it."""
+    problems, doubts = _by_file(found.problems), _by_file([*found.warnings, *found.deprecations])
+    cases = []
+    for file in found.files:
+        failed = _failed("failure", problems[file]) if file in problems else ""
+        said = "\n".join(doubts.get(file, ()))
+        cases.append(_case(file, failed + (f"<system-out>{_xml(said)}</system-out>" if said else "")))
+    for line in found.unreadable:
+        match = _PLACE.fullmatch(line)
+        cases.append(_case(match[1] if match else line, _failed("error", [printable(line)])))
+    counts = f'tests="{len(cases)}" failures="{len(problems)}" errors="{len(found.unreadable)}"'
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuites name="twgen validate" {counts} time="0">\n'
+        f'<testsuite name="twgen validate" {counts} skipped="0" time="0">\n'
+        f"{''.join(cases)}</testsuite>\n</testsuites>\n"
+    )
+
+
+_RULES = {
+    "unreadable": ("error", "A file cannot be read as YAML or JSON, or not at all."),
+    "invalid": ("error", "A document is not what its kind, or the API server, asks for."),
+    "doubtful": ("warning", "A document is valid, and yet probably not what is meant."),
+    "deprecated": ("note", "An old spelling: it works, and has a newer one."),
+}
+"""The level of each rule of the SARIF report, and what breaks it."""
+_PLACE = re.compile(r"(.+?):(\d+): (.*)", re.DOTALL)
+
+
+def validation_sarif(found: Validation) -> str:
+    """SARIF 2.1.0, for GitHub's code scanning and whatever else reads it."""
+    from twgen import __version__
+
+    results = []
+    for line in found.unreadable:
+        match = _PLACE.fullmatch(line)
+        file, number, why = match.groups() if match else (".", 1, line)
+        results.append(_result("unreadable", file, int(number), "", why))
+    for rule, items in (
+        ("invalid", found.problems),
+        ("doubtful", found.warnings),
+        ("deprecated", found.deprecations),
+    ):
+        for problem, at in items:
+            results.append(_result(rule, problem.document.source, at or 1, problem.path, problem.message))
+    rules = [
+        {
+            "id": rule,
+            "shortDescription": {"text": text},
+            "fullDescription": {"text": text},
+            "help": {"text": "docs/specs.md of twgen has every field."},
+            "defaultConfiguration": {"level": level},
+        }
+        for rule, (level, text) in _RULES.items()
+    ]
+    driver = {"name": "twgen", "version": __version__, "rules": rules}
+    return _json(
+        {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    )
+
+
+_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def _result(rule: str, source: str, line: int, path: str, message: str) -> dict[str, Any]:
+    from posixpath import normpath
+    from urllib.parse import quote
+
+    file = "stdin" if source == "-" else quote(normpath(source), errors="surrogateescape")
+    uri = f"file://{file}" if file.startswith("/") else file
+    place: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": line}}
     }
+    if path:
+        place["logicalLocations"] = [{"fullyQualifiedName": printable(path)}]
+    text = printable(f"{path}: {message}" if path else message)
+    level = _RULES[rule][0]
+    return {
+        "ruleId": rule,
+        "ruleIndex": list(_RULES).index(rule),
+        "level": level,
+        "message": {"text": text},
+        "locations": [place],
+    }
+
+
+def _by_file(problems: Iterable[Located]) -> dict[str, list[str]]:
+    lines: dict[str, list[str]] = {}
+    for problem, line in problems:
+        lines.setdefault(problem.document.source, []).append(_line(problem, line))
+    return lines
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _case(name: str, inside: str) -> str:
+    name = _xml(printable(name))
+    return f'<testcase classname="twgen.validate" name="{name}" file="{name}" time="0">{inside}</testcase>\n'
+
+
+def _failed(kind: str, lines: list[str]) -> str:
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    said = "\n".join(lines)
+    return f'<{kind} type="{kind}" message="{_xml(lines[0] + more)}">{_xml(said)}</{kind}>'
+
+
+def _xml(text: str) -> str:
+    """The text as XML has it; what XML cannot hold at all, printable() has escaped."""
+    from html import escape
+
+    return escape(text)
 
 
 def _line(problem: Problem, line: int | None) -> str:

@@ -5,13 +5,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from twgen.cluster.deployments import recorded_deployment
-from twgen.model.plan import VersionPlan, WorkerVersions
+from twgen.cluster.marks import (
+    described_annotations,
+    own_annotations,
+    own_labels,
+    own_pace,
+    recorded_annotations,
+)
+from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
+from twgen.model.times import later
 from twgen.model.world import LiveDeployment, RecordedDeployment
-from twgen.simulating.times import later
 from twgen.versioning.build_ids import connection_hash
-from twgen.versioning.names import INJECTED
-from twgen.versioning.pod_templates import described_template, reconnected_template
+from twgen.versioning.pod_templates import described_template, reconnected
 
 Deployments = Mapping[str, LiveDeployment]
 """Live Deployments by build ID."""
@@ -83,7 +89,7 @@ def _applied(
     serves = live is not None and live.serving and size > 0
     return LiveDeployment(
         build_id=version.build_id,
-        recorded=_recorded(spec, version, size),
+        recorded=_recorded(spec, version, size, identity),
         name=version.deployment,
         uid=live.uid if live else f"uid of {version.deployment}",
         replicas=size,
@@ -92,25 +98,29 @@ def _applied(
         protected=version.protected,
         identity=identity or (live.identity if live else ""),
         created_at=live.created_at if live else now,
+        template_is_as_applied=not (live and version.action is VersionAction.KEEP)
+        or live.template_is_as_applied,
         tracked_by=live.tracked_by if live else "",
         attached=tuple(f"{item.kind}/{item.name}" for item in version.attached),
         available_replicas=size if serves else 0,
     )
 
 
-def _recorded(spec: WorkerSpec, version: VersionPlan, replicas: int) -> RecordedDeployment:
+def _recorded(spec: WorkerSpec, version: VersionPlan, replicas: int, identity: str) -> RecordedDeployment:
     before = version.recorded
     if not before:
-        return as_described(spec, version.build_id, replicas)
-    manifest = {**before.manifest, "spec": {**before.manifest["spec"], "replicas": replicas}}
-    if version.replaced_injection is not None:
-        template, injected = reconnected_template(
-            spec, version.build_id, before.manifest["spec"]["template"], version.replaced_injection
-        )
-        annotations = {
-            **(manifest["metadata"].get("annotations") or {}),
-            INJECTED: ",".join(sorted(injected)),
-        }
-        manifest["metadata"] = {**manifest["metadata"], "annotations": annotations}
-        manifest["spec"]["template"] = template
-    return recorded_deployment(manifest)
+        described = as_described(spec, version.build_id, replicas)
+        kept, manifest = described_annotations(spec), dict(described.manifest)
+    else:
+        described, manifest = None, dict(before.manifest)
+        if version.replaced_injection is not None:
+            manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
+        kept = recorded_annotations(manifest)
+    manifest["metadata"] = {
+        **manifest["metadata"],
+        "labels": own_labels(spec, version.build_id),
+        "annotations": kept | own_annotations(spec, version, identity),
+    }
+    pace = own_pace(spec) if version.build_id == spec.build_id else {}
+    manifest["spec"] = {**manifest["spec"], **pace, "replicas": replicas}
+    return replace(described, manifest=manifest) if described else recorded_deployment(manifest)

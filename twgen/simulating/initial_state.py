@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
+from twgen.model.times import later
 from twgen.model.world import (
     CurrentVersion,
     Drainage,
@@ -26,7 +27,6 @@ from twgen.planning.plan import worker_world
 from twgen.planning.version_status import ever_active, routed_build_ids, status_of
 from twgen.simulating.cluster import ClusterModel, as_described
 from twgen.simulating.temporal import NEWEST, TemporalModel, server_of, shares
-from twgen.simulating.times import later
 from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker
 from twgen.versioning.names import versioned_deployment_name
 
@@ -111,6 +111,7 @@ def running(spec: WorkerSpec, build_id: str, now: datetime, identity: str = "") 
         protected=True,
         identity=identity,
         created_at=now - _BEFORE,
+        template_is_as_applied=True,
     )
 
 

@@ -7,12 +7,12 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
+from twgen.model.times import FOREVER
 from twgen.model.world import VersionStatus, World
 from twgen.planning.plan import worker_world
 from twgen.simulating.events import events_of
 from twgen.simulating.frames import Frame, frame_of, lanes
 from twgen.simulating.initial_state import NO_TIME, initial_state, usual_world
-from twgen.simulating.times import FOREVER
 from twgen.simulating.worker import SimulatedWorker
 
 _MOST_MOMENTS = 5000
@@ -63,7 +63,7 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
         if rolled_out is not plan:
             yield frame_of(worker), rolled_out
         moment = worker.next_change(rolled_out)
-        if moment is None or moment >= FOREVER:
+        if moment >= FOREVER:
             return
         worker.advance(moment)
 
@@ -77,7 +77,7 @@ def _timeline(
     events = events_of(frames)
     temporal = worker_world(spec, world).temporal
     current = temporal.routing.current if temporal else None
-    unfinished = worker.next_change(last) not in {None, FOREVER}
+    unfinished = worker.next_change(last) < FOREVER
     return WorkerTimeline(
         worker=spec.worker_deployment,
         temporal_namespace=spec.temporal_namespace,

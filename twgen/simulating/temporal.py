@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from twgen.model.times import later
 from twgen.model.world import (
     CurrentVersion,
     Drainage,
@@ -18,7 +19,6 @@ from twgen.model.world import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.simulating.times import first_check, later
 
 NEWEST = "1.32.0"
 """The newest server whose ways are modelled."""
@@ -98,7 +98,7 @@ class TemporalModel:
         known = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
         is_new = known.status is VersionStatus.CREATED
         queues = known.task_queues or tuple(task_queues)
-        if is_new or known.task_queues is None or not all(queue.pollers for queue in queues):
+        if is_new or not known.task_queues or not all(queue.pollers for queue in queues):
             self.versions[build_id] = replace(
                 known,
                 status=VersionStatus.INACTIVE if is_new else known.status,
@@ -190,8 +190,11 @@ class TemporalModel:
         """The first count of its workflows that finds none, the grace period being one interval too."""
         if version.status is not VersionStatus.DRAINING or not version.drainage:
             return None
-        counted = version.drainage.checked_at or self.now
-        return first_check(counted, self.drainage_interval, self.held_until.get(version.build_id))
+        interval = self.drainage_interval
+        first = later(version.drainage.checked_at or self.now, interval)
+        held = self.held_until.get(version.build_id, first)
+        # counted every interval: the first count at which nothing holds it any more
+        return first if held <= first else later(first, -(-(held - first) // interval) * interval)
 
     def _share(self, build_id: str) -> float:
         return shares(self.routing).get(build_id, 0)

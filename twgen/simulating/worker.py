@@ -8,6 +8,7 @@ from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
+from twgen.model.times import FOREVER, later
 from twgen.model.world import (
     GateRun,
     GateStatus,
@@ -18,10 +19,9 @@ from twgen.model.world import (
     WorkerWorld,
 )
 from twgen.planning.plan import plan_worker
-from twgen.planning.versions.facts import UNREGISTERED_DELAY
+from twgen.planning.versions.plan import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
-from twgen.simulating.times import later, next_tick
 
 UNNAMED_QUEUE = "<task queue>"
 """Stands for a task queue of which neither specs nor world tell the name."""
@@ -88,8 +88,8 @@ class SimulatedWorker:
         for build_id in self.cluster.serving():
             self.temporal.polled(build_id, self._task_queues())
 
-    def next_change(self, plan: WorkerPlan) -> datetime | None:
-        """When anything may become otherwise than this plan, made now, leaves it; None: never."""
+    def next_change(self, plan: WorkerPlan) -> datetime:
+        """When the worker, or a plan of it, may next differ from this plan, made now; FOREVER: never."""
         due = plan.routing.due_at
         moments = [
             self.temporal.next_event(),
@@ -98,9 +98,9 @@ class SimulatedWorker:
             later(due, datetime.resolution) if due else None,
             *(self._tick_after(limit) for limit in self._limits() if limit >= self.now),
         ]
-        if self._after(plan) != self.cluster.deployments:
-            moments.append(self._tick_after(self.now))
-        return min((moment for moment in moments if moment and moment > self.now), default=None)
+        found = min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
+        tick = self._tick_after(self.now)
+        return tick if tick < found and self._after(plan) != self.cluster.deployments else found
 
     def is_render_due(self) -> bool:
         """A render and sync happen at this moment."""
@@ -111,24 +111,13 @@ class SimulatedWorker:
         return synced(plan.versions, self.cluster.deployments, identity, self.now)
 
     def _tick_after(self, moment: datetime) -> datetime:
-        return next_tick(self.begin, self.assumed.render_interval, moment)
+        interval = self.assumed.render_interval
+        return later(self.begin, ((moment - self.begin) // interval + 1) * interval)
 
     def _limits(self) -> Iterator[datetime]:
         """The moments that the version table compares with."""
-        sunset = self.spec.sunset
-        both = sunset.scaledown_delay + sunset.delete_delay
-        for version in self.temporal.versions.values():
-            drained = version.drainage.changed_at if version.drainage else None
-            for begin, length in (
-                (drained, sunset.scaledown_delay),
-                (drained, both),
-                (version.created_at, both),
-            ):
-                if begin:
-                    yield later(begin, length)
-        for live in self.cluster.deployments.values():
-            if live.created_at:
-                yield later(live.created_at, UNREGISTERED_DELAY)
+        for version in version_facts(self.spec, self.world(), self.now):
+            yield from version.moments()
 
     def _task_queues(self) -> tuple[TaskQueue, ...]:
         """Those that a new version is assumed to poll: all that an earlier one does."""
@@ -138,7 +127,9 @@ class SimulatedWorker:
         others = (version.task_queues for version in versions.values())
         first = next((queues for queues in others if queues), ())
         queues = (known.task_queues if known else None) or first
-        return queues or (TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True),)
+        return queues or (
+            TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False),
+        )
 
     def _start_gates(self, plan: WorkerPlan) -> None:
         ends_as = GateStatus.COMPLETED if self.assumed.gate_passes else GateStatus.FAILED

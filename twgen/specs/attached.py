@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from twgen.model.operator import NEVER_ATTACHED, GroupKind
-from twgen.model.paths import join_path, parse_path, value_at
+from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
 from twgen.specs.fields import Fields
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import filled, unknown_placeholder
-from twgen.versioning.stored_form import Stored, stored_struct
+from twgen.versioning.stored_form import stored_struct
 
 _HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 _PDB = GroupKind("policy", "PodDisruptionBudget")
@@ -119,35 +119,41 @@ def _checked(
         served = " or ".join(f"{group_kind.group}/{name}" for name in structs)
         template.problem("apiVersion", f"{template.value['apiVersion']} is not {served}")
         return template.value
-    sample = _filled_in(template.value, _SAMPLE_NAMES)
+    written = {
+        name: _without_nulls(item)
+        for name, item in template.value.items()
+        if name in _TOP_FIELDS and item is not None
+    }
+    sample = _filled_in(written, _SAMPLE_NAMES)
     target = _TARGETS.get(group_kind)
     sample["spec"] = sample.get("spec") or {}
     if target and isinstance(sample["spec"], dict) and target not in sample["spec"]:
         sample["spec"][target] = _SAMPLE_TARGET
         missing = Finding(join_path(template.at("spec"), target), f"is required: {_INJECT}")
         template.refused([missing])
-    whole = f"a {group_kind.kind}"
-    checked: list[Stored] = []
+    most, is_whole = template.diagnostics.most, True
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
         path = template.at(field)
-        stored = stored_struct(sample.get(field) or {}, field_struct, path, whole)
-        checked.append(stored)
+        stored = stored_struct(sample.get(field) or {}, field_struct, path, f"a {group_kind.kind}", most)
         template.diagnostics.add_problems(stored.problems)
-        if not stored.problems:
-            template.refused(refusals(stored.template, field_struct, path))
-    unknown = [finding for stored in checked for finding in stored.unknown]
-    template.refused(unknown)
+        template.refused(stored.unknown)
+        if stored.problems:
+            is_whole = False
+        else:
+            template.refused(refusals(stored.template, field_struct, path, most))
+            if isinstance(written.get(field), dict):
+                written[field] = _known(written[field], stored.template)
     template.close("metadata", "spec", "status")
-    if any(stored.problems for stored in checked):
-        return {}
-    kept = {
-        name: _without_nulls(item)
-        for name, item in template.value.items()
-        if name in _TOP_FIELDS and item is not None
-    }
-    depth = len(parse_path(template.path))
-    known: Mapping[str, Any] = _without(kept, [parse_path(finding.path)[depth:] for finding in unknown])
-    return known
+    return written if is_whole else {}
+
+
+def _known(written: Any, stored: Any) -> Any:
+    """What is written, less the fields that are not stored."""
+    if isinstance(written, dict):
+        return {name: _known(item, stored[name]) for name, item in written.items() if name in stored}
+    if isinstance(written, list):
+        return [_known(item, kept) for item, kept in zip(written, stored, strict=True)]
+    return written
 
 
 def _filled_in(value: Any, names: Mapping[str, str], key: str = "") -> Any:
@@ -175,17 +181,6 @@ def _without_nulls(value: Any, key: str = "") -> Any:
         for name, item in value.items()
         if item is not None or name in asking
     }
-
-
-def _without(value: Any, paths: list[tuple[str | int, ...]]) -> Any:
-    """A copy without what is at these paths."""
-    if not paths:
-        return value
-    gone = {path[0] for path in paths if len(path) == 1}
-    below = {step: [path[1:] for path in paths if len(path) > 1 and path[0] == step] for step, *_ in paths}
-    if isinstance(value, list):
-        return [_without(item, below.get(index, [])) for index, item in enumerate(value)]
-    return {name: _without(item, below.get(name, [])) for name, item in value.items() if name not in gone}
 
 
 def _check_strings(template: Fields) -> None:

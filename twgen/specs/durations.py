@@ -9,6 +9,7 @@ from twgen.model.problem import quoted
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _LONGEST_SECONDS = (2**63 - 1) / 1e9
 """Go counts a duration in 64-bit nanoseconds: 292 years."""
+_TOO_LONG = f"is too long: at most {int(_LONGEST_SECONDS / 3600)}h"
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
 _SPOKEN_PART = r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)[ ,]*"
@@ -32,27 +33,34 @@ def parse_duration(text: str) -> timedelta:
     if not _WHOLE.fullmatch(text):
         if text.startswith("-") and _WHOLE.fullmatch(text[1:]):
             raise ValueError(f"{quoted(text)} is negative")
+        if (_spoken_seconds(text) or 0) > _LONGEST_SECONDS:
+            raise ValueError(f"{quoted(text)} {_TOO_LONG}")
         written = go_duration(text)
         such_as = f": write {written}" if written else " such as 90s or 1h30m"
         raise ValueError(f"{quoted(text)} is not a duration{such_as}")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
     if seconds > _LONGEST_SECONDS:
-        raise ValueError(f"{quoted(text)} is longer than 292 years")
+        raise ValueError(f"{quoted(text)} {_TOO_LONG}")
     return timedelta(seconds=seconds)
 
 
 def go_duration(text: str) -> str:
     """`1d 2h`, `10min` or `2 days` as Go writes it, `26h`, `10m` or `48h`; empty when it says no length."""
-    seconds, end = 0.0, 0
-    lower = text.strip().lower()[:40]
-    for part in re.finditer(_SPOKEN_PART, lower):
-        unit = _SPOKEN_UNITS.get(part[2])
-        if part.start() != end or not unit:
-            return ""
-        seconds, end = seconds + float(part[1]) * unit, part.end()
-    if end != len(lower) or not 1 <= seconds <= _LONGEST_SECONDS:
+    seconds = _spoken_seconds(text)
+    if seconds is None or not 1 <= seconds <= _LONGEST_SECONDS:
         return ""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     parts = ((hours, "h"), (minutes, "m"), (rest, "s"))
     return "".join(f"{amount}{unit}" for amount, unit in parts if amount)
+
+
+def _spoken_seconds(text: str) -> float | None:
+    seconds, end = 0.0, 0
+    lower = text.strip().lower()[:40]
+    for part in re.finditer(_SPOKEN_PART, lower):
+        unit = _SPOKEN_UNITS.get(part[2])
+        if part.start() != end or not unit:
+            return None
+        seconds, end = seconds + float(part[1]) * unit, part.end()
+    return seconds if end == len(lower) else None

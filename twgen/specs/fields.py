@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from itertools import islice
 from typing import Any, TypeVar
 
 from twgen.model.paths import join_path
-from twgen.model.problem import Finding, Place, did_you_mean, quoted
+from twgen.model.problem import MOST_TOLD, Finding, Place, did_you_mean, quoted
 from twgen.specs.durations import parse_duration
 from twgen.specs.limits import (
     DATA_KEY,
@@ -44,8 +45,12 @@ _WRONG_FORMS = {
 
 @dataclass(eq=False, repr=False)
 class Diagnostics:
-    """What is wrong with one document: problems, what an API server drops or refuses, and warnings."""
+    """What is wrong with one document: problems, what an API server drops or refuses, and warnings.
 
+    Of each, one more than `most` is kept, which tells that there are more.
+    """
+
+    most: int = MOST_TOLD
     problems: list[Finding] = field(default_factory=list)
     unknown: list[Finding] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
@@ -54,11 +59,17 @@ class Diagnostics:
     def add_problems(self, findings: Iterable[Finding]) -> None:
         """Note problems, but none at or below a place that has one: what is wrong there follows from it."""
         for finding in findings:
+            if len(self.problems) > self.most:
+                return
             path = finding.path
             above = {path[:end] for end, character in enumerate(path) if character in ".["}
             if self._told.isdisjoint({path, "", *above}):
                 self._told.add(path)
                 self.problems.append(finding)
+
+    def add_unknown(self, findings: Iterable[Finding]) -> None:
+        """Note what an API server would drop or refuse."""
+        self.unknown.extend(islice(findings, max(0, self.most + 1 - len(self.unknown))))
 
 
 class Fields:
@@ -80,12 +91,13 @@ class Fields:
 
     def warning(self, name: str, message: str) -> None:
         """Note what is doubtful about a field."""
-        self.diagnostics.warnings.append(Finding(self.at(name), message))
+        if len(self.diagnostics.warnings) <= self.diagnostics.most:
+            self.diagnostics.warnings.append(Finding(self.at(name), message))
 
     def refused(self, findings: Iterable[Finding]) -> None:
         """Note what an API server would refuse, but for places that have a problem already."""
         wrong = {finding.path for finding in self.diagnostics.problems}
-        self.diagnostics.unknown.extend(finding for finding in findings if finding.path not in wrong)
+        self.diagnostics.add_unknown(finding for finding in findings if finding.path not in wrong)
 
     def at(self, name: str) -> str:
         """The path of a field."""
@@ -115,7 +127,7 @@ class Fields:
         value: str | None = self._typed(name, str)
         if value is None or not value:
             if required:
-                self.problem(name, "is required")
+                self.problem(name, "is required" if value is None else "must not be empty")
             return default if value is None else value
         self._check_text(name, value, form, most)
         return value
@@ -162,10 +174,10 @@ class Fields:
             self.problem(name, str(error))
             return default
 
-    def choice(self, name: str, kind: type[Choice], default: Choice) -> Choice:
-        """One of an enumeration's values."""
+    def choice(self, name: str, kind: type[Choice], default: Choice, *, hint: str = "") -> Choice:
+        """One of an enumeration's values; the hint is for one that is none and not similar to any."""
         value = self._typed(name, str)
-        return default if value is None else self._chosen(name, value, kind) or default
+        return default if value is None else self._chosen(name, value, kind, hint) or default
 
     def choices(self, name: str, kind: type[Choice], default: tuple[Choice, ...]) -> tuple[Choice, ...]:
         """A list of an enumeration's values, each once."""
@@ -199,10 +211,12 @@ class Fields:
 
     def close(self, *also: str) -> None:
         """Note every field that was not read, less those named."""
-        for name in self.value:
-            if name not in self._read and name not in also:
-                hint = did_you_mean(name, self._read.union(also))
-                self.diagnostics.unknown.append(Finding(join_path(self.path, name), f"no such field{hint}"))
+        known = self._read.union(also)
+        self.diagnostics.add_unknown(
+            Finding(join_path(self.path, name), f"no such field{did_you_mean(name, known)}")
+            for name in self.value
+            if name not in known
+        )
 
     def _typed(self, name: str, kind: type) -> Any:
         value = self.raw(name)
@@ -216,20 +230,23 @@ class Fields:
         return value
 
     def _check_text(self, name: str, value: str, form: str, most: int) -> None:
+        # where the name of a Secret is wanted, people also write what it holds
+        shown = "" if "secret" in self.at(name).lower() else f"{quoted(value)} "
         if len(value) > most:
-            self.problem(name, f"{quoted(value)} is longer than {most} characters")
+            self.problem(name, f"{shown}is longer than {most} characters")
         elif form and not re.search(form, value):
             wrong = (
                 "is a template of Helm: run `helm template` first" if "{{" in value else _WRONG_FORMS[form]
             )
-            self.problem(name, f"{quoted(value)} {wrong}" if value else "is empty")
+            self.problem(name, f"{shown}{wrong}" if value else "must not be empty")
 
     def _strings(self, name: str) -> Iterator[tuple[int, str]]:
         for index, item in enumerate(self._typed(name, list) or []):
             if isinstance(item, str):
                 yield index, item
             else:
-                self.problem(f"{name}[{index}]", f"must be a string, not {noun(item)}")
+                hint = "; put it in quotes" if isinstance(item, int | float) else ""
+                self.problem(f"{name}[{index}]", f"must be a string, not {noun(item)}{hint}")
 
     def _distinct(self, name: str) -> Iterator[tuple[int, str]]:
         seen = set()
@@ -239,11 +256,12 @@ class Fields:
             seen.add(item)
             yield index, item
 
-    def _chosen(self, name: str, value: str, kind: type[Choice]) -> Choice | None:
+    def _chosen(self, name: str, value: str, kind: type[Choice], hint: str = "") -> Choice | None:
         try:
             return kind(value)
         except ValueError:
-            self.problem(name, f"{quoted(value)} is not one of {', '.join(kind)}{did_you_mean(value, kind)}")
+            hint = did_you_mean(value, kind) or hint
+            self.problem(name, f"{quoted(value)} is not one of {', '.join(kind)}{hint}")
             return None
 
 

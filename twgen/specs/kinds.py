@@ -1,8 +1,8 @@
 """Which kinds twgen reads, what they used to be called, and which documents only look like one of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from pathlib import PurePath
+from typing import Any, NamedTuple
 
 from twgen.model.problem import Document, Finding, did_you_mean, path_in_file, quoted
 from twgen.versioning.names import CONTROLLER_API, TWGEN_API
@@ -19,6 +19,8 @@ TIMELINE = "Timeline"
 STATUS = "Status"
 VALIDATION = "Validation"
 OPERATOR_CONFIG = "OperatorConfig"
+
+LEDGER_FOLDER = "twgen.lock"
 
 _OLD_KINDS = {
     "TemporalWorkerDeployment": WORKER,
@@ -42,8 +44,7 @@ _OF_THE_TEMPORAL_OPERATOR = {
 """Another project's, in the same group: https://github.com/alexandrevilain/temporal-operator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """What a document is: today's name of its kind, and the name it goes by in the file."""
 
     name: str
@@ -68,7 +69,8 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
     api, kind = value.get("apiVersion"), value.get("kind")
     for name, item in (("apiVersion", api), ("kind", kind)):
         if item is not None and not isinstance(item, str):
-            return Finding(name, "must be a string")
+            hint = "; put it in quotes" if isinstance(item, int | float) else ""
+            return Finding(name, f"must be a string{hint}")
     api, kind = api or "", kind or ""
     if (api, kind) == ("v1", "List"):
         return Finding("items", "must be a list")  # a List that has one is its items (without_lists)
@@ -95,6 +97,11 @@ def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding 
         "kind",
         f"{right} has no kind {quoted(kind)}{did_you_mean(kind, _KINDS[right]) or did_you_mean(kind, _APIS)}",
     )
+
+
+def is_in_ledger(source: str) -> bool:
+    """The file stands in the folder of a ledger."""
+    return LEDGER_FOLDER in PurePath(source).parts[:-1]
 
 
 def is_marked(value: Any) -> bool:

@@ -4,30 +4,36 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
-from pathlib import PurePath
+from typing import NamedTuple
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.problem import Document, Finding, Problem, did_you_mean, quoted
+from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
 from twgen.model.spec import AttachedResource, Connection, Policy, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
+from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.unrendered import is_chart, render_first
 from twgen.specs.workers import parse_worker
+from twgen.versioning.names import TWGEN_API
 
+_GIVEN_WITH = {
+    kinds.SNAPSHOT: ": give it with --snapshot, and the folder of the specs as PATH",
+    kinds.OPERATOR_CONFIG: ": give it with --operator-config",
+}
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
 
 
-@dataclass(frozen=True, slots=True)
-class Specs:
+class Specs(NamedTuple):
     """The workers of a set of documents, the documents that are not twgen's, and what is wrong."""
 
     workers: tuple[WorkerSpec, ...]
     passthrough: tuple[Document, ...]
     ledgers: tuple[Document, ...]
+    snapshots: tuple[Document, ...] = ()
     problems: tuple[Problem, ...] = ()
     unknown_fields: tuple[Problem, ...] = ()
     """Fields that an API server would drop."""
@@ -43,6 +49,8 @@ class _Sorted:
     passthrough: list[Document] = field(default_factory=list)
     ledgers: list[Document] = field(default_factory=list)
     unmarked: list[Document] = field(default_factory=list)
+    records: list[tuple[Document, str]] = field(default_factory=list)
+    """What twgen writes and its operator gives it, and the kind of each: no specs."""
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
     """What a reference to something missing may mean, so that it is no mistake of its own.
@@ -67,33 +75,48 @@ def parse_specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
         passthrough=tuple(found.passthrough),
         ledgers=tuple(found.ledgers),
+        snapshots=tuple(document for document, kind in found.records if kind == kinds.SNAPSHOT),
         problems=(
             *found.problems,
             *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
+            *collisions(
+                (item for worker in workers if worker.name for item in target_objects(worker)),
+                found.passthrough,
+                rule.default,
+            ),
         ),
         unknown_fields=tuple(item for spec in specs for item in spec.located(spec.diagnostics.unknown)),
         warnings=(
             *(item for spec in specs for item in spec.located(spec.diagnostics.warnings)),
-            *_left_out(found),
+            *(_left_out(found) if found.unmarked else ()),
+            *(
+                Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")
+                for document, kind in ([] if specs else found.records)
+            ),
         ),
         deprecations=tuple(item for spec in specs for item in spec.deprecations()),
     )
 
 
-def _sorted(documents: Iterable[Document], rule: NamespaceRule) -> _Sorted:
-    found = _Sorted()
+def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
+    found, most = _Sorted(), most_told(len(documents))
     for document in documents:
         value = document.value
         if kind := kinds.kind_of(value):
             if kind.name == kinds.LEDGER:
                 found.ledgers.append(document)
             elif kind.name in _SPEC_KINDS:
-                found.specs.append(read_spec_document(document, kind, rule))
+                found.specs.append(read_spec_document(document, kind, rule, most))
+            else:
+                found.records.append((document, kind.name))
         elif message := render_first(document):
             found.problems.append(Problem.at(document, "", message))
         elif isinstance(value, dict) and (wrong := kinds.wrong_kind(value)):
             found.problems.append(Problem.at(document, wrong.path, wrong.message))
             found.uncertain.add(str(value_at(value, "metadata", "name")))
+        elif kinds.is_in_ledger(document.source):
+            message = f"is no {kinds.LEDGER} of {TWGEN_API}: take it back from Git, or remove it"
+            found.problems.append(Problem.at(document, "", message))
         else:
             (found.passthrough if kinds.is_marked(value) else found.unmarked).append(document)
     found.uncertain.update(spec.kind.name for spec in found.specs if not spec.name_is_certain)
@@ -142,14 +165,23 @@ def _attached(
     specs: Iterable[SpecDocument], attached_kinds: tuple[GroupKind, ...]
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
+    autoscalers: dict[tuple[str, str], SpecDocument] = {}
     for spec in specs:
         reference = spec.fields.mapping("workerDeploymentRef")
         worker = reference.object_name("name", required=True)
         reference.close()
         resource = parse_attached(spec.name, spec.fields, attached_kinds)
         spec.fields.close()
-        resources = attached.setdefault((spec.namespace, worker), [])
-        resources.append(replace(resource, source=spec.document.source))
+        key = (spec.namespace, worker)
+        attached.setdefault(key, []).append(replace(resource, document=spec.document))
+        if resource.autoscales and worker:
+            first = autoscalers.setdefault(key, spec)
+            if first is not spec:
+                message = (
+                    f"{spec.name} and {first.name} would both set the replicas of {worker}: keep one;"
+                    " the other is at"
+                )
+                spec.fields.problem("template", message, first.place("spec.template"))
     return attached
 
 
@@ -166,7 +198,7 @@ def _connection_of(
             return found
     if not namespace or uncertain & {name, *of_kinds}:
         return Connection(name, "")
-    similar = did_you_mean(name, {other for kind, place, other in connections if place in {"", namespace}})
+    similar = did_you_mean(name, (other for _, place, other in connections if place in {"", namespace}))
     return (
         f"there is no Connection {quoted(name)} in namespace {quoted(namespace)} among the documents{similar}"
     )
@@ -196,6 +228,8 @@ def _warn_of_strays(found: _Sorted, workers: Container[tuple[str, str]]) -> None
 
 
 def _left_out(found: _Sorted) -> Iterable[Problem]:
+    from pathlib import PurePath  # a folder of specs alone does without
+
     charts = {PurePath(item.document.source).parent for item in found.problems if is_chart(item.document)}
     for document in found.unmarked:
         file = PurePath(document.source)

@@ -1,13 +1,13 @@
 """One document of a kind that twgen reads: in today's spelling, with its name and its namespace."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import Document, Finding, Place, Problem, path_in_file, quoted
+from twgen.model.problem import Document, Finding, Place, Problem, path_in_file, quoted, shortened
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL
@@ -48,8 +48,7 @@ class NamespaceRule:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class SpecDocument:
+class SpecDocument(NamedTuple):
     """A document of ours; what is wrong with it collects in `diagnostics`."""
 
     document: Document
@@ -71,9 +70,9 @@ class SpecDocument:
         """Where a path of the document stands in its file."""
         return Place(self.document, path_in_file(self.document, self._as_written(path)))
 
-    def located(self, findings: Iterable[Finding]) -> Iterator[Problem]:
+    def located(self, findings: Sequence[Finding]) -> Iterator[Problem]:
         """The findings as problems of the document, at the paths that its file has."""
-        for item in findings:
+        for item in shortened(findings, self.diagnostics.most):
             yield Problem.at(self.document, self._as_written(item.path), item.message, item.other)
 
     def deprecations(self) -> list[Problem]:
@@ -90,9 +89,12 @@ class SpecDocument:
         return path
 
 
-def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule) -> SpecDocument:
-    """Read what all kinds have in common; the fields of `spec` are there to be read."""
-    diagnostics = Diagnostics()
+def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule, most: int) -> SpecDocument:
+    """Read what all kinds have in common; the fields of `spec` are there to be read.
+
+    No more than `most` findings of a kind are told.
+    """
+    diagnostics = Diagnostics(most)
     value, old_paths = _in_todays_spelling(kind, document.value, diagnostics)
     top = Fields(value, "", diagnostics)
     metadata = top.mapping("metadata")

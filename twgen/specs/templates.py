@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from twgen.model.paths import join_path
-from twgen.model.problem import Finding
+from twgen.model.paths import join_path, parse_path
+from twgen.model.problem import Finding, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
 from twgen.specs.fields import Fields
@@ -46,8 +46,13 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
     names = {volume["name"] for volume in own}
     volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
     whole = {**template, "spec": {**pod, "volumes": volumes}}
-    spec.refused(refusals(whole, POD_TEMPLATE, spec.at("template")))
-    _refuse_names(spec, worker)
+    _check_images(path, pod)
+    spec.refused(
+        wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong
+        for wrong in refusals(whole, POD_TEMPLATE, spec.at("template"), spec.diagnostics.most)
+    )
+    if worker.attached:
+        _refuse_names(spec, worker)
     containers = pod.get("containers") or [{}]
     image = containers[0].get("image", "")
     if image and not worker.has_custom_build_id and (doubt := _doubt_about(image)):
@@ -70,6 +75,33 @@ def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) 
     for place, volume in enumerate(pod.get("volumes") or ()):
         if volume["name"] in injected.names:
             path.problem(f"volumes[{place}].name", f"{volume['name']} is injected: remove it")
+
+
+def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
+    """Refuse what an API server takes for an image, and no node ever finds."""
+    for field in ("initContainers", "containers"):
+        for index, container in enumerate(pod.get(field) or ()):
+            image = container.get("image", "")
+            if "$" in image or "{{" in image:
+                wrong = "holds a variable that nothing has filled in: render the file first"
+            elif image != image.strip() or not (image.isascii() and image.isprintable()):
+                wrong = "is no image: it may hold letters, digits and - _ . / : @"
+            else:
+                continue
+            path.problem(f"{field}[{index}].image", f"{quoted(image)} {wrong}")
+
+
+def _is_empty(spec: Fields, wrong: Finding) -> bool:
+    """What is told to be required is there, and empty: Go leaves such a field out."""
+    if wrong.message != "is required":
+        return False
+    value: Any = spec.value
+    for step in parse_path(wrong.path.removeprefix(f"{spec.path}.")):
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            return False
+    return value in ("", [], {})
 
 
 def _refuse_names(spec: Fields, worker: WorkerSpec) -> None:

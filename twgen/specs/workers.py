@@ -67,7 +67,7 @@ def parse_worker(
         has_custom_build_id=bool(cleaned_build_id(custom)),
         policy=policy,
         attached=attached,
-        source=document.document.source,
+        document=document.document,
     )
     if worker.progress_deadline_seconds <= worker.min_ready_seconds:
         message = (
@@ -107,9 +107,9 @@ def _template(spec: Fields, custom: str) -> tuple[PodTemplate, str]:
     if value is None:
         spec.problem("template", "is required")
         return PodTemplate({}, ""), ""
-    stored = stored_template(value, spec.at("template"))
+    stored = stored_template(value, spec.at("template"), spec.diagnostics.most)
     spec.diagnostics.add_problems(stored.problems)
-    spec.diagnostics.unknown.extend(stored.unknown)
+    spec.diagnostics.add_unknown(stored.unknown)
     if stored.problems:
         return PodTemplate({}, ""), ""
     text = template_json(stored.template)
@@ -125,11 +125,13 @@ def _rollout(spec: Fields) -> Rollout:
         spec.problem("rollout", "is required")
     if not fields.has("strategy"):
         fields.problem("strategy", f"is required: one of {', '.join(Strategy)}")
-    strategy = fields.choice("strategy", Strategy, Strategy.MANUAL)
+    more = "; steps are of Progressive" if fields.has("steps") else ""
+    strategy = fields.choice("strategy", Strategy, Strategy.MANUAL, hint=more)
     steps = _steps(fields)
     if strategy is Strategy.PROGRESSIVE and not steps:
         fields.problem("steps", "Progressive needs at least one step")
-    if steps and fields.has("strategy") and strategy is not Strategy.PROGRESSIVE:
+    # an unknown strategy is told already, and may be one with steps
+    if steps and fields.raw("strategy") == strategy != Strategy.PROGRESSIVE:
         fields.warning("steps", f"have no effect: strategy {strategy} has no steps")
     gate = _gate(fields.mapping("gate")) if fields.has("gate") else None
     fields.close("gate")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twgen.model.paths import join_path
-from twgen.model.problem import Finding, did_you_mean
+from twgen.model.problem import MOST_TOLD, Finding, did_you_mean
 
 _KINDS = {
     bool: "true or false",
@@ -12,7 +12,7 @@ _KINDS = {
     float: "a fraction",
     str: "a string",
     list: "a list",
-    dict: "a map",
+    dict: "a mapping",
 }
 
 # The last step of a path and the path before it: written out only when there is something to report.
@@ -21,15 +21,20 @@ Path = tuple[Any, str | int]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The problems and the unknown fields found so far in a `kind`, such as `a pod template`."""
+    """The problems and the unknown fields found so far in a `kind`, such as `a pod template`.
+
+    Of both, one more than `most` is kept, which tells that there are more.
+    """
 
     kind: str
+    most: int = MOST_TOLD
     problems: list[Finding] = field(default_factory=list)
     unknown: list[Finding] = field(default_factory=list)
 
     def add_problem(self, path: Path, message: str) -> None:
         """Report a value that an API server refuses."""
-        self.problems.append(Finding(_written(path), message))
+        if len(self.problems) <= self.most:
+            self.problems.append(Finding(_written(path), message))
 
     def add_wrong_type(self, path: Path, expected: str, value: object) -> None:
         """Report a value of another type than `expected`, which is given in words."""
@@ -38,8 +43,9 @@ class Findings:
 
     def add_unknown(self, path: Path, known: dict[str, str]) -> None:
         """Report a field that is not kept, because it is none of the known ones."""
-        hint = did_you_mean(str(path[1]), known)
-        self.unknown.append(Finding(_written(path), f"is not a field of {self.kind}{hint}"))
+        if len(self.unknown) <= self.most:
+            hint = did_you_mean(str(path[1]), known)
+            self.unknown.append(Finding(_written(path), f"is not a field of {self.kind}{hint}"))
 
 
 def _kind(value: object) -> str:

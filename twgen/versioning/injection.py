@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.model.paths import value_at
 from twgen.model.spec import Connection, EnvironmentNames
@@ -15,8 +15,7 @@ Pod = Mapping[str, Any]
 """The `spec` of a pod template."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
+class _Names(NamedTuple):
     address: str
     build_id: str
     tls: str
@@ -42,12 +41,14 @@ _NAMES = {
 }
 _ADDRESSES = tuple(dict.fromkeys(names.address for names in _NAMES.values()))
 _BUILD_IDS = frozenset(names.build_id for names in _NAMES.values())
-_NAMESPACE = "TEMPORAL_NAMESPACE"
-_DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
+ADDRESS = "TEMPORAL_ADDRESS"
+NAMESPACE = "TEMPORAL_NAMESPACE"
+DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
+"""The variables that say where a worker lives; older generations call the first one otherwise."""
 _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
 _EVER_INJECTED = frozenset(
-    {_NAMESPACE, _DEPLOYMENT, _SERVER_NAME, _API_KEY, TLS_VOLUME}.union(
+    {NAMESPACE, DEPLOYMENT, _SERVER_NAME, _API_KEY, TLS_VOLUME}.union(
         *(
             {names.address, names.build_id, names.tls, names.client_key, names.client_certificate}
             for names in _NAMES.values()
@@ -56,8 +57,7 @@ _EVER_INJECTED = frozenset(
 ) - {""}
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Who the pods of a version are, for Temporal."""
 
     temporal_namespace: str
@@ -87,8 +87,7 @@ class Injection:
         return replace(self, variables=tuple(variables))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a pod template's worker lives; an empty text: it does not say."""
 
     address: str = ""
@@ -101,8 +100,8 @@ def injection(connection: Connection, who: Identity, names: EnvironmentNames) ->
     named = _NAMES[names]
     plain = {
         named.address: connection.host_port,
-        _NAMESPACE: who.temporal_namespace,
-        _DEPLOYMENT: who.worker_deployment,
+        NAMESPACE: who.temporal_namespace,
+        DEPLOYMENT: who.worker_deployment,
         named.build_id: who.build_id,
     }
     if connection.tls_server_name:
@@ -179,7 +178,7 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
     found = names_found(pod)
     possible = set()
     for named in _NAMES.values():
-        plain = frozenset({named.address, _NAMESPACE, _DEPLOYMENT, named.build_id})
+        plain = frozenset({named.address, NAMESPACE, DEPLOYMENT, named.build_id})
         secured = frozenset({named.tls, named.client_key, named.client_certificate, TLS_VOLUME} - {""})
         for credentials in (frozenset[str](), frozenset({_API_KEY}), secured):
             possible |= {plain | credentials, plain | credentials | {_SERVER_NAME}}
@@ -207,9 +206,9 @@ def place_of(pod: Pod) -> Place:
     """Where the first container that says so tells its worker to live."""
     for container in pod.get("containers") or ():
         values = _values(container)
-        if values.keys() & {*_ADDRESSES, _NAMESPACE, _DEPLOYMENT}:
+        if values.keys() & {*_ADDRESSES, NAMESPACE, DEPLOYMENT}:
             address = next((values[name] for name in _ADDRESSES if name in values), "")
-            return Place(address, values.get(_NAMESPACE, ""), values.get(_DEPLOYMENT, ""))
+            return Place(address, values.get(NAMESPACE, ""), values.get(DEPLOYMENT, ""))
     return Place()
 
 
@@ -217,7 +216,7 @@ def build_id_of(pod: Pod) -> str:
     """The build ID that the pod's worker is told beside the name of its Worker Deployment; empty: none."""
     for container in pod.get("containers") or ():
         values = _values(container)
-        if _DEPLOYMENT in values:
+        if DEPLOYMENT in values:
             return next((values[name] for name in sorted(_BUILD_IDS & values.keys())), "")
     return ""
 

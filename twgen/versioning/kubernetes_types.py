@@ -6,18 +6,15 @@ definitions of KEDA and of the vertical pod autoscaler.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 POD_TEMPLATE = "PodTemplateSpec"
 LIST = "[]"
 MAP = "{}"
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field of a struct; `written` says when Go's encoder writes it.
 
     `type` is string, bool, int32, int64, quantity, intOrString, intOrQuantity or the name of a struct, with
@@ -46,6 +43,6 @@ def struct_fields(struct: str) -> tuple[Field, ...]:
 
 @cache
 def _table() -> dict[str, list[dict[str, Any]]]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    table: dict[str, list[dict[str, Any]]] = json.loads(text)
+    with open(__file__.removesuffix(".py") + ".json", encoding="utf-8") as file:
+        table: dict[str, list[dict[str, Any]]] = json.load(file)
     return table

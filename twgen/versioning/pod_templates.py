@@ -52,17 +52,23 @@ def marked_template(
     }
 
 
-def reconnected_template(
-    spec: WorkerSpec, build_id: str, template: Template, replaced: frozenset[str]
-) -> tuple[dict[str, Any], frozenset[str]]:
-    """A recorded pod template with the spec's connection in place of these names, and what it injects."""
+def reconnected(
+    spec: WorkerSpec, build_id: str, manifest: Mapping[str, Any], replaced: frozenset[str]
+) -> dict[str, Any]:
+    """A recorded Deployment with the spec's connection in place of these names of its pods."""
     who = Identity(spec.temporal_namespace, spec.worker_deployment, build_id)
     # code that reads the names of one generation does not find those of another
     wanted = injection(spec.connection, who, generation_of(replaced) or spec.policy.environment)
-    metadata = template["metadata"]
+    template, metadata = manifest["spec"]["template"], manifest["spec"]["template"]["metadata"]
     hashes = {**metadata["annotations"], CONNECTION_HASH: connection_hash(spec.connection)}
     pod = with_injection(template["spec"], wanted, replaced)
-    return {"metadata": {**metadata, "annotations": hashes}, "spec": pod}, wanted.names
+    connected = {"metadata": {**metadata, "annotations": hashes}, "spec": pod}
+    said = {**(manifest["metadata"].get("annotations") or {}), INJECTED: ",".join(sorted(wanted.names))}
+    return {
+        **manifest,
+        "metadata": {**manifest["metadata"], "annotations": said},
+        "spec": {**manifest["spec"], "template": connected},
+    }
 
 
 def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:

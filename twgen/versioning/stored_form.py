@@ -3,11 +3,10 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
-from twgen.model.problem import Finding
+from twgen.model.problem import MOST_TOLD, Finding
 from twgen.versioning.findings import Findings, Path
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 from twgen.versioning.quantities import canonical_quantity, quantity_text
@@ -17,11 +16,11 @@ _A_QUANTITY = "a quantity, such as 500m, 1.5 or 2Gi"
 _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a whole number
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """What is stored, the wrong types and missing fields in it, and the unknown fields, which are not kept.
 
-    The template is whole only when there are no problems.
+    The template is whole only when there are no problems. Of these, as of the unknown fields, no more are
+    listed than was asked for and one.
     """
 
     template: dict[str, Any]
@@ -29,7 +28,7 @@ class Stored:
     unknown: tuple[Finding, ...]
 
 
-def stored_template(template: object, path: str) -> Stored:
+def stored_template(template: object, path: str, most: int = MOST_TOLD) -> Stored:
     """Return what an API server stores of the pod template at `path`, and all that is wrong with it.
 
     The rule is that of structural schemas (k8s.io/apiextensions-apiserver): unknown fields go, a default is
@@ -37,12 +36,12 @@ def stored_template(template: object, path: str) -> Stored:
     required field is refused. Enums and patterns are not checked, but the syntax of quantities is; a quantity
     may be a number. `template` itself is not changed.
     """
-    return stored_struct(template, POD_TEMPLATE, path, "a pod template")
+    return stored_struct(template, POD_TEMPLATE, path, "a pod template", most)
 
 
-def stored_struct(value: object, struct: str, path: str, kind: str) -> Stored:
+def stored_struct(value: object, struct: str, path: str, kind: str, most: int = MOST_TOLD) -> Stored:
     """As stored_template, for another struct of the table; `kind` is what people call what it is part of."""
-    findings = Findings(kind)
+    findings = Findings(kind, most)
     stored = _storer(struct)(value, (None, path), findings)
     return Stored(stored or {}, tuple(findings.problems), tuple(findings.unknown))
 
@@ -69,7 +68,7 @@ def _struct_storer(fields: tuple[Field, ...]) -> _Store:
 
     def store(value: Any, path: Path, findings: Findings) -> dict[str, Any] | None:
         if not isinstance(value, dict):
-            findings.add_wrong_type(path, "a map", value)
+            findings.add_wrong_type(path, "a mapping", value)
             return None
         stored = {}
         for name, item in value.items():
@@ -101,7 +100,7 @@ def _list_storer(store_item: _Store) -> _Store:
 def _map_storer(store_item: _Store) -> _Store:
     def store(value: Any, path: Path, findings: Findings) -> dict[str, Any] | None:
         if not isinstance(value, dict):
-            findings.add_wrong_type(path, "a map", value)
+            findings.add_wrong_type(path, "a mapping", value)
             return None
         return {
             _valid_unicode(key): store_item(item, (path, key), findings)

@@ -10,7 +10,7 @@ from typing import Any
 from twgen.yaml.limits import Budget
 from twgen.yaml.scalars import NotAScalar, resolve_key, resolve_plain
 
-_KEY = r"[A-Za-z_][A-Za-z0-9_./-]{0,99}"
+_KEY = r"[A-Za-z_](?:[A-Za-z0-9_./-]|:(?=\S)){0,99}"
 # no indicator first; then a colon only before a character, a space only before one that begins no comment
 _PLAIN = (
     r"(?:[A-Za-z0-9_/.]|-(?=[A-Za-z0-9-]))(?:[A-Za-z0-9_/.\-+@=~%$*!?;()<>,'\"]++|:(?=[^\s])|\ (?=[^\s#:]))*+"

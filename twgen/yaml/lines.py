@@ -1,6 +1,6 @@
 """Where something stands in a text: a second, slower pass, for messages only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from yaml import YAMLError
@@ -9,27 +9,38 @@ from yaml.events import (
     CollectionEndEvent,
     CollectionStartEvent,
     DocumentStartEvent,
-    MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
 )
 
 from twgen.yaml.scalars import NotAScalar, resolve_key
 from twgen.yaml.source import decode
 
+Place = tuple[str | int, ...]
+"""A document, counted as read_documents does, from 0; then keys and list indexes."""
 
-def line_of(text: bytes | str, document_index: int, path: tuple[str | int, ...]) -> int | None:
-    """Return the line (from 1) of what a path leads to, or of its deepest ancestor that the text has.
 
-    The index counts documents as read_documents does, from 0; the path is keys and list indexes as
-    twgen.model.paths.parse_path gives them. None when the text has no such document.
+def lines_of(text: bytes | str, places: Sequence[Place]) -> list[int | None]:
+    """Return the line (from 1) of each place, or of its deepest ancestor that the text has, in one pass.
+
+    None where the text has no such document.
     """
-    found = None
-    for event in _along(_events(decode(text)), document_index, path):
-        found = event.start_mark.line + 1
-    return found
+    wanted: dict[Any, Any] = {}
+    for place in places:
+        below = wanted
+        for step in place:
+            below = below.setdefault(step, {})
+    found: dict[Place, int] = {}
+    events = _events(decode(text))
+    documents = (event for event in events if isinstance(event, DocumentStartEvent))
+    for index in range(max(wanted, default=-1) + 1):
+        if next(documents, None) is None or (node := next(events, None)) is None:
+            break
+        if index in wanted:
+            found[index,] = node.start_mark.line + 1
+        _visit(events, node, (index,), wanted.get(index), found)
+    ancestors = ((place[:length] for length in range(len(place), 0, -1)) for place in places)
+    return [next((found[place] for place in own if place in found), None) for own in ancestors]
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -40,47 +51,23 @@ def _events(text: str) -> Iterator[Any]:
         return  # what stands before the error is still there
 
 
-def _along(events: Iterator[Any], document_index: int, path: tuple[str | int, ...]) -> Iterator[Any]:
-    """Yield where each step along the path begins, starting with the document, as far as the text goes."""
-    starts = (event for event in events if isinstance(event, DocumentStartEvent))
-    for _ in range(document_index + 1):
-        if next(starts, None) is None:
+def _visit(events: Iterator[Any], node: Any, path: Place, wanted: Any, found: dict[Place, int]) -> None:
+    """Read to the end of a node, and note where what is wanted of it begins."""
+    if not wanted or not isinstance(node, CollectionStartEvent):
+        _skip(events, node)
+        return
+    for index, event in enumerate(events):
+        if isinstance(event, CollectionEndEvent):
             return
-    node = next(events, None)
-    if node is not None:
-        yield node
-    for step in path:
-        place = None
-        if isinstance(node, MappingStartEvent) and isinstance(step, str):
-            place = _find_key(events, step)
-            node = next(events, None)
-        elif isinstance(node, SequenceStartEvent) and isinstance(step, int):
-            place = node = _find_item(events, step)
-        if place is None:
-            return
-        yield place
-
-
-def _find_key(events: Iterator[Any], key: str) -> Any:
-    for event in events:
-        if isinstance(event, MappingEndEvent):
-            return None
-        if isinstance(event, ScalarEvent) and _key(event) == key:
-            return event
-        _skip(events, event)
-        _skip(events, next(events, None))
-    return None
-
-
-def _find_item(events: Iterator[Any], index: int) -> Any:
-    for event in events:
-        if isinstance(event, SequenceEndEvent):
-            return None
-        if index == 0:
-            return event
-        _skip(events, event)
-        index -= 1
-    return None
+        step: Any = index
+        value = event
+        if isinstance(node, MappingStartEvent):
+            step = _key(event) if isinstance(event, ScalarEvent) else None
+            _skip(events, event)
+            value = next(events, None)
+        if step in wanted:
+            found.setdefault((*path, step), event.start_mark.line + 1)
+        _visit(events, value, (*path, step), wanted.get(step), found)
 
 
 def _skip(events: Iterator[Any], event: Any) -> None:

@@ -64,9 +64,7 @@ def resolve_tagged(tag: str, text: str) -> Scalar:
     value = _resolve(text) if expected else text
     is_right = expected is None or type(value) is expected or (expected is float and type(value) is int)
     if not is_right or (tag == _TIMESTAMP and not _DATE.fullmatch(text)):
-        raise NotAScalar(
-            f"{token(text)} is not of type {tag.removeprefix(_TAG)}: drop the tag or quote the value"
-        )
+        raise NotAScalar(f"this is not of type {tag.removeprefix(_TAG)}: drop the tag or quote the value")
     return json_number(value) if isinstance(value, float) else value
 
 
@@ -86,7 +84,7 @@ def key_text(value: Scalar) -> str:
     if value is None:
         raise NotAScalar("null cannot be a key: quote it")
     if value > _LARGEST_SIGNED:
-        raise NotAScalar(f"{value} cannot be a key: quote it")
+        raise NotAScalar(f"a number above {_LARGEST_SIGNED} cannot be a key: quote it")
     return str(value)
 
 

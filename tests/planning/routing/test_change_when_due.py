@@ -31,8 +31,8 @@ def ramping(percentage: float, age: timedelta) -> World:
 
 
 def later_change(found: World, spec: WorkerSpec) -> tuple[RoutingAction, float | None] | None:
-    target = Target(spec, worker_world(spec, found), NOW)
-    change = change_when_due(target, "me", routed(found, spec))
+    target = Target(spec, worker_world(spec, found), NOW, "me")
+    change = change_when_due(target, routed(found, spec))
     return (change.action, change.percentage) if change else None
 
 

@@ -40,7 +40,7 @@ SET_RAMP, CLEAR_RAMP = RoutingAction.SET_RAMP, RoutingAction.CLEAR_RAMP
 STEPWISE = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
 S = VersionStatus
 OLD = version("v1", S.CURRENT, created_at=ago(9 * DAY))
-SAME_NAME = TaskQueue("main", TaskQueueType.ACTIVITY, pollers=True)
+SAME_NAME = replace(MAIN, type=TaskQueueType.ACTIVITY)
 ABORTED = {"twgen.io/aborted": {"by": "a person"}}
 
 
@@ -157,8 +157,16 @@ def test_current_target_at_zero_is_settled_where_its_spec_says_so() -> None:
 def test_target_waits_while_temporal_knows_no(says: WorkerDeployment | None) -> None:
     plan = routed(serving(says))
     assert told(plan) == WAITS
-    assert plan.because.startswith("Temporal does not know it yet: no worker of it has polled, though its")
+    known = says and any(item.build_id == "v3" for item in says.versions)
+    begin = "Temporal only has it as Created" if known else "Temporal does not know it yet"
+    assert plan.because.startswith(f"{begin}: no worker of it has polled, though its Deployment is available")
     assert "TEMPORAL_DEPLOYMENT_NAME" in plan.because
+
+
+def test_target_that_ramps_and_is_not_listed_is_not_called_unknown() -> None:
+    plan = routed(serving(temporal(OLD, traffic=routing("v1", ("v3", 5)))))
+    assert told(plan) == WAITS
+    assert plan.because.startswith("it ramps, yet Temporal does not list it")
 
 
 @pytest.mark.parametrize(("known", "is_full"), [(99, False), (100, True)])
@@ -207,7 +215,7 @@ def test_task_queues_that_were_not_read_hold_nothing_up() -> None:
     assert told(routed(serving(temporal(unread, version(), traffic=routing("v1"))))) == CURRENT
 
 
-UNVERSIONED = replace(MAIN, unversioned_pollers=True)
+UNVERSIONED, UNREAD = (replace(MAIN, unversioned_pollers=seen) for seen in (True, None))
 
 
 @pytest.mark.parametrize(
@@ -220,6 +228,7 @@ UNVERSIONED = replace(MAIN, unversioned_pollers=True)
             (UNVERSIONED, SAME_NAME), CURRENT, id="becomes current where nobody else polls one queue"
         ),
         pytest.param((UNVERSIONED,), ramp(5), id="shares with unversioned workers"),
+        pytest.param((UNREAD,), ramp(5), id="shares with unversioned workers that nobody looked for"),
     ],
 )
 def test_first_version(queues: tuple[TaskQueue, ...] | None, expected: tuple[Any, ...]) -> None:

@@ -61,7 +61,7 @@ def test_new_address_or_namespace_reaches_no_deployed_version(
     old, target = versions(worker)
     assert (old.action, target.action) == (KEEP, KEEP)
     about_old, about_target = worker.versions.warnings
-    assert about_old.startswith("v1: its pods talk to temporal.example.com:7233 default, for which this")
+    assert about_old.startswith("v1 stays as it is, whatever Temporal says of it here: take it away by")
     assert about_target.startswith("v3 keeps the connection that it has: a changed address or Temporal")
 
 

@@ -106,6 +106,57 @@ def test_field_managers_tell_whether_a_template_is_doubted_at_all(manager: str, 
     assert any("v1: its live pod template" in text for text in warnings) is is_doubted
 
 
+def held_by_hand(manager: str, *path: str) -> list[Manifest]:
+    fields: Manifest = {}
+    for name in reversed(path):
+        fields = {f"f:{name}" if not name.startswith("k:") else name: fields}
+    return [{"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {"f:template": fields}}}]
+
+
+@pytest.mark.parametrize("name", ["TEMPORAL_NAMESPACE", "TEMPORAL_DEPLOYMENT_NAME"])
+@pytest.mark.parametrize(("manager", "is_told"), [("kubectl-edit", True), ("argocd-controller", False)])
+@pytest.mark.parametrize("build_id", ["v1", "v3"])
+def test_place_changed_by_hand_is_put_right_where_a_field_manager_tells(
+    name: str, manager: str, build_id: str, *, is_told: bool
+) -> None:
+    before, edited = live(build_id, 5), live(build_id, 5)
+    (variable,) = (item for item in container(edited)["env"] if item["name"] == name)
+    variable["value"] = "by-hand"
+    key = ('k:{"name":"' + name + '"}', "value")
+    edited["metadata"]["managedFields"] = held_by_hand(
+        manager, "spec", "containers", 'k:{"name":"worker"}', "env", *key
+    )
+    says = temporal(version("v1"), version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
+    others = [live(other) for other in ("v1", "v3") if other != build_id]
+    worker = planned(situation(says, [edited, *others], {build_id: before}))
+    found = versions(worker)[build_id]
+    assert found.action is (UPDATE if is_told else KEEP)
+    assert template(found) == (before if is_told else edited)["spec"]["template"]
+    assert ("; its pod template was edited by hand" in found.because) is is_told
+    if build_id == "v1":
+        # whatever Temporal says of it at the place where it should be
+        assert (found.replicas, found.protected) == (5, True)
+
+
+def test_restart_of_a_paused_deployment_is_promised_for_when_it_is_resumed() -> None:
+    edited = live("v3")
+    with_image(edited)
+    edited["spec"]["paused"] = True
+    because = versions(plan([live("v1"), edited]))["v3"].because
+    assert because.endswith("and its pods restart when it is resumed")
+
+
+@pytest.mark.parametrize(("manager", "is_ours"), [("kubectl-rollout", False), ("argocd-controller", True)])
+def test_mark_of_a_restart_is_rendered_only_where_it_was_applied(manager: str, *, is_ours: bool) -> None:
+    restarted = live("v1")
+    restarted["spec"]["template"]["metadata"]["annotations"] |= RESTARTED
+    (held,) = held_by_hand(manager, "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
+    restarted["metadata"]["managedFields"] = [held | ({"operation": "Apply"} if is_ours else {})]
+    old = versions(plan([restarted, live("v3")]))["v1"]
+    assert old.action is KEEP
+    assert (RESTARTED.items() <= template(old)["metadata"]["annotations"].items()) is is_ours
+
+
 def test_restart_by_hand_is_no_edit() -> None:
     restarted = live("v3")
     restarted["spec"]["template"]["metadata"]["annotations"] |= RESTARTED

@@ -21,7 +21,7 @@ def test_new_version_waits_and_the_others_are_rendered() -> None:
     actions = {item.build_id: item.action for item in worker.versions.versions}
     assert actions == {"v1": VersionAction.KEEP, "v2": VersionAction.KEEP, "v3": VersionAction.NONE}
     assert (worker.routing.phase, worker.routing.because) == (Phase.BLOCKED, because)
-    assert worker.versions.warnings == (f"v3 is not rendered: {because}",)
+    assert worker.versions.warnings == ("v3 is not rendered: maxVersions (2) is reached",)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,10 @@ def test_lost_manifest_is_warned_of(advice: str, *, cluster_read: bool) -> None:
     worker = planned(situation(says, [live("v3")] if cluster_read else None))
     lost = worker.versions.versions[0]
     assert (lost.build_id, lost.action, lost.replicas) == ("v1", VersionAction.NONE, None)
-    assert any(text.startswith("v1: ") and text.endswith(advice) for text in worker.versions.warnings)
+    assert any(
+        text.startswith("v1 has no manifest to render: ") and text.endswith(advice)
+        for text in worker.versions.warnings
+    )
 
 
 def test_lost_manifest_fails_the_run_when_the_policy_says_so() -> None:

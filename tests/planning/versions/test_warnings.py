@@ -39,9 +39,14 @@ def strays(identity: str | None, caller: Caller) -> tuple[str, ...]:
 def test_deployment_of_no_spec_that_is_ours_is_warned_of() -> None:
     (warning,) = strays("me", Caller("me"))
     assert warning == (
-        "no spec names shop/refunds, and its Deployments carry the identity me: they are not rendered,"
-        " nor is what is attached to them; payments-v1 stays, held by prune protection"
+        "no spec names shop/refunds, and its Deployment carries the identity me: it is not rendered,"
+        " nor is what is attached to it; payments-v1 stays, held by prune protection"
     )
+
+
+def test_what_a_renamed_worker_left_behind_is_told_of_to_a_person() -> None:
+    (warning,) = strays("twgen/prod/shop", Caller("twgen/anna@laptop", is_person=True))
+    assert warning.startswith("no spec names shop/refunds")
 
 
 def test_attached_object_that_is_no_longer_rendered_is_told_of() -> None:
@@ -85,7 +90,7 @@ def test_deployment_that_the_last_worker_left_behind_is_told_of_to_a_person() ->
     person = Caller("twgen/anna@laptop", is_person=True)
     (warning,) = plan_versions([], World(NOW, {("shop/refunds", "default"): left}), NOW, person).warnings
     assert warning.startswith(
-        "no spec names shop/refunds, and its Deployments carry the identity twgen/prod/shop"
+        "no spec names shop/refunds, and its Deployment carries the identity twgen/prod/shop"
     )
 
 

@@ -1,59 +1,42 @@
 """Whether the target is a version that traffic left only lately, and returns to at once."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from twgen.model.world import Version
-from twgen.planning.routing.target import Target
+if TYPE_CHECKING:
+    from twgen.planning.routing.target import Target
 
 _SAME_CHANGE = timedelta(seconds=5)
 """Two times within it belong to one change of routing."""
 _FIRST_WITH_LAST_CURRENT = (1, 30)
 
 
-def is_rollback(target: Target) -> bool:
+def is_rollback(target: "Target") -> bool:
     """The target was current before, is older than the current version, and was left lately.
 
     What is not known makes a plan slower: without a current version, or its age, there is no rollback.
     """
-    version = target.version
-    if not version or not _was_current(target, version) or not _is_older(target, version):
+    version, current = target.version, target.versions.get(target.current or "")
+    if not version or not version.created_at or not current or not current.created_at:
         return False
-    left = _left_at(target, version)
+    current_since = target.temporal.routing.current.since if target.temporal.routing.current else None
+    was_current = version.last_current_at is not None or (
+        _release(target.temporal.server_version) < _FIRST_WITH_LAST_CURRENT
+        and _together(version.last_deactivated_at, current_since)
+    )
+    if not was_current or version.created_at > current.created_at:
+        return False
+    # when a ramp to it ended it was deactivated too, but nothing became current then
+    became_current = (current_since, *(other.last_current_at for other in target.temporal.versions))
+    was_replaced = any(_together(version.last_deactivated_at, became) for became in became_current)
+    times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
+    left = max((time for time in times if time), default=None)
     return left is not None and target.now - left <= target.spec.policy.rollback_window
 
 
-def auto_upgrade_to_count(target: Target) -> tuple[str, ...]:
+def auto_upgrade_to_count(target: "Target") -> tuple[str, ...]:
     """The build IDs whose open auto-upgrade workflows a rollback would move back to the target's code."""
-    return (target.current,) if target.current and is_rollback(target) else ()
-
-
-def _was_current(target: Target, version: Version) -> bool:
-    if version.last_current_at:
-        return True
-    current = target.temporal.routing.current
-    older = _release(target.temporal.server_version) < _FIRST_WITH_LAST_CURRENT
-    return older and current is not None and _together(version.last_deactivated_at, current.since)
-
-
-def _is_older(target: Target, version: Version) -> bool:
-    current = target.versions.get(target.current or "")
-    if not current or not current.created_at or not version.created_at:
-        return False
-    return version.created_at <= current.created_at
-
-
-def _left_at(target: Target, version: Version) -> datetime | None:
-    left = version.last_deactivated_at
-    replaced = any(_together(left, became) for became in _became_current(target))
-    times = [version.last_current_at, left if replaced else None]
-    return max((time for time in times if time), default=None)
-
-
-def _became_current(target: Target) -> Iterator[datetime | None]:
-    current = target.temporal.routing.current
-    yield current.since if current else None
-    yield from (version.last_current_at for version in target.temporal.versions)
+    return (target.current,) if target.current and target.is_rollback else ()
 
 
 def _together(one: datetime | None, other: datetime | None) -> bool:

@@ -6,7 +6,8 @@ Three rules hold the table together:
 2. Traffic moves only to a target that serves, and a target that has all traffic is watched until it serves.
 3. What is not known makes a rollout slower, never faster.
 
-Whether a wanted change may be made (another manager, strategy Manual, driver None) is decided in `plan`.
+A condition under which traffic must not move is a row above the changes, with its reason and its sentence.
+`plan` only hands what is wanted to a person, where the spec says that nobody else makes it.
 """
 
 from dataclasses import dataclass
@@ -17,8 +18,6 @@ from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import MOST_VERSIONS, RolloutStep, Strategy
 from twgen.model.world import UpdateState
 from twgen.planning.routing.gates import gate_failures, gate_passed
-from twgen.planning.routing.rollback import is_rollback
-from twgen.planning.routing.serving import obstacle
 from twgen.planning.routing.target import Target
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, spoken
@@ -41,67 +40,83 @@ class Wanted:
     due_at: datetime | None = None
 
 
-TABLE: tuple[Row[Reason, Target, Wanted], ...] = (
-    Row(Reason.ABORTED, lambda t: t.is_aborted, lambda t: _aborted(t)),
-    Row(
-        Reason.PAUSED,
+_Table = tuple[Row[Reason, Target, Wanted], ...]
+_BLOCKED = Phase.BLOCKED
+
+# fmt: off
+TABLE: _Table = (
+    Row(Reason.FOREIGN_MANAGER,
+        lambda t: t.is_foreign and not t.has_all_traffic,
+        lambda t: _none(f"{t.temporal.manager_identity} manages it. To take over, let it release the Worker"
+                        " Deployment, or name it in spec.adoptFrom of a RolloutPolicy", _BLOCKED)),
+    Row(Reason.VERSION_CAP_REACHED,
+        lambda t: bool(t.not_created),
+        lambda t: _none(t.not_created, _BLOCKED)),
+    Row(Reason.ABORTED,
+        lambda t: t.is_aborted,
+        lambda t: _clear_ramp("it is marked aborted") if t.ramp
+        else _none("it is marked aborted: `twgen retry` or a new build ID goes on", _BLOCKED)),
+    Row(Reason.PAUSED,
         lambda t: t.is_paused and not t.has_all_traffic,
-        lambda _: _none("a person paused it: `twgen resume` goes on"),
-    ),
-    Row(Reason.OTHER_RAMP, lambda t: t.is_current and t.other_ramp is not None, lambda t: _end_other_ramp(t)),
-    Row(
-        Reason.CURRENT_NOT_SERVING,
-        lambda t: t.is_current and t.spec.replicas != 0 and obstacle(t) is not None,
-        lambda t: _wait_for_serving(t),
-    ),
-    Row(
-        Reason.SETTLED,
+        lambda _: _none("a person paused it: `twgen resume` goes on")),
+    Row(Reason.OTHER_RAMP,
+        lambda t: t.is_current and t.other_ramp is not None,
+        lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),
+    Row(Reason.CURRENT_NOT_SERVING,
+        lambda t: t.is_current and t.spec.replicas != 0 and t.obstacle is not None,
+        lambda t: _wait_for_serving(t)),
+    Row(Reason.SETTLED,
         lambda t: t.is_current,
-        lambda _: _none("it is current and nothing ramps", Phase.SETTLED),
-    ),
-    Row(Reason.WAITING_FOR_REGISTRATION, lambda t: not t.is_registered, lambda t: _wait_for_registration(t)),
-    Row(Reason.NOT_SERVING, lambda t: obstacle(t) is not None, lambda t: _wait_for_serving(t)),
-    Row(Reason.ROLLBACK, is_rollback, lambda t: _roll_back(t)),
-    Row(
-        Reason.UPDATE_IN_PROGRESS,
+        lambda _: _none("it is current and nothing ramps", Phase.SETTLED)),
+    Row(Reason.WAITING_FOR_REGISTRATION,
+        lambda t: not t.is_registered,
+        lambda t: _wait_for_registration(t)),
+    Row(Reason.NOT_SERVING,
+        lambda t: t.obstacle is not None,
+        lambda t: _wait_for_serving(t)),
+    Row(Reason.ROLLBACK,
+        lambda t: t.is_rollback,
+        lambda t: _set_current(t, "it was current until lately: a rollback needs no gate and no steps")),
+    Row(Reason.UPDATE_IN_PROGRESS,
         lambda t: is_updating(t),
-        lambda t: _none("Temporal has not yet told every task queue of the last change", due=_update_ends(t)),
-    ),
-    Row(Reason.GATE_FAILED, lambda t: bool(gate_failures(t)), lambda t: _gate_failed(t)),
-    Row(Reason.GATE_RUNNING, lambda t: not gate_passed(t), lambda t: _wait_for_gate(t)),
-    Row(Reason.MISSING_TASK_QUEUE, lambda t: bool(missing_queue(t)), lambda t: _lacks_queue(t)),
-    Row(
-        Reason.NO_TASK_QUEUES,
+        lambda t: _none("Temporal has not yet told every task queue of the last change",
+                        due=_update_ends(t))),
+    Row(Reason.GATE_FAILED,
+        lambda t: bool(gate_failures(t)),
+        lambda t: _none(f"{_failed_gate(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
+    Row(Reason.GATE_RUNNING,
+        lambda t: not gate_passed(t),
+        lambda t: _none(f"the gate has not completed on {_on_queues(t)}"
+                        if t.workflow_task_queues
+                        else "the gate cannot start: no workflow task queue of it is known yet")),
+    Row(Reason.MISSING_TASK_QUEUE,
+        lambda t: bool(missing_queue(t)),
+        lambda t: _lacks_queue(t)),
+    Row(Reason.NO_TASK_QUEUES,
         lambda t: t.current is None and t.ramp is None and not t.task_queues,
-        lambda _: _none("no task queue of it is known yet"),
-    ),
-    Row(
-        Reason.FIRST_VERSION,
-        lambda t: (
-            t.current is None
-            and t.temporal.routing.ramping is None
-            and not all(queue.unversioned_pollers for queue in t.task_queues)
-        ),
-        lambda t: _set_current(t, "there is no current version"),
-    ),
-    Row(
-        Reason.ALL_AT_ONCE,
+        lambda _: _none("no task queue of it is known yet")),
+    Row(Reason.FIRST_VERSION,
+        lambda t: t.current is None and t.temporal.routing.ramping is None
+        and any(queue.unversioned_pollers is False for queue in t.task_queues),
+        lambda t: _set_current(t, "there is no current version")),
+    Row(Reason.ALL_AT_ONCE,
         lambda t: t.spec.rollout.strategy is Strategy.ALL_AT_ONCE or not t.spec.rollout.steps,
-        lambda t: _set_current(t, "it is ready, and its strategy has no steps"),
-    ),
-    Row(
-        Reason.FIRST_STEP,
+        lambda t: _set_current(t, "it is ready, and its strategy has no steps")),
+    Row(Reason.FIRST_STEP,
         lambda t: t.ramp is None,
-        lambda t: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic"),
-    ),
-    Row(
-        Reason.OFF_STEP,
+        lambda t: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
+    Row(Reason.OFF_STEP,
         lambda t: _live_percentage(t) != rounded_percentage(_step(t).percentage),
-        lambda t: _to_step(t),
-    ),
-    Row(Reason.RAMP_PAUSED, lambda t: _is_paused(t), lambda t: _wait_for_pause(t)),
-    Row(Reason.NEXT_STEP, lambda _: True, lambda t: _next_step(t)),
+        lambda t: _set_ramp(t, _step(t), f"the live {plain_percentage(_live_percentage(t))} % is no step's;"
+                                         f" {plain_percentage(_step(t).percentage)} % is the nearest")),
+    Row(Reason.RAMP_PAUSED,
+        lambda t: (ends := _step_ends(t)) is None or t.now <= ends,
+        lambda t: _wait_for_pause(t)),
+    Row(Reason.NEXT_STEP,
+        lambda _: True,
+        lambda t: _next_step(t)),
 )
+# fmt: on
 
 
 def wanted_change(target: Target) -> tuple[Reason, Wanted]:
@@ -127,28 +142,23 @@ def _clear_ramp(because: str) -> Wanted:
     return Wanted(RoutingAction.CLEAR_RAMP, because, build_id="", percentage=0)
 
 
-def _aborted(t: Target) -> Wanted:
-    if t.ramp:
-        return _clear_ramp("it is marked aborted")
-    return _none("it is marked aborted: only a retry or a new build ID goes on", Phase.BLOCKED)
-
-
-def _end_other_ramp(t: Target) -> Wanted:
-    other = (t.other_ramp.build_id if t.other_ramp else "") or "unversioned workers"
-    return _clear_ramp(f"it is current, and {other} must not keep a share of the traffic")
+def _other_ramp(t: Target) -> str:
+    return (t.other_ramp.build_id if t.other_ramp else "") or "unversioned workers"
 
 
 def _wait_for_registration(t: Target) -> Wanted:
-    found = obstacle(t)
-    if (others := len(t.temporal.versions)) >= MOST_VERSIONS:
+    found, others = t.obstacle, len(t.temporal.versions)
+    if t.ramp and not t.version:
+        return _none("it ramps, yet Temporal does not list it: nothing tells whether a worker of it polls")
+    told = "Temporal only has it as Created" if t.version else "Temporal does not know it yet"
+    if not t.version and others >= MOST_VERSIONS:
         return _none(
-            f"Temporal does not know it yet, and knows {others} other versions: at its cap (by default"
-            f" {MOST_VERSIONS}) it refuses the polls of a new one until one of those is deleted"
+            f"{told}, and knows {others} other versions: at its cap (by default {MOST_VERSIONS}) it refuses"
+            " the polls of a new one until one of those is deleted"
         )
     if t.deployment and found:
-        because = f"Temporal does not know it yet: {found.because}"
-        return _none(because, Phase.BLOCKED if found.needs_a_person else Phase.WAITING)
-    told = "Temporal does not know it yet: no worker of it has polled"
+        return _none(f"{told}: {found.because}", Phase.BLOCKED if found.needs_a_person else Phase.WAITING)
+    told += ": no worker of it has polled"
     if not t.deployment:
         return _none(told)
     return _none(
@@ -159,14 +169,10 @@ def _wait_for_registration(t: Target) -> Wanted:
 
 
 def _wait_for_serving(t: Target) -> Wanted:
-    found = obstacle(t)
+    found = t.obstacle
     if not found:
         raise AssertionError("the row asks for an obstacle")
     return _none(found.because, Phase.BLOCKED if found.needs_a_person else Phase.WAITING)
-
-
-def _roll_back(t: Target) -> Wanted:
-    return _set_current(t, "it was current until lately: a rollback needs no gate and no steps")
 
 
 def is_updating(t: Target) -> bool:
@@ -176,21 +182,19 @@ def is_updating(t: Target) -> bool:
 
 
 def _update_ends(t: Target) -> datetime | None:
-    """When a routing update that is in progress is no longer waited for; None: nobody knows when it began."""
+    """When an update is no longer waited for; None: nobody knows when it began."""
     changed = t.temporal.routing.changed_at
     return changed + _UPDATE_LIMIT if changed else None
 
 
-def _gate_failed(t: Target) -> Wanted:
+def _on_queues(t: Target) -> str:
+    names = t.workflow_task_queues
+    return f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
+
+
+def _failed_gate(t: Target) -> str:
     run = gate_failures(t)[0]
-    because = f"the gate on task queue {run.task_queue} ended as {run.status}: {run.workflow_id}"
-    return _none(f"{because}; only a retry or a new build ID goes on", Phase.BLOCKED)
-
-
-def _wait_for_gate(t: Target) -> Wanted:
-    if not t.workflow_task_queues:
-        return _none("the gate cannot start: no workflow task queue of it is known yet")
-    return _none(f"the gate has not completed on every task queue ({listed(t.workflow_task_queues)})")
+    return f"the gate on task queue {run.task_queue} ended as {run.status}: {run.workflow_id}"
 
 
 def missing_queue(t: Target) -> str:
@@ -228,20 +232,9 @@ def _step(t: Target) -> RolloutStep:
     return t.spec.rollout.steps[_step_index(t)]
 
 
-def _to_step(t: Target) -> Wanted:
-    live, step = plain_percentage(_live_percentage(t)), _step(t)
-    because = f"the live {live} % is no step's; {plain_percentage(step.percentage)} % is the nearest"
-    return _set_ramp(t, step, because)
-
-
 def _step_ends(t: Target) -> datetime | None:
     since = (t.ramp.percentage_changed_at or t.ramp.since) if t.ramp else None
     return since + _step(t).pause if since else None
-
-
-def _is_paused(t: Target) -> bool:
-    ends = _step_ends(t)
-    return ends is None or t.now <= ends
 
 
 def _wait_for_pause(t: Target) -> Wanted:

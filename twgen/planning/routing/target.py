@@ -15,6 +15,8 @@ from twgen.model.world import (
     WorkerDeployment,
     WorkerWorld,
 )
+from twgen.planning.routing.rollback import is_rollback
+from twgen.planning.routing.serving import Obstacle, obstacle
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
 from twgen.versioning.names import ABORTED, GATE_SKIPPED, PAUSED
@@ -24,11 +26,15 @@ _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a worker at one moment."""
+    """The target of a worker at one moment, and who would move its traffic."""
 
     spec: WorkerSpec
     world: WorkerWorld
     now: datetime
+    identity: str = ""
+    """The manager as whom it is planned; empty: nobody said."""
+    not_created: str = ""
+    """Why its Deployment is not created; empty: it is, or exists."""
 
     @property
     def build_id(self) -> str:
@@ -106,6 +112,21 @@ class Target:
     def _is_marked(self, key: str) -> bool:
         mark = (self.version.metadata or {}).get(key) if self.version else None
         return mark is not None and mark is not False
+
+    @property
+    def is_foreign(self) -> bool:
+        """Somebody else manages the worker, from whom the policy does not take it over."""
+        return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
+
+    @cached_property
+    def obstacle(self) -> Obstacle | None:
+        """What keeps it from taking traffic; None: nothing."""
+        return obstacle(self)
+
+    @cached_property
+    def is_rollback(self) -> bool:
+        """It is a version that traffic left only lately, and returns to at once."""
+        return is_rollback(self)
 
     @property
     def is_registered(self) -> bool:

@@ -10,6 +10,7 @@ from twgen.model.world import LiveDeployment, RecordedDeployment, Version, Versi
 from twgen.planning.version_status import ever_active
 from twgen.planning.versions.pods import Applied, applied_template
 from twgen.versioning.build_ids import connection_hash
+from twgen.versioning.injection import ADDRESS, DEPLOYMENT, NAMESPACE
 from twgen.versioning.names import versioned_deployment_name
 
 UNREGISTERED_DELAY = timedelta(minutes=10)
@@ -25,6 +26,16 @@ def deployments_of(spec: WorkerSpec, worker: WorkerWorld) -> dict[str, list[Live
         name = versioned_deployment_name(spec.name, build_id)
         several.sort(key=lambda live: (live.terminating, live.name != name, live.name))
     return found
+
+
+def _other_places(spec: WorkerSpec, recorded: RecordedDeployment) -> set[str]:
+    """In which of the variables that say where a worker lives a Deployment is not as the spec."""
+    places = (
+        (ADDRESS, recorded.address, spec.connection.host_port),
+        (NAMESPACE, recorded.temporal_namespace, spec.temporal_namespace),
+        (DEPLOYMENT, recorded.worker_deployment, spec.worker_deployment),
+    )
+    return {name for name, found, wanted in places if found not in {"", wanted}}
 
 
 @dataclass(frozen=True)
@@ -70,18 +81,21 @@ class VersionFacts:
     @property
     def lives_elsewhere(self) -> bool:
         """Its pods talk to another server, namespace or Worker Deployment than the spec's."""
-        recorded = self.recorded
-        if recorded is None:
+        return self.recorded is not None and bool(_other_places(self.spec, self.recorded))
+
+    @property
+    def was_moved_by_hand(self) -> bool:
+        """It was applied for the spec's place, and somebody changed that in the live pod template.
+
+        An address that contradicts the recorded hash tells so, and of the others a field manager.
+        """
+        live = self.live
+        if not live or not self.applied or self.connection_differs or not live.recorded.connection_hash:
             return False
-        # an address that contradicts the recorded hash was changed by hand, where spec or ledger can tell
-        edited = self.applied is not None and recorded.connection_hash == connection_hash(
-            self.spec.connection
-        )
-        return (
-            (recorded.address not in {"", self.spec.connection.host_port} and not edited)
-            or recorded.temporal_namespace not in {"", self.spec.temporal_namespace}
-            or recorded.worker_deployment not in {"", self.spec.worker_deployment}
-        )
+        if self.ledger and not self.is_target and _other_places(self.spec, self.ledger):
+            return False
+        moved = _other_places(self.spec, live.recorded)
+        return bool(moved) and moved <= {ADDRESS, *live.edited_variables}
 
     @property
     def gets_new_connection(self) -> bool:

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from twgen.cluster.marks import changed_marks
 from twgen.errors import StateUnavailable
-from twgen.model.plan import AttachedObject, VersionAction, VersionPlan, WorkerVersions
+from twgen.model.plan import AttachedObject, LaterAction, VersionAction, VersionPlan, WorkerVersions
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.spec import HistorySource, MissingTemplate, WorkerSpec
-from twgen.model.status import LaterAction
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
 from twgen.planning.ownership import doubts_about_cluster
-from twgen.planning.sentences import counted
+from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import routed_build_ids, status_of
 from twgen.planning.versions.facts import VersionFacts, deployments_of
 from twgen.planning.versions.pods import replaceable_injection
@@ -23,8 +23,10 @@ _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.
 _WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
 
 
-def plan_worker_versions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> WorkerVersions:
-    """What becomes of every version of a worker.
+def plan_worker_versions(
+    spec: WorkerSpec, worker: WorkerWorld, now: datetime, identity: str
+) -> WorkerVersions:
+    """What becomes of every version of a worker, whose Deployments carry `identity`; empty: nobody said.
 
     Raises StateUnavailable when a version lost its manifest and the policy says that this must not be.
     """
@@ -35,6 +37,8 @@ def plan_worker_versions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -
         if reason is Reason.NOT_NEEDED:
             continue
         plan = _planned(version, reason, outcome, blocked)
+        if plan.live and plan.action in {_KEEP, VersionAction.SCALE_DOWN}:
+            plan = _with_marks(spec, plan, identity)
         plans.append(plan)
         warnings += version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
@@ -62,6 +66,12 @@ def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str
         f"{spec.worker_deployment}: {spec.build_id} is recorded with another pod template, and pods of that"
         " one may run: change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
     )
+
+
+def holds_a_place(version: VersionFacts | VersionPlan) -> bool:
+    """A version beside the target counts against maxVersions: every one but a drained one at zero."""
+    is_at_zero = version.live is not None and version.live.replicas == 0
+    return not (version.status is VersionStatus.DRAINED and is_at_zero)
 
 
 def later_actions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
@@ -115,7 +125,8 @@ def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: s
     if version.is_target and outcome.action in {VersionAction.CREATE, _UPDATE}:
         recorded = None
         if outcome.action is VersionAction.CREATE and blocked:
-            outcome, reason = Outcome(_NONE, None, blocked), Reason.VERSION_CAP_REACHED
+            because = "it waits until another version is gone"
+            outcome, reason = Outcome(_NONE, None, because), Reason.VERSION_CAP_REACHED
     elif outcome.action is _KEEP and version.live:
         outcome, reason, recorded, replaced = _kept(version, version.live, outcome, reason)
     if outcome.action not in {VersionAction.DROP, _NONE} and not version.is_target and not recorded:
@@ -143,6 +154,13 @@ def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: s
     )
 
 
+def _with_marks(spec: WorkerSpec, plan: VersionPlan, identity: str) -> VersionPlan:
+    """The plan, which also tells what changes beside pods and replicas."""
+    changed = tuple(changed_marks(spec, plan, identity))
+    told = f"; applying changes its {listed(changed)}" if changed and plan.action is _KEEP else ""
+    return replace(plan, changed_marks=changed, because=f"{plan.because}{told}")
+
+
 def _kept(
     version: VersionFacts, live: LiveDeployment, outcome: Outcome, reason: Reason
 ) -> tuple[Outcome, Reason, RecordedDeployment | None, frozenset[str] | None]:
@@ -151,13 +169,15 @@ def _kept(
     if version.gets_new_connection:
         replaced = replaceable_injection(version.spec, live, applied)
         because += "; its connection changed" if replaced is not None else ""
-    if applied and applied.since.changed and not version.lives_elsewhere:
+    restart = "its pods restart when it is resumed" if live.paused else "its pods restart"
+    pods = restart if live.replicas else "it has no pods"
+    if applied and applied.since.changed and (version.was_moved_by_hand or not version.lives_elsewhere):
         place = applied.since.changed[0]
-        because += f"; its pod template was edited by hand ({place}): it is put right, and its pods restart"
+        because += f"; its pod template was edited by hand ({place}): it is put right, and {pods}"
         update = Outcome(_UPDATE, outcome.replicas, because)
         return update, Reason.EDITED_BY_HAND, applied.restored(live), replaced
     if replaced is not None:
-        update = Outcome(_UPDATE, outcome.replicas, f"{because}, and its pods restart")
+        update = Outcome(_UPDATE, outcome.replicas, f"{because}, and {pods}")
         return update, Reason.CONNECTION_CHANGED, live.recorded, replaced
     # where both mean the same, the words that were applied change nothing when they are applied again
     if applied and version.is_target and applied.is_described_by(version.spec):
@@ -200,16 +220,12 @@ def _blocked(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -
     target = next(version for version, _ in decided if version.is_target)
     # one that Temporal may already send work to needs its pods, however many there are
     may_wait = not target.live and target.status in _WITHOUT_WORK and not target.open_workflows
-    holding = [version for version, reason in decided if _holds_a_place(version, reason)] if may_wait else []
+    holding = [
+        version
+        for version, reason in (decided if may_wait else ())
+        if not version.is_target and reason is not Reason.NOT_NEEDED and holds_a_place(version)
+    ]
     if len(holding) < spec.policy.max_versions:
         return ""
     still = f"{counted(len(holding), 'version')} still {'exists' if len(holding) == 1 else 'exist'}"
     return f"{still} and maxVersions is {spec.policy.max_versions}: {spec.build_id} waits until one is gone"
-
-
-def _holds_a_place(version: VersionFacts, reason: Reason) -> bool:
-    if version.is_target:
-        return False
-    if not version.live:
-        return reason is not Reason.NOT_NEEDED
-    return not (version.status is VersionStatus.DRAINED and version.live.replicas == 0)

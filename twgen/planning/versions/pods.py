@@ -1,8 +1,8 @@
 """The pods of a deployed version: what they were applied as, and what somebody changed since by hand."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from twgen.cluster.comparison import Comparison, compare
 from twgen.cluster.server_defaults import without_server_fields
@@ -11,6 +11,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.injection import (
+    DEPLOYMENT,
+    NAMESPACE,
     Identity,
     Injection,
     connection_fits,
@@ -33,8 +35,7 @@ from twgen.versioning.pod_templates import (
 Manifest = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """The pod template that a live Deployment was applied with, as spec or ledger tell of the same hash."""
 
     template: Mapping[str, Any]
@@ -149,8 +150,10 @@ def _injection(spec: WorkerSpec, live: LiveDeployment, injected: frozenset[str])
     generation = generation_of(injected)
     if generation and recorded.connection_hash == connection_hash(spec.connection):
         who = Identity(
-            recorded.temporal_namespace or spec.temporal_namespace,
-            recorded.worker_deployment or spec.worker_deployment,
+            (NAMESPACE not in live.edited_variables and recorded.temporal_namespace)
+            or spec.temporal_namespace,
+            (DEPLOYMENT not in live.edited_variables and recorded.worker_deployment)
+            or spec.worker_deployment,
             live.build_id,
         )
         return injection(spec.connection, who, generation)

@@ -11,8 +11,8 @@ A version with a Deployment is looked up in LIVE, any other in WITHOUT_DEPLOYMEN
 afterwards turns a Keep into an Update where the pods themselves have to change.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from twgen.model.plan import VersionAction
 from twgen.model.reasons import VersionReason as Reason
@@ -23,8 +23,7 @@ from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.facts import VersionFacts
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What becomes of a version's Deployment, and why."""
 
     action: VersionAction

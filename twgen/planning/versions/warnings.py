@@ -20,12 +20,15 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     """The warnings about one version, each a sentence that names it."""
     name = version.build_id
     if plan.reason is VersionReason.LIVES_ELSEWHERE:
-        yield f"{name}: {plan.because}"
+        yield (
+            f"{name} stays as it is, whatever Temporal says of it here: take it away by hand when its"
+            f" workflows at {version.recorded.place if version.recorded else ''} are done"
+        )
     if plan.action is VersionAction.NONE and version.is_target:
-        yield f"{name} is not rendered: {plan.because}"
+        yield f"{name} is not rendered: maxVersions ({version.spec.policy.max_versions}) is reached"
     elif plan.action is VersionAction.NONE:
         fate = _UNREAD if version.worker.deployments is None else _STAYS if version.live else _LOST
-        yield f"{name}: {plan.because}; {fate}"
+        yield f"{name} has no manifest to render: {fate}"
     if version.status in IN_ROUTING and plan.replicas == 0:
         yield f"{name} is {version.status.value.lower()} and its spec says zero replicas"
     if version.is_target:
@@ -45,12 +48,13 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     makes_another = "spec.workerOptions.unsafeCustomBuildID" if spec.has_custom_build_id else "the image tag"
     # with the cluster unread, only the ledger tells where the target was
     may_be_live = version.live is not None or version.worker.deployments is None
-    if may_be_live and version.lives_elsewhere and plan.action is VersionAction.KEEP:
+    is_elsewhere = may_be_live and version.lives_elsewhere and not version.was_moved_by_hand
+    if is_elsewhere and plan.action is VersionAction.KEEP:
         yield (
             f"{name} keeps the connection that it has: a changed address or Temporal namespace reaches new"
-            " versions only; change the image tag as well"
+            " versions only; change the image tag as well, or undo by hand what was changed by hand"
         )
-    elif may_be_live and version.lives_elsewhere and plan.replaced_injection is None:
+    elif is_elsewhere and plan.replaced_injection is None:
         yield (
             f"{name} leaves {recorded.place if recorded else ''}, and its workflows there lose their worker:"
             f" change {makes_another} with the address or Temporal namespace"

@@ -121,7 +121,11 @@ class SharedReads:
 
 
 def _named(spec: WorkerSpec) -> str:
-    return f"{spec.worker_deployment} of {spec.source}" if spec.source else spec.worker_deployment
+    return (
+        f"{spec.worker_deployment} of {spec.document.source}"
+        if spec.document.source
+        else spec.worker_deployment
+    )
 
 
 def _quoted(text: str) -> str:

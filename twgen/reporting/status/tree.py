@@ -13,7 +13,7 @@ from twgen.model.world import VersionStatus
 from twgen.planning.sentences import counted
 from twgen.planning.worker_status import worst_first
 from twgen.reporting.layout import ALARM, PHASES, folded, labelled, warning, wrapped, written
-from twgen.reporting.plan.phrases import folded_warnings, several
+from twgen.reporting.plan.text import folded_warnings, several
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.phrases import (
     gate_phrase,
@@ -48,9 +48,9 @@ Block = list[Text]
 def status_text(
     status: Status, *, colour: bool, width: int, ascii_only: bool, rows: int | None = None
 ) -> str:
-    """The status, a tree for each worker; `width` in characters, `rows` the most lines there is room for.
+    """The status, a tree for each worker, worst first; `width` in characters, `rows` the most lines to print.
 
-    What is too long for that is told worst first: settled workers in one line, what is left out counted.
+    In what is too long for that, settled workers share a line, and what is left out is counted.
     """
     status = printable_copy(status)
     lines = list(islice(_lines(status, width), rows and rows + 1))
@@ -69,7 +69,7 @@ def _lines(status: Status, width: int) -> Iterator[Text]:
     if len(status.workers) > 1:
         yield from _summary(status, width)
         yield Text()
-    for index, worker in enumerate(status.workers):
+    for index, worker in enumerate(worst_first(status.workers)):
         if index:
             yield Text()
         yield from _tree(worker, status.now, width)
@@ -90,7 +90,8 @@ def _worst(status: Status, width: int, rows: int) -> list[Text]:
     for worker in worst_first(status.workers):
         is_settled = worker.plan.routing.phase is Phase.SETTLED and not worker.plan.unserved
         (settled if is_settled and urgent else urgent).append(worker)
-    ends = [_in_one_line(settled, width)] if settled else []
+    sign, style = PHASES[Phase.SETTLED]
+    ends = [_named(f"{sign} {len(settled)} Settled", settled, style, width)] if settled else []
     if status.warnings:
         ends.append(Text(f"and {counted(len(status.warnings), 'warning')}", "bold yellow"))
     shown = 0
@@ -102,14 +103,13 @@ def _worst(status: Status, width: int, rows: int) -> list[Text]:
         lines += [*([Text()] if lines else []), *_tree(worker, status.now, width, room)]
         shown += 1
     if more := urgent[shown:]:
-        lines.append(Text(f"and {len(more)} more: {phase_counts(more)}", "bold"))
+        lines.append(_named(f"and {len(more)} more: {phase_counts(more)}", more, "bold", width))
     return lines + ends
 
 
-def _in_one_line(settled: Sequence[WorkerView], width: int) -> Text:
-    sign, style = PHASES[Phase.SETTLED]
-    names = [worker.plan.versions.spec.worker_deployment for worker in settled]
-    line = f"{sign} {len(names)} Settled"
+def _named(line: str, workers: Sequence[WorkerView], style: str, width: int) -> Text:
+    """The line, with the names of as many of the workers as it has room for."""
+    names = [worker.plan.versions.spec.worker_deployment for worker in workers]
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         full = f"{line}: {', '.join(names[:shown])}{more}"

@@ -151,8 +151,9 @@ def _label_keys(struct: Mapping[str, Any]) -> Wrong:
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
         if struct.get(field) and selector is None:
             yield (field,), "needs a labelSelector"
+    mismatched = set(struct.get("mismatchLabelKeys") or ())
     for index, key in enumerate(keys):
-        if key in (struct.get("mismatchLabelKeys") or ()):
+        if key in mismatched:
             yield ("matchLabelKeys", index), f"{quoted(key)} is in mismatchLabelKeys too"
 
 

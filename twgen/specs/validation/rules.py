@@ -19,7 +19,7 @@ def required(*names: str) -> Rule:
     def rule(struct: Mapping[str, Any]) -> Wrong:
         for name in names:
             if not struct.get(name):
-                yield (name,), "is required"
+                yield (name,), "is required" if struct.get(name) is None else "must not be empty"
 
     return rule
 

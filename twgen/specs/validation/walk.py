@@ -1,14 +1,13 @@
 """The walk through a stored pod template or attached object that checks every value by its rules."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.model.paths import join_path
-from twgen.model.problem import Finding, quoted
+from twgen.model.problem import MOST_TOLD, Finding, quoted
 from twgen.specs.validation import attached, pods
-from twgen.specs.validation.rules import Steps
+from twgen.specs.validation.rules import Steps, Wrong
 from twgen.specs.validation.syntax import Check, Range, filled, one_of
 from twgen.versioning.kubernetes_types import LIST, Field, struct_fields
 
@@ -19,8 +18,7 @@ _UNCHECKED = {"MetricIdentifier.selector"}
 """What a metric is selected by is between its adapter and whoever wrote it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """What is checked of one field: its value or `each` item, the keys of the items, the struct below."""
 
     checks: tuple[Check, ...]
@@ -30,23 +28,27 @@ class _Row:
     is_list: bool
 
 
-def refusals(stored: Mapping[str, Any], struct: str, path: str) -> list[Finding]:
+def refusals(stored: Mapping[str, Any], struct: str, path: str, most: int = MOST_TOLD) -> list[Finding]:
     """What an API server would refuse of a value that `stored_form` has no problem with, each place once.
 
+    Of more than `most` places, one more than that is told.
     `struct` is what kubernetes_types calls it, `path` where it stands in its document.
     """
     found: dict[Steps, str] = {}
-    _walk_struct(struct, stored, (), found)
+    for steps, message in _walk_struct(struct, stored, ()):
+        found.setdefault(steps, message)
+        if len(found) > most:
+            break
     return [Finding(join_path(path, *steps), message) for steps, message in found.items()]
 
 
-def _walk_struct(struct: str, value: Mapping[str, Any], steps: Steps, found: dict[Steps, str]) -> None:
+def _walk_struct(struct: str, value: Mapping[str, Any], steps: Steps) -> Wrong:
     for name, item in value.items():
         if item is not None and (row := _row(struct, name)):
-            _check(row, item, (*steps, name), found)
+            yield from _check(row, item, (*steps, name))
     for rule in _STRUCTS.get(struct, ()):
         for at, message in rule(value):
-            found.setdefault((*steps, *at), message)
+            yield (*steps, *at), message
 
 
 # of the whole table, a template uses few fields
@@ -63,22 +65,22 @@ def _row(struct: str, name: str) -> _Row | None:
     return row if row.checks or row.keys or row.below else None
 
 
-def _check(row: _Row, value: Any, steps: Steps, found: dict[Steps, str]) -> None:
+def _check(row: _Row, value: Any, steps: Steps) -> Wrong:
     for check in row.checks:
         if not row.each:
             if message := check(value):
-                found.setdefault(steps, message)
+                yield steps, message
             continue
         for index, item in enumerate(value):
             if message := check(item):
-                found.setdefault((*steps, index), message)
+                yield (*steps, index), message
     for at, message in _repetitions(value, row.keys) if row.keys else ():
-        found.setdefault((*steps, *at), message)
+        yield (*steps, *at), message
     if row.below and row.is_list:
         for index, item in enumerate(value):
-            _walk_struct(row.below, item, (*steps, index), found)
+            yield from _walk_struct(row.below, item, (*steps, index))
     elif row.below:
-        _walk_struct(row.below, value, steps, found)
+        yield from _walk_struct(row.below, value, steps)
 
 
 def checks_of(struct: str, field: Field) -> Iterator[Check]:

@@ -1,0 +1,111 @@
+"""Two that are one object: told wherever they come from, and nothing else is."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import BUDGET, NOW, a_spec, live_manifest, world
+from twgen.model.operator import Caller
+from twgen.model.problem import Document
+from twgen.model.spec import WorkerSpec
+from twgen.planning.plan import plan_versions
+from twgen.specs.collisions import collisions, generated_objects, target_objects
+
+
+def document(
+    file: str = "old.yaml", api: str = "apps/v1", kind: str = "Deployment", **metadata: Any
+) -> Document:
+    return Document(file, 0, {"apiVersion": api, "kind": kind, "metadata": metadata})
+
+
+def worker(name: str = "payments", build_id: str = "v3", file: str = "pay.yaml") -> WorkerSpec:
+    return replace(a_spec(name, build_id=build_id), attached=(BUDGET,), document=Document(file, 0, None))
+
+
+def told(workers: Sequence[WorkerSpec], passed: Sequence[Document], namespace: str = "") -> list[str]:
+    made = [item for spec in workers for item in target_objects(spec)]
+    found = collisions(made, passed, namespace)
+    return [
+        " ".join(
+            [f"{item.document.source}:", item.message, *([item.other.document.source] if item.other else ())]
+        )
+        for item in found
+    ]
+
+
+def test_document_that_is_a_generated_object_is_to_be_renamed() -> None:
+    assert told([worker()], [document(name="payments-v3", namespace="shop")]) == [
+        (
+            "old.yaml: Deployment shop/payments-v3 is there twice, from worker shop/payments and from this"
+            " document: remove or rename this one; the other is at pay.yaml"
+        )
+    ]
+
+
+def test_two_workers_whose_versions_get_one_name_are_named_with_their_files() -> None:
+    assert told([worker("pay", "ments-v3"), worker("pay-ments", "v3", "other.yaml")], []) == [
+        (
+            "other.yaml: Deployment shop/pay-ments-v3 is there twice, from worker shop/pay and from worker"
+            " shop/pay-ments: rename the worker shop/pay-ments; the other is at pay.yaml"
+        )
+    ]
+
+
+def test_versions_of_one_worker_that_get_one_name_need_another_build_id() -> None:
+    spec = worker(build_id="V3")
+    live = live_manifest(spec, "v3", 1)
+    plans = plan_versions([spec], world(None, [live]), NOW, Caller("me", forced=True)).workers
+    [problem] = collisions(generated_objects(plans), [], "")
+    assert problem.message.endswith(": choose another build ID")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "passed", "count"),
+    [
+        ("other", document(name="payments-v3"), 0),
+        ("shop", document(name="payments-v3"), 1),
+        ("", document(name="payments-v3"), 1),
+        ("", document(name="payments-v3", namespace="other"), 0),
+        ("", document(api="apps/v1beta1", name="payments-v3", namespace="shop"), 1),
+        ("", document(kind="StatefulSet", name="payments-v3", namespace="shop"), 0),
+    ],
+)
+def test_object_is_the_same_by_group_kind_namespace_and_name(
+    namespace: str, passed: Document, count: int
+) -> None:
+    assert len(told([worker()], [passed], namespace)) == count
+
+
+def test_two_documents_are_one_object_when_the_render_has_their_namespace() -> None:
+    services = [
+        document("a.yaml", "v1", "Service", name="s"),
+        document("b.yaml", "v1", "Service", name="s", namespace="shop"),
+    ]
+    assert told([], services) == []
+    assert told([], services, "shop") == [
+        "b.yaml: Service shop/s is there twice: remove or rename this one; the other is at a.yaml"
+    ]
+
+
+def test_object_of_the_whole_cluster_is_the_same_in_every_namespace() -> None:
+    group = "rbac.authorization.k8s.io/v1"
+    roles = [document("a", group, "ClusterRole", name="r", **place) for place in ({}, {"namespace": "shop"})]
+    assert "ClusterRole r is there twice" in told([], roles)[0]
+
+
+def test_objects_that_the_server_names_never_collide() -> None:
+    assert told([], [document(generateName="migrate-"), document(generateName="migrate-")]) == []
+
+
+part = st.text("ab-", min_size=1, max_size=4).filter(lambda text: text == text.strip("-"))
+
+
+@given(st.lists(st.tuples(part, part), min_size=2, max_size=5, unique_by=lambda pair: pair[0]))
+def test_two_workers_never_share_a_name_in_silence(pairs: list[tuple[str, str]]) -> None:
+    workers = [replace(worker(*pair, str(number)), attached=()) for number, pair in enumerate(pairs)]
+    names = {item.name for spec in workers for item in target_objects(spec)}
+    assert len(told(workers, [])) == len(workers) - len(names)

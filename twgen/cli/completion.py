@@ -1,0 +1,24 @@
+"""`twgen completion`."""
+
+import click
+
+from twgen.cli.options import Choice
+from twgen.cli.output import write
+
+
+@click.command()
+@click.argument("shell", metavar="SHELL", type=Choice(["bash", "zsh", "fish"]))
+def command(shell: str) -> None:
+    """Print what makes a shell complete the commands and options of twgen. SHELL: bash, zsh, fish.
+
+    \b
+    bash: twgen completion bash > ~/.local/share/bash-completion/completions/twgen
+    zsh:  twgen completion zsh > "${fpath[1]}/_twgen"
+    fish: twgen completion fish > ~/.config/fish/completions/twgen.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from twgen.cli.main import COMPLETION, twgen
+
+    if made := get_completion_class(shell):
+        write(f"{made(twgen, {}, 'twgen', COMPLETION).source()}\n")

@@ -1,0 +1,111 @@
+"""What the value of an option may be: each form says what a text means, and what is wrong with it."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+
+from twgen.model.problem import did_you_mean, quoted
+
+
+class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer releases of click
+    """A text of a certain form; `meaning` gives what it means, or raises ValueError with what is wrong."""
+
+    def __init__(self, name: str, meaning: Callable[[str], object] = str) -> None:
+        self.name = name
+        self._meaning = meaning
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """What the text means."""
+        try:
+            return self._meaning(value)
+        except ValueError as error:
+            self.fail(f"{quoted(value)} {error}", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:  # noqa: ARG002
+        """Files where a file is meant, which the shell completes itself."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")] if self.name in {"FILE", "PATH"} else []
+
+
+class Choice(click.Choice):  # type: ignore[type-arg]  # as above
+    """One of a few words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The word, when it is one of them."""
+        words = list(map(str, self.choices))
+        if value not in words:
+            said = f"{quoted(value)} is not one of {', '.join(words)}{did_you_mean(value, words)}"
+            self.fail(said, param, ctx)
+        return value
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("holds a character that cannot be printed")
+    return text
+
+
+def _time(text: str) -> datetime:
+    from twgen.model.times import SUCH_AS, parse_time
+
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise ValueError(f"is not {SUCH_AS}") from error
+
+
+def _duration(text: str) -> timedelta:
+    """The length, `2d` and `10min` included."""
+    from twgen.specs.durations import go_duration, parse_duration
+
+    try:
+        return parse_duration(go_duration(text) or text)
+    except ValueError as error:
+        raise ValueError("is not a duration such as 90s or 1h30m") from error
+
+
+def _reading_time(text: str) -> float:
+    """The seconds of a length that is one."""
+    if not (seconds := _duration(text).total_seconds()):
+        raise ValueError("leaves no time to read anything")
+    return seconds
+
+
+def _interval(text: str) -> timedelta:
+    if (length := _duration(text)) < timedelta(seconds=1):
+        raise ValueError("is too short: at least 1s")
+    return length
+
+
+def _gate(text: str) -> timedelta | None:
+    """How long the gate takes; None: it fails."""
+    try:
+        return None if text == "fails" else _duration(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or 'fails'") from error
+
+
+_ADDRESS = re.compile(r"[^\s=/]+:\d{1,5}")
+"""A host and a port."""
+
+
+def _addresses(text: str) -> tuple[str, str]:
+    """Where the Connection says that Temporal is, and where it is to be reached."""
+    address, _, instead = text.partition("=")
+    if not _ADDRESS.fullmatch(address) or not _ADDRESS.fullmatch(instead):
+        raise ValueError("is not ADDRESS=ADDRESS such as temporal.prod.svc:7233=127.0.0.1:7233")
+    return address, instead
+
+
+FILE = Form("FILE")
+NAME = Form("NAME", _printable)
+READING_TIME = Form("DURATION", _reading_time)
+DURATION = Form("DURATION", _duration)
+INTERVAL = Form("DURATION", _interval)
+TIME = Form("TIME", _time)
+ADDRESSES = Form("ADDRESS=ADDRESS", _addresses)
+GATE = Form("DURATION|fails", _gate)

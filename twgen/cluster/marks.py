@@ -1,0 +1,92 @@
+"""What twgen puts on a version's Deployment beside its pods, and what of it a live one does not have."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from twgen.model.plan import VersionPlan
+from twgen.model.spec import OnDelete, WorkerSpec
+from twgen.versioning.injection import Identity, injection
+from twgen.versioning.names import (
+    APPLIED_BY_SERVER,
+    ATTACHED,
+    COMPARE_OPTIONS,
+    IDENTITY,
+    INJECTED,
+    NOT_PRUNED,
+    SYNC_OPTIONS,
+    selector_labels,
+)
+
+_MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
+_OURS = {IDENTITY, SYNC_OPTIONS, ATTACHED, INJECTED, COMPARE_OPTIONS}
+_ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
+_PACE_DEFAULTS = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
+"""What an API server fills in for those that a manifest leaves out."""
+
+
+def own_labels(spec: WorkerSpec, build_id: str) -> dict[str, str]:
+    """The labels of a version's Deployment."""
+    return selector_labels(spec.name, build_id) | _MANAGED_BY
+
+
+def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:
+    """The annotations that a version's Deployment gets for what becomes of it; an empty identity: none."""
+    own = {}
+    if version.attached:
+        own[ATTACHED] = ",".join(f"{item.kind}/{item.name}" for item in version.attached)
+    if identity:
+        own[IDENTITY] = identity
+    options = APPLIED_BY_SERVER
+    if version.protected:
+        options += f",{NOT_PRUNED}{_ON_DELETE[spec.policy.on_delete]}"
+        own[COMPARE_OPTIONS] = "IgnoreExtraneous"
+    return own | {SYNC_OPTIONS: options}
+
+
+def own_pace(spec: WorkerSpec) -> dict[str, int]:
+    """What the spec says of how fast the target's pods are replaced: it restarts nothing."""
+    seconds = {"minReadySeconds": spec.min_ready_seconds} if spec.min_ready_seconds else {}
+    return seconds | {"progressDeadlineSeconds": spec.progress_deadline_seconds}
+
+
+def described_annotations(spec: WorkerSpec) -> dict[str, str]:
+    """The annotations that the target's Deployment has from its spec, and what is injected into its pods."""
+    who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
+    names = injection(spec.connection, who, spec.policy.environment).names
+    described = (spec.template.content.get("metadata") or {}).get("annotations") or {}
+    return {**described, INJECTED: ",".join(sorted(names))}
+
+
+def recorded_annotations(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """The annotations that a recorded Deployment keeps, with what was injected into its pods."""
+    found = manifest["metadata"].get("annotations") or {}
+    injected = {INJECTED: found[INJECTED]} if INJECTED in found else {}
+    return {name: text for name, text in found.items() if name not in _OURS} | injected
+
+
+def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iterator[str]:
+    """What applying a version's manifest changes of its live Deployment beside pods and replicas, in words.
+
+    An empty identity is not compared.
+    """
+    live = version.live.recorded.manifest if version.live else {}
+    metadata, body = live.get("metadata") or {}, live.get("spec") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    if any(labels.get(name) != text for name, text in own_labels(spec, version.build_id).items()):
+        yield "labels"
+    recorded = version.recorded.manifest if version.recorded else None
+    kept = recorded_annotations(recorded) if recorded else described_annotations(spec)
+    wanted = kept | own_annotations(spec, version, identity)
+    gone = annotations.keys() & {COMPARE_OPTIONS} - wanted.keys()
+    if gone or any(annotations.get(name) != text for name, text in wanted.items() if name != ATTACHED):
+        yield "annotations"
+    if annotations.get(ATTACHED, "") != wanted.get(ATTACHED, ""):
+        yield "attached objects"
+    said: Mapping[str, Any] = {}
+    if version.build_id == spec.build_id:
+        said = own_pace(spec)
+    elif recorded:
+        said = recorded["spec"]
+    for name, default in _PACE_DEFAULTS.items():
+        if body.get(name, default) != (seconds := said.get(name, default)):
+            yield f"{name} ({seconds})"

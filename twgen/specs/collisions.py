@@ -1,0 +1,117 @@
+"""Two documents, or two versions, that are one object of an API server."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from twgen.model.paths import value_at
+from twgen.model.plan import WorkerVersions
+from twgen.model.problem import Document, Place, Problem, path_in_file
+from twgen.model.spec import WorkerSpec
+from twgen.versioning.names import attached_resource_name, versioned_deployment_name
+
+_CLUSTER_WIDE = {
+    "": {"Namespace", "Node", "PersistentVolume"},
+    "admissionregistration.k8s.io": {
+        "MutatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+    },
+    "apiextensions.k8s.io": {"CustomResourceDefinition"},
+    "apiregistration.k8s.io": {"APIService"},
+    "certificates.k8s.io": {"CertificateSigningRequest"},
+    "networking.k8s.io": {"IngressClass"},
+    "node.k8s.io": {"RuntimeClass"},
+    "rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
+    "scheduling.k8s.io": {"PriorityClass"},
+    "storage.k8s.io": {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"},
+}
+"""Kubernetes' own kinds that have no namespace, by API group (`kubectl api-resources --namespaced=false`)."""
+
+
+class GeneratedObject(NamedTuple):
+    """An object that a version gets: what it is called, and where that comes from."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    maker: str
+    remedy: str
+    document: Document
+
+
+def generated_objects(workers: Iterable[WorkerVersions]) -> Iterator[GeneratedObject]:
+    """All objects of the versions of a plan that are rendered."""
+    for worker in workers:
+        for version in worker.versions:
+            deployment, *attached = _objects_of(worker.spec, version.build_id, version.deployment)
+            yield from (
+                *([deployment] if version.is_rendered else ()),
+                *(attached if version.attached else ()),
+            )
+
+
+def target_objects(spec: WorkerSpec) -> Iterator[GeneratedObject]:
+    """The objects of the version that a spec describes."""
+    return _objects_of(spec, spec.build_id, versioned_deployment_name(spec.name, spec.build_id))
+
+
+def _objects_of(spec: WorkerSpec, build_id: str, deployment: str) -> Iterator[GeneratedObject]:
+    maker = f"worker {spec.worker_deployment}"
+    remedy = f"rename the {maker}"
+    yield GeneratedObject("apps", "Deployment", spec.namespace, deployment, maker, remedy, spec.document)
+    for resource in spec.attached:
+        name = attached_resource_name(spec.name, resource.name, build_id)
+        template = f"attached template {resource.name}"
+        origin = f"{template} of {maker}", f"rename the {template}", resource.document
+        yield GeneratedObject(_group(resource.template), resource.kind, spec.namespace, name, *origin)
+
+
+def collisions(
+    made: Iterable[GeneratedObject], passthrough: Iterable[Document], namespace: str
+) -> Iterator[Problem]:
+    """A problem for each object that is another one's too, of whatever version of its API group.
+
+    `namespace` is that of passthrough documents that name none; empty: not known, so it may be a worker's.
+    """
+    seen: dict[tuple[str, str, str, str], GeneratedObject] = {}
+    for item in made:
+        if (earlier := seen.setdefault(item[:4], item)) is not item:
+            yield from _told(earlier, item)
+    of_workers = sorted({place[2] for place in seen})
+    for document in passthrough:
+        name = value_at(document.value, "metadata", "name")
+        if not isinstance(name, str):
+            continue  # the server names it, or refuses it
+        group, kind = _group(document.value), document.value["kind"]
+        own = value_at(document.value, "metadata", "namespace") or namespace
+        possible: Sequence[str] = [str(own)] if own else ["", *of_workers]
+        if kind in _CLUSTER_WIDE.get(group, ()):
+            possible = [""]
+        remedy = "remove or rename this one"
+        objects = [GeneratedObject(group, kind, place, name, "", remedy, document) for place in possible]
+        first = next((seen[item[:4]] for item in objects if item[:4] in seen), None)
+        if first:
+            yield from _told(first, objects[0]._replace(namespace=first.namespace))
+        else:
+            seen[objects[0][:4]] = objects[0]
+
+
+def _told(first: GeneratedObject, second: GeneratedObject) -> Iterator[Problem]:
+    is_of_one = first.document is second.document
+    if first.maker == second.maker and first.maker and not is_of_one:
+        return  # two documents of one name are refused as that
+    remedy = "choose another build ID" if is_of_one else second.remedy
+    makers = f", from {first.maker} and from {second.maker or 'this document'}" if first.maker else ""
+    name = f"{second.namespace}/{second.name}" if second.namespace else second.name
+    message = f"{second.kind} {name} is there twice{makers}: {remedy}"
+    if is_of_one:
+        yield Problem.at(second.document, "metadata.name", message)
+        return
+    other = Place(first.document, path_in_file(first.document, "metadata.name"))
+    yield Problem.at(second.document, "metadata.name", f"{message}; the other is at", other)
+
+
+def _group(manifest: Any) -> str:
+    return str(value_at(manifest, "apiVersion")).rpartition("/")[0]
