@@ -39,7 +39,7 @@ def completed(script: Path, *words: str) -> list[str]:
 def test_bash_completes_commands_options_and_their_words(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "twgen.bash"
     script.write_text(run("completion", "bash").stdout)
-    assert completed(script, "twgen", "re") == ["render"]
+    assert completed(script, "twgen", "ren") == ["render"]
     assert completed(script, "twgen", "plan", "--sn") == ["--snapshot"]
     assert completed(script, "twgen", "plan", "--color", "a") == ["auto", "always"]
     assert completed(script, "twgen", "validate", "-o", "j") == ["json", "junit"]

@@ -59,7 +59,7 @@ TREES = {
     "gate-failed": """
         ✗ shop/payments  Blocked  Temporal namespace default
           target  v2.0.1-c656: the gate on task queue payments ended as Failed:
-                  test-shop/payments:v2.0.1-c656-payments; only a retry or a new build
+                  test-shop/payments:v2.0.1-c656-payments; `twgen retry` or a new build
                   ID goes on
           gate    SmokeTest: failed on payments
           owner   twgen/payments/prod-eu (ours)

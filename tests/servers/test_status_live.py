@@ -12,7 +12,6 @@ import pytest
 
 from testing.asking import succeeds
 from testing.faults import Trouble, forwarding
-from testing.install import TEMPORAL_CLI, installed
 from testing.processes import eventually, free_ports
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
@@ -182,25 +181,3 @@ def test_watch_of_a_blocked_rollout_ends_with_1(oldest_temporal: TemporalServer,
     assert ended.stderr == "twgen: blocked: live/aborted\n"
     [*_, last] = map(json.loads, ended.stdout.splitlines())
     assert last["workers"][0]["phase"] == "Blocked"
-
-
-def test_mark_of_an_aborted_version_is_removed_by_the_command_that_its_reason_names(
-    oldest_temporal: TemporalServer, tmp_path: Path
-) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reasons.md").read_text()
-    change = "--remove-entries twgen.io/aborted"
-    assert f"`temporal worker deployment update-metadata-version` with `{change}`" in page
-    with rollout(oldest_temporal, tmp_path / "specs", "marked") as going:
-        going.worker.mark("v2", "twgen.io/aborted", b"true")
-        assert "it is marked aborted" in printed(going.folder, "status")
-        version = ("--deployment-name", going.worker.name, "--build-id", "v2")
-        asked = ("worker", "deployment", "update-metadata-version", *version, *change.split())
-        ended = subprocess.run(
-            [installed(TEMPORAL_CLI), *asked, "--address", oldest_temporal.address],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert ended.returncode == 0, ended.stderr
-        assert "it is marked aborted" not in printed(going.folder, "status")

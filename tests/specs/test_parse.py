@@ -7,6 +7,7 @@ import pytest
 from tests.strategies import a_spec
 from twgen.errors import InvalidInput
 from twgen.model.problem import MOST_TOLD, Document, Problem, did_you_mean
+from twgen.model.spec import Gate, GateInput
 from twgen.specs.kinds import without_lists
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.policies import default_policy
@@ -243,13 +244,25 @@ def test_identity_that_brings_its_own_prefix_is_warned_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value"), [("input", 1), ("inputFrom", {"secretKeyRef": {"name": "s", "key": "k"}})]
+    ("written", "gate"),
+    [
+        ({"input": {"order": 1}}, Gate("Check", {"order": 1})),
+        (
+            {"inputFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+            Gate("Check", None, GateInput("Secret", "s", "k")),
+        ),
+        (
+            {"inputFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+            Gate("Check", None, GateInput("ConfigMap", "c", "k")),
+        ),
+    ],
 )
-def test_input_of_a_gate_that_nobody_starts_yet_is_warned_of(place: str, value: Any) -> None:
-    rollout = {"strategy": "AllAtOnce", "gate": {"workflowType": "Check", place: value}}
-    assert told(parsed(worker(rollout=rollout), CONNECTION).warnings) == [
-        f"spec.rollout.gate.{place}: has no effect yet: twgen does not start gates"
-    ]
+def test_gate_has_its_input_from_the_spec_a_config_map_or_a_secret(
+    written: dict[str, Any], gate: Gate
+) -> None:
+    rollout = {"strategy": "AllAtOnce", "gate": {"workflowType": "Check", **written}}
+    found = parsed(worker(rollout=rollout), CONNECTION)
+    assert (found.warnings, found.workers[0].rollout.gate) == ((), gate)
 
 
 @pytest.mark.parametrize("strategy", ["Manual", "AllAtOnce"])

@@ -2,7 +2,7 @@
 
 import click
 
-from twgen.cli.options import Choice
+from twgen.cli.option_forms import Choice
 from twgen.cli.output import write
 
 

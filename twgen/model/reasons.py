@@ -180,13 +180,13 @@ class RoutingReason(StrEnum):
     GATE_FAILED = "GateFailed"
     """A gate workflow ended without completing.
 
-    Read why the workflow failed. Commit a new build; or, where the code was not at fault, [start it
-    again](specs.md#the-gate-by-hand) under the same workflow ID: its latest run counts.
+    Read why the workflow failed. Commit a new build; or, where the code was not at fault, start it
+    again by `twgen retry`.
     """
     GATE_RUNNING = "GateRunning"
     """The gate has not completed on every workflow task queue.
 
-    Nothing while it runs. Where the plan names a gate to start, [start it](specs.md#the-gate-by-hand).
+    Nothing: `twgen rollout` starts it and waits for it.
     """
     MISSING_TASK_QUEUE = "MissingTaskQueue"
     """The target does not poll a task queue of the current version.
@@ -228,13 +228,8 @@ class RoutingReason(StrEnum):
 
     Nothing.
     """
-    PROMOTED = "Promoted"
-    """A person made the next step by `twgen promote`.
-
-    Nothing.
-    """
     MANUAL = "Manual"
     """The strategy is Manual: a person makes the change.
 
-    Run the command that the sentence gives, when you want the change.
+    Run `twgen promote` when you want it.
     """

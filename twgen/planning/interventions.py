@@ -142,7 +142,7 @@ def _change(target: Target, action: RoutingAction, percentage: float | None = No
         action=action,
         because=f"{target.identity} asked for it",
         phase=Phase.MOVING,
-        reason=Reason.ABORTED if ends_ramp else Reason.PROMOTED,
+        reason=Reason.ABORTED if ends_ramp else Reason.MANUAL,
         build_id="" if ends_ramp else target.build_id,
         percentage=0 if ends_ramp else percentage,
         claim_manager=target.temporal.manager_identity != target.identity,

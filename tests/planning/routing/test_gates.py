@@ -92,7 +92,7 @@ def test_gate_that_ended_without_completing_blocks_and_is_named(status: GateStat
     assert (plan.routing.action, plan.routing.phase) == (RoutingAction.NONE, Phase.BLOCKED)
     assert plan.routing.because == (
         f"the gate on task queue main ended as {status.value}: test-shop/payments:v3-main;"
-        " only a retry or a new build ID goes on"
+        " `twgen retry` or a new build ID goes on"
     )
     assert plan.gates == ()
 

@@ -63,9 +63,8 @@ def test_manual_worker_waits_and_says_what_to_run() -> None:
     plan = routed(world("me"), MANUAL)
     assert (plan.action, plan.build_id, plan.phase, plan.claim_manager) == (NONE, None, Phase.WAITING, False)
     assert plan.because == (
-        "the strategy is Manual: to make v3 current, run `temporal worker deployment set-current-version"
-        " --namespace default --deployment-name shop/payments --build-id v3 --identity me`"
-        " (it is ready, and its strategy has no steps)"
+        "the strategy is Manual: `twgen promote` is to make v3 current (it is ready, and its strategy has no"
+        " steps)"
     )
 
 
@@ -87,7 +86,13 @@ def test_change_that_people_make_themselves_is_planned_and_waits() -> None:
         Phase.WAITING,
         True,
     )
-    assert "driver None: to make v3 current, run `temporal worker deployment set-current" in plan.because
+    assert plan.because.endswith("; driver None: `twgen rollout` makes the change")
+
+
+def test_change_that_a_caller_makes_itself_does_not_wait_for_a_driver() -> None:
+    (worker,) = make_plan([BY_HAND], world(""), NOW, Caller("me", drives=True)).workers
+    plan = worker.routing
+    assert (plan.action, plan.phase) == (SET_CURRENT, Phase.MOVING)
 
 
 @pytest.mark.parametrize(
