@@ -19,7 +19,8 @@ def join_path(path: str, *steps: str | int) -> str:
         elif _PLAIN_KEY.fullmatch(step):
             path += f".{step}" if path else step
         else:
-            path += f"['{_ESCAPED.sub(_escape, step)}']"
+            escaped = _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", step)
+            path += f"['{escaped}']"
     return path
 
 
@@ -32,7 +33,12 @@ def parse_path(path: str) -> tuple[str | int, ...]:
         # the first key has no point before it, every later one has
         if not matched or (matched["key"] is not None and bool(matched["dot"]) != (position > 0)):
             raise ValueError(f"not a path at character {position + 1}")
-        steps.append(_step(matched))
+        if matched["index"] is not None:
+            steps.append(int(matched["index"]))
+        elif matched["quoted"] is not None:
+            steps.append(_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), matched["quoted"]))
+        else:
+            steps.append(matched["key"])
         position = matched.end()
     return tuple(steps)
 
@@ -42,15 +48,3 @@ def value_at(value: Any, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
-
-
-def _step(matched: re.Match[str]) -> str | int:
-    if matched["index"] is not None:
-        return int(matched["index"])
-    if matched["quoted"] is not None:
-        return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), matched["quoted"])
-    return matched["key"]
-
-
-def _escape(character: re.Match[str]) -> str:
-    return f"\\u{ord(character[0]):04x}"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import Any, NamedTuple
 
 from twgen.model.problem import did_you_mean
@@ -31,7 +31,12 @@ def record(kind: Callable[..., Any], *entries: Field) -> Shape:
     A field that no entry describes is a problem, and so is the absence of one that is marked as required or
     has no default in the dataclass.
     """
-    required = [entry.name for entry in entries if entry.required or _attribute(entry) in _undefaulted(kind)]
+    undefaulted = {
+        item.name
+        for item in getattr(kind, "__dataclass_fields__", {}).values()
+        if item.default is item.default_factory is MISSING
+    }
+    required = [entry.name for entry in entries if entry.required or _attribute(entry) in undefaulted]
 
     def write(value: Any) -> dict[str, Any]:
         written = {}
@@ -104,21 +109,13 @@ def _attribute(entry: Field) -> str:
     return entry.attribute or _WORD_STARTS.sub("_", entry.name).lower()
 
 
-def _undefaulted(kind: Any) -> set[str]:
-    if not hasattr(kind, "__dataclass_fields__"):
-        return set()
-    return {item.name for item in fields(kind) if item.default is item.default_factory is MISSING}
-
-
 def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
-    schemas = {
-        entry.name: entry.shape.schema if entry.name in required else _nullable(entry.shape.schema)
-        for entry in entries
-    }
+    schemas = {entry.name: entry.shape.schema for entry in entries}
+    # null is the same as absent
+    for name in schemas.keys() - set(required):
+        schema = schemas[name]
+        nullable = (
+            {"enum": [*schema["enum"], None]} if "enum" in schema else {"type": [schema["type"], "null"]}
+        )
+        schemas[name] = schema | nullable
     return {"type": "object", "properties": schemas} | ({"required": list(required)} if required else {})
-
-
-def _nullable(schema: Schema) -> Schema:
-    if "enum" in schema:
-        return schema | {"enum": [*schema["enum"], None]}
-    return schema | {"type": [schema["type"], "null"]}

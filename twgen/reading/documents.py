@@ -222,11 +222,13 @@ def located(
         for place in (item, item.other):
             if place:
                 places.setdefault(place.document.source, set()).add((place.document.index, place.path))
-    lines = {
-        (source, index, path): line
-        for source, wanted in places.items()
-        for (index, path), line in _lines(sources.text(source, most), wanted)
-    }
+    lines: dict[tuple[str, int, str], int | None] = {}
+    for source, wanted in places.items():
+        from twgen.yaml.lines import lines_of  # most runs find nothing wrong
+
+        steps = [(index, *parse_path(path)) for index, path in wanted]
+        found_lines = lines_of(sources.text(source, most), steps)
+        lines |= {(source, *at): line for at, line in zip(wanted, found_lines, strict=True)}
 
     def line(place: Problem | Place) -> int | None:
         return lines[place.document.source, place.document.index, place.path]
@@ -239,11 +241,3 @@ def located(
             told = item._replace(message=f"{item.message} {at}", other=None)
         found.setdefault(item.document.source, []).append((told, line(item)))
     return [place for items in found.values() for place in sorted(items, key=lambda item: item[1] or 0)]
-
-
-def _lines(text: bytes, places: Iterable[tuple[int, str]]) -> Iterator[tuple[tuple[int, str], int | None]]:
-    from twgen.yaml.lines import lines_of  # most runs find nothing wrong
-
-    places = tuple(places)
-    steps = [(index, *parse_path(path)) for index, path in places]
-    return zip(places, lines_of(text, steps), strict=True)

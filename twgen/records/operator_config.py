@@ -122,12 +122,7 @@ OPERATOR_CONFIG = record(
         "attached",
         record(
             _Attached,
-            Field(
-                "kinds",
-                listing(
-                    record(GroupKind, Field("group", TEXT), Field("kind", _ATTACHED_KIND, required=True))
-                ),
-            ),
+            Field("kinds", listing(_GROUP_KIND)),
         ),
     ),
 )

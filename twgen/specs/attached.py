@@ -53,13 +53,13 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         if template.mapping("metadata").has(field):
             template.mapping("metadata").problem(field, "is generated for each version: remove it")
     inner = template.mapping("spec")
-    _check_strings(template)
-    _check_targets(inner)
-    if group_kind == _PDB:
-        _check_selector(inner)
-    _check_replicas(inner)
-    _check_metrics(inner)
-    _check_triggers(inner)
+    _check_references(template, inner)
+    _check_measurements(inner)
+    if group_kind == _PDB and is_sentinel(selector := inner.value.get("selector")):
+        whose = "no pods" if selector is None else "every pod of the namespace"
+        inner.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
+    if inner.raw("minReplicas") == 0:
+        inner.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
     value = template.value
     if structs := _STRUCTS.get(group_kind):
         value = _checked(template, group_kind, structs, version)
@@ -183,15 +183,13 @@ def _without_nulls(value: Any, key: str = "") -> Any:
     }
 
 
-def _check_strings(template: Fields) -> None:
+def _check_references(template: Fields, spec: Fields) -> None:
+    """Note placeholders that are none, and references in `spec` to one Deployment or its pods."""
     for path, _, item in _entries(template.value, ""):
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(
                 path, "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in"
             )
-
-
-def _check_targets(spec: Fields) -> None:
     for path, key, item in _entries(spec.value, ""):
         if key == "scaleTargetRef" and not is_sentinel(item):
             spec.problem(path, f"must point at each version's own Deployment: {_INJECT}")
@@ -200,19 +198,8 @@ def _check_targets(spec: Fields) -> None:
             spec.problem(field, f"must be that of each version's own Deployment: {_INJECT}")
 
 
-def _check_selector(spec: Fields) -> None:
-    selector = spec.value.get("selector")
-    if selector is None or (selector == {}):
-        whose = "no pods" if selector is None else "every pod of the namespace"
-        spec.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
-
-
-def _check_replicas(spec: Fields) -> None:
-    if spec.raw("minReplicas") == 0:
-        spec.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
-
-
-def _check_metrics(spec: Fields) -> None:
+def _check_measurements(spec: Fields) -> None:
+    """Note in what an autoscaler measures which version it is of: that is filled in."""
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
         labels = value_at(metric, "external", "metric", "selector", "matchLabels")
@@ -220,23 +207,17 @@ def _check_metrics(spec: Fields) -> None:
             if isinstance(labels, dict) and label in labels:
                 path = join_path("metrics", index, "external", "metric", "selector", "matchLabels", label)
                 spec.problem(path, "is filled in for each version: remove it")
-
-
-def _check_triggers(spec: Fields) -> None:
     triggers = spec.raw("triggers")
     for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
         if value_at(trigger, "type") != "temporal":
             continue
         for field, placeholder in _TRIGGER_FIELDS.items():
             value = value_at(trigger, "metadata", field)
-            if value in (None, "") or (placeholder and _is_placeholder(value, placeholder)):
+            is_same = isinstance(value, str) and value.replace(" ", "") == placeholder.replace(" ", "")
+            if value in (None, "") or (placeholder and is_same):
                 continue
             path = join_path("triggers", index, "metadata", field)
             spec.problem(path, 'is of each version: write "" to have it filled in')
-
-
-def _is_placeholder(value: Any, placeholder: str) -> bool:
-    return isinstance(value, str) and value.replace(" ", "") == placeholder.replace(" ", "")
 
 
 def _entries(value: Any, path: str) -> Iterator[tuple[str, str | int, Any]]:
