@@ -4,6 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+Path = tuple[Any, str | int] | None
+"""Where a walk through a value is: the path of what holds it, and its key or index there; None: at the start.
+
+It costs nothing where nothing is wrong; `written_path` makes text of it.
+"""
+
 _PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f-\x9f]+")
 _STEP = re.compile(r"\[(?P<index>[0-9]+)\]|\['(?P<quoted>[^']*)'\]|(?P<dot>\.?)(?P<key>[^\s.\[\]'\\]+)")
 # a path is part of a message of one line
@@ -22,6 +28,15 @@ def join_path(path: str, *steps: str | int) -> str:
             escaped = _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", step)
             path += f"['{escaped}']"
     return path
+
+
+def written_path(path: Path, start: str = "") -> str:
+    """Return the path of a walk that began at `start` as text."""
+    steps: list[str | int] = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    return join_path(start, *reversed(steps))
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:

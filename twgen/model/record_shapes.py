@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from typing import Any, NamedTuple
 
+from twgen.model.paths import Path
 from twgen.model.problem import did_you_mean
-from twgen.model.shapes import Path, Problems, Schema, Shape, described, refuse, unchanged
+from twgen.model.shapes import Problems, Schema, Shape, described, refuse, unchanged
 
 _WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 

@@ -8,12 +8,9 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from twgen.model.paths import join_path
+from twgen.model.paths import Path, written_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
-
-Path = tuple[Any, str | int] | None
-"""The path of what holds a value, and its key or index there; None: the document."""
 
 Problems = list[Finding]
 Schema = dict[str, Any]
@@ -41,11 +38,7 @@ def refuse(problems: Problems, path: Path, message: str) -> None:
         return
     if len(problems) == _MOST_TOLD:
         message = f"is wrong, and so may be more: mend the first {_MOST_TOLD} problems"
-    steps: list[str | int] = []
-    while path is not None:
-        path, step = path
-        steps.append(step)
-    problems.append(Finding(join_path("", *reversed(steps)), message))
+    problems.append(Finding(written_path(path), message))
 
 
 def described(value: Any) -> str:
@@ -182,7 +175,7 @@ def mapping(item: Shape | None = None) -> Shape:
 
 
 def unchanged(value: Any) -> Any:
-    """The value as it is: what it is written as, where documents have it as it is."""
+    """The value itself: how a Shape is written whose values stand in documents as they are."""
     return value
 
 

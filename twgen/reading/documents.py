@@ -11,8 +11,7 @@ from typing import NamedTuple
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
 from twgen.model.problem import Document, Place, Problem
-from twgen.specs.kinds import LEDGER_FOLDER, is_in_ledger, without_lists
-from twgen.specs.unrendered import template_of_helm
+from twgen.specs.kinds import LEDGER_FOLDER, is_in_ledger, template_of_helm, without_lists
 from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
@@ -59,7 +58,8 @@ class Read(NamedTuple):
 def read_paths(paths: Iterable[str], sources: Sources) -> Read:
     """Every document under the paths, in order, each file once; raises InvalidInput when there is none.
 
-    A folder is read with all below it, hidden entries left out; `-` is stdin. Nothing behind a path is told.
+    A folder is read with all below it, hidden entries left out; `-` is stdin. A path without any document is
+    a line of `unreadable`.
     """
     paths = tuple(paths)
     documents: list[Document] = []
@@ -115,17 +115,17 @@ def ledger_folder(path: str) -> Path:
     return folder
 
 
-def why_unreadable(source: str, content: bytes, error: YamlError, known: str = "") -> str:
+def why_unreadable(source: str, content: bytes, error: YamlError, instead: str = "") -> str:
     """`file:line: what is wrong` of a file that is not YAML.
 
-    Conflict markers come first, with what to do; then `known`, what the caller found, if anything.
+    Conflict markers come first, with what to do; then `instead`, the caller's own words, if any.
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
         remedy = "run `twgen lock`" if is_in_ledger(source) else "resolve them"
         return f"{source}:{line}: a merge left conflict markers: {remedy}"
     place = f"{source}:{error.line}" if error.line else source
-    return f"{place}: {known or error.message}"
+    return f"{place}: {instead or error.message}"
 
 
 def _files(paths: Iterable[str], unreadable: list[str]) -> Iterator[tuple[str, str, str]]:

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
-from twgen.model.paths import parse_path
+from twgen.model.paths import Path, parse_path
 from twgen.model.problem import Document, Finding, Place, Problem, path_in_file
 from twgen.model.record_shapes import Field, excerpt, record
-from twgen.model.shapes import TIME, Path, Problems, Shape, constant, listing, mapping, refuse, text
+from twgen.model.shapes import TIME, Problems, Shape, constant, listing, mapping, refuse, text
 from twgen.model.world import RecordedDeployment
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -21,7 +21,7 @@ from twgen.versioning.names import (
     TWGEN_API,
     selector_labels,
 )
-from twgen.versioning.pod_templates import fits_hash, injected_names
+from twgen.versioning.pod_templates import annotation_of, fits_hash, injected_names
 from twgen.versioning.stored_form import stored_template
 
 KIND = "Ledger"
@@ -77,8 +77,7 @@ def _read_deployment(value: Any, path: Path, problems: Problems) -> Any:
         for step in parse_path(finding.path):
             place = (place, step)
         refuse(problems, place, finding.message)
-    recorded = ((spec["template"].get("metadata") or {}).get("annotations") or {}).get(TEMPLATE_HASH)
-    if recorded and len(problems) == before:
+    if annotation_of(spec["template"], TEMPLATE_HASH) and len(problems) == before:
         names = injected_names(value)
         if names is None or not fits_hash(spec["template"], names):
             told = (

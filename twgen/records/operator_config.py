@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twgen.model.operator import NEVER_ATTACHED, ClusterOfApplications, GroupKind, Operator, ProfileGrant
+from twgen.model.paths import Path
 from twgen.model.problem import Finding
 from twgen.model.record_shapes import Field, record
-from twgen.model.shapes import FLAG, TEXT, Path, Problems, Shape, constant, listing, mapping, refuse, text
+from twgen.model.shapes import FLAG, TEXT, Problems, Shape, constant, listing, mapping, refuse, text
 from twgen.versioning.names import TWGEN_API
 
 KIND = "OperatorConfig"

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
-from twgen.model.paths import parse_path, value_at
+from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import Finding
 from twgen.model.record_shapes import Field, record
 from twgen.model.shapes import (
@@ -14,7 +14,6 @@ from twgen.model.shapes import (
     TEXT,
     TEXTS,
     TIME,
-    Path,
     Problems,
     Shape,
     choice,

@@ -211,11 +211,11 @@ class Fields:
 
     def close(self, *also: str) -> None:
         """Note every field that was not read, less those named."""
-        known = self._read.union(also)
+        names = self._read.union(also)
         self.diagnostics.add_unknown(
-            Finding(join_path(self.path, name), f"no such field{did_you_mean(name, known)}")
+            Finding(join_path(self.path, name), f"no such field{did_you_mean(name, names)}")
             for name in self.value
-            if name not in known
+            if name not in names
         )
 
     def _typed(self, name: str, kind: type) -> Any:

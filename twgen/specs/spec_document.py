@@ -32,13 +32,12 @@ _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimest
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRule:
-    """The namespace of documents that name none (empty: they must), and whether others may be named.
-
-    Raises InvalidInput for a default that is no name of a namespace.
-    """
+    """Which Kubernetes namespaces documents have; raises InvalidInput for a default that cannot be one."""
 
     default: str = ""
+    """That of documents that name none; empty: each must name one."""
     only: bool = False
+    """No document may name another."""
 
     def __post_init__(self) -> None:
         if self.default and (len(self.default) > LONGEST_LABEL or not re.search(LABEL, self.default)):

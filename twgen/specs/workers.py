@@ -44,7 +44,7 @@ def parse_worker(
 ) -> WorkerSpec:
     """The WorkerSpec of a document; of no use when it has problems.
 
-    `connection_of` a name, of one of some kinds, is the Connection, or what is wrong.
+    `connection_of(name, kinds)` is the Connection of that name and one of these kinds, or why there is none.
     """
     spec = document.fields
     options = spec.mapping("workerOptions")
