@@ -39,7 +39,7 @@ class SharedLists:
         return await self._listing[namespace]
 
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
-        """The workers of the namespaces that were listed that none of the specs names."""
+        """The workers that have Deployments in a listed namespace and no spec."""
         named = {(spec.namespace, _label(spec)) for spec in specs}
         by_worker: dict[tuple[str, str], list[LiveDeployment]] = defaultdict(list)
         for namespace, listing in self._listing.items():

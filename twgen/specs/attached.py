@@ -197,7 +197,7 @@ def _without_nulls(value: Any, key: str = "") -> Any:
 
 
 def _check_references(template: Fields, spec: Fields) -> None:
-    """Note placeholders that are none, and references in `spec` to one Deployment or its pods."""
+    """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
     for path, _, item in _entries(template.value, ""):
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(
@@ -212,7 +212,7 @@ def _check_references(template: Fields, spec: Fields) -> None:
 
 
 def _check_measurements(spec: Fields) -> None:
-    """Note in what an autoscaler measures which version it is of: that is filled in."""
+    """Refuse labels of metrics and fields of triggers that name a version: twgen fills them in."""
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
         labels = value_at(metric, "external", "metric", "selector", "matchLabels")

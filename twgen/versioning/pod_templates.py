@@ -111,5 +111,5 @@ def fits_hash(template: Template, injected: frozenset[str]) -> bool:
 
 
 def annotation_of(template: Template, name: str) -> str:
-    """What a pod template is annotated with under a name; empty: nothing."""
+    """The value of an annotation of a pod template; empty: it has none."""
     return ((template.get("metadata") or {}).get("annotations") or {}).get(name) or ""

@@ -30,7 +30,7 @@ _SEPARATE = "; write --- between two documents"
 
 
 def read_all(text: str, budget: Budget) -> list[Any]:
-    """Return what read_documents does for any text, the slow way that every fast one agrees with."""
+    """Return what read_documents does, for any text: slower than the fast paths, which agree with it."""
     return _Reader(text, budget).documents()
 
 

@@ -15,7 +15,7 @@ _MOST_NAMED = 5
 
 
 def required(*names: str) -> Rule:
-    """Fields that may be left out by their type, and are refused when they are, or are empty."""
+    """Fields that must be there and not be empty, though Go's types let one leave them out."""
 
     def rule(struct: Mapping[str, Any]) -> Wrong:
         for name in names:
