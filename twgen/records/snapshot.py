@@ -14,7 +14,7 @@ from twgen.model.shapes import (
     TEXT,
     TEXTS,
     TIME,
-    Problems,
+    Findings,
     Shape,
     choice,
     constant,
@@ -107,10 +107,10 @@ _WORKER_DEPLOYMENT = record(
 )
 
 
-def _read_deployment(value: Any, path: Path, problems: Problems) -> LiveDeployment | None:
-    before = len(problems)
-    DEPLOYMENT.read(value, path, problems)
-    return None if len(problems) > before else live_deployment(value)
+def _read_deployment(value: Any, path: Path, findings: Findings) -> LiveDeployment | None:
+    before = len(findings)
+    DEPLOYMENT.read(value, path, findings)
+    return None if len(findings) > before else live_deployment(value)
 
 
 _DEPLOYMENT = Shape(_read_deployment, lambda live: live.recorded.manifest, {"$ref": "deployment.json"})
