@@ -188,6 +188,13 @@ class Client:
                 model.set_ramp(change.build_id or "", change.percentage or 0)
 
         def apply() -> None:
+            current, ramping = model.routing.current, model.routing.ramping
+            live = (ramping.build_id, ramping.percentage) if ramping else ("", 0)
+            is_set = change.action is RoutingAction.SET_CURRENT
+            wanted = (change.build_id, change.percentage)
+            is_so = current and current.build_id == change.build_id if is_set else live == wanted
+            if is_so and self.server.last_modifier == self.identity:
+                return  # before it looks at the token
             self._check(conflict_token)
             if model.manager not in {"", self.identity}:
                 raise OwnedBySomebodyElse("ManagerIdentity")
