@@ -124,6 +124,8 @@ def test_gate_that_passes_lets_the_first_step_begin(story: Story) -> None:
     story.start("v2")
     with story.rolling() as process:
         lines = until(process, "it stays at 25 %")
+        memory = Path(f"/proc/{process.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
+    assert int(memory) < 96 * 1024
     started = [number for number, line in enumerate(lines) if "started the gate" in line]
     ramped = [number for number, line in enumerate(lines) if "25 % of new workflows go to v2 now" in line]
     assert len(started) == len(ramped) == 1
@@ -228,6 +230,16 @@ def test_pause_keeps_the_traffic_as_it_is_until_resume(story: Story) -> None:
     assert (paused.code, story.shares()["v1"]) == (4, 100), paused
     assert "a person paused it" in paused.stdout
     assert story.run("resume").code == 0
+    assert story.run("rollout").code == 0
+
+
+def test_marks_are_set_and_lifted_again_and_again(story: Story) -> None:
+    becomes_current(story, "v1")
+    story.describe("v2", steps=())
+    story.start("v2")
+    for command in ("pause", "resume", "abort", "retry", "pause", "resume", "abort", "retry"):
+        ended = story.run(command)
+        assert (ended.code, ended.seconds < 10) == (0, True), ended
     assert story.run("rollout").code == 0
 
 
