@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -112,7 +113,7 @@ def test_gate_that_passes_lets_the_first_step_begin(story: Story) -> None:
     assert rolling.code == 4, rolling
     assert rolling.stdout.count("started the gate") == 1
     assert rolling.stdout.index("started the gate") < rolling.stdout.index("25 % of new workflows go to v2")
-    assert rolling.stderr.splitlines()[-1].startswith("twgen: not every worker was settled within 20s")
+    assert rolling.stderr.splitlines()[-1].startswith("twgen: not settled within 20s: live/")
 
 
 def test_gate_that_fails_stops_the_rollout_until_a_person_retries(story: Story) -> None:
@@ -202,6 +203,21 @@ def test_abort_ends_the_ramp_and_it_stays_so_until_retry(story: Story) -> None:
     assert story.run("retry").code == 0
     story.run("rollout", "--once")
     assert story.shares()["v2"] == 25
+
+
+def test_rollout_that_the_page_looks_at_closely_happens_so(story: Story) -> None:
+    becomes_current(story, "v1")
+    story.describe("v2", steps=(25, 50))
+    story.start("v2")
+    page = (Path(__file__).parents[2] / "docs" / "rollout.md").read_text()
+    [block] = re.findall(r"^```\n(twgen rollout \. --once\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shares = []
+    for line in block.splitlines():
+        ended = story.run(*(word for word in line.split()[1:] if word != "."))
+        assert ended.code == 0, (line, ended)
+        shares.append(story.shares()["v2"])
+    assert shares == [25, 25, 25, 50, 50, 0, 0, 100, 100, 100, 100, 100]
+    assert story.recorded()["managerIdentity"] == MANAGER
 
 
 def test_pause_keeps_the_traffic_as_it_is_until_resume(story: Story) -> None:
