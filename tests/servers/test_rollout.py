@@ -219,6 +219,13 @@ def test_rollout_that_the_page_looks_at_closely_happens_so(story: Story) -> None
     assert shares == [25, 25, 25, 50, 50, 0, 0, 100, 100, 100, 100, 100]
     assert story.recorded()["managerIdentity"] == MANAGER
 
+    command = [TWGEN, "ownership", "release", story.folder, *OPTIONS]
+    unasked = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=ENVIRONMENT
+    )
+    assert (unasked.returncode, "-y says yes" in unasked.stderr) == (2, True), unasked
+    assert story.recorded()["managerIdentity"] == MANAGER
+
 
 def test_pause_keeps_the_traffic_as_it_is_until_resume(story: Story) -> None:
     becomes_current(story, "v1")

@@ -33,8 +33,8 @@ def test_worker_of_somebody_else_is_blocked_with_how_to_take_over() -> None:
     plan = routed(world("temporal-worker-controller/prod"))
     assert (plan.action, plan.phase, plan.claim_manager) == (NONE, Phase.BLOCKED, False)
     assert plan.because == (
-        "temporal-worker-controller/prod manages it. To take over, let it release the Worker Deployment, or"
-        " name it in spec.adoptFrom of a RolloutPolicy"
+        "temporal-worker-controller/prod manages it. To take over, run `twgen ownership claim --from"
+        " temporal-worker-controller/prod`, or name it in spec.adoptFrom of a RolloutPolicy"
     )
 
 
