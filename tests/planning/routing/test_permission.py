@@ -75,7 +75,7 @@ def test_manual_worker_of_somebody_else_is_blocked_like_any_other() -> None:
 def test_manual_worker_that_nothing_is_wanted_of_says_why() -> None:
     says = temporal(version("v1"), traffic=routing("v1"))
     plan = routed(situation(says, [live("v1")]), MANUAL)
-    assert plan.because == "Temporal does not know it yet: no worker of it has polled"
+    assert plan.because == "it has no Deployment yet: apply what `twgen render` prints"
 
 
 def test_change_that_people_make_themselves_is_planned_and_waits() -> None:

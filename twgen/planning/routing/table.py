@@ -161,6 +161,8 @@ def _wait_for_registration(t: Target) -> Wanted:
         return _none(
             f"{told}, since {found.because}", Phase.BLOCKED if found.needs_a_person else Phase.WAITING
         )
+    if not t.deployment and t.world.deployments is not None:
+        return _none("it has no Deployment yet: apply what `twgen render` prints")
     told += ": no worker of it has polled"
     if not t.deployment:
         return _none(told)
