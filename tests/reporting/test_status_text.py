@@ -68,7 +68,8 @@ TREES = {
         """,
     "new-version": """
         … shop/payments  Waiting  Temporal namespace default
-          target  v2.0.1-c656: it has no Deployment yet: apply what `twgen render` prints
+          target  v2.0.1-c656: it has no Deployment yet: apply what `twgen render`
+                  prints
           owner   twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656         Not registered   no Deployment  ◀ target
         │     will be created with 3 pods
