@@ -1,6 +1,5 @@
 """`twgen status`."""
 
-import json
 from typing import Any
 
 import click
@@ -13,6 +12,7 @@ from twgen.errors import InvalidInput
 from twgen.model.status import Status
 from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
+from twgen.yaml.json_text import indented_json
 
 
 @click.command()
@@ -37,7 +37,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     if not watch:
         status = observe(settings).status()
         if output == "json":
-            write(json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n")
+            write(indented_json(status_document(status)) + "\n")
         else:
             write(_text(status, color))
         return
