@@ -9,6 +9,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
+from twgen.versioning.names import ATTACHED, IDENTITY, attached_resource_name
 from twgen.yaml.writer import write_documents
 
 NAMESPACE = "shop"
@@ -143,7 +144,7 @@ def _read(number: int, versions: int) -> dict[str, Any]:
                 _version(spec, status) for spec, status in zip(specs, _statuses(versions), strict=True)
             ],
         },
-        "deployments": [_live(spec) for spec in specs],
+        "deployments": [_live(spec, number) for spec in specs],
     }
 
 
@@ -172,8 +173,13 @@ def _version(spec: WorkerSpec, status: str) -> dict[str, Any]:
     return known | {"taskQueues": [{"name": "main", "type": "Workflow", "pollers": True}]}
 
 
-def _live(spec: WorkerSpec) -> dict[str, Any]:
+def _live(spec: WorkerSpec, number: int) -> dict[str, Any]:
     deployment = target_deployment(spec)
+    autoscaler = attached_resource_name(spec.name, _autoscaler(number)["metadata"]["name"], spec.build_id)
+    deployment["metadata"]["annotations"] |= {
+        ATTACHED: f"HorizontalPodAutoscaler/{autoscaler}",
+        IDENTITY: f"twgen/{NAMESPACE}",
+    }
     deployment["metadata"] |= {
         "uid": f"uid-{spec.name}-{spec.build_id}",
         "generation": 1,

@@ -1,6 +1,5 @@
 """`twgen status`."""
 
-import json
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
+from twgen.yaml.json_text import indented_json
 
 
 @click.command()
@@ -36,7 +36,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     if not watch:
         status = observe(settings).status()
         if output == "json":
-            write(json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n")
+            write(indented_json(status_document(status)) + "\n")
         elif not wants_tree(color):
             write("".join(f"{line.text}\n" for line in status_lines(status)))
         else:

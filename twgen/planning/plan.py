@@ -47,7 +47,8 @@ def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Ca
     versions = plan_worker_versions(spec, worker, now, caller.on_deployments_of(spec.policy))
     identity = acting_identity(spec, worker, caller)
     target = Target(spec, worker, now, identity, versions.blocked)
-    versions = with_doubts(replace(versions, warnings=(*rollback_warnings(target), *versions.warnings)))
+    told = (*rollback_warnings(target), *versions.warnings, *doubts_about_pods(versions.versions))
+    versions = replace(versions, warnings=told) if told else versions
     return WorkerPlan(
         versions=versions,
         identity=identity,

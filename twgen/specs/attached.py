@@ -198,14 +198,15 @@ def _without_nulls(value: Any, key: str = "") -> Any:
 
 def _check_references(template: Fields, spec: Fields) -> None:
     """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
-    for path, _, item in _entries(template.value, ""):
+    for path, key, item in _entries(template.value, ""):
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(
-                path, "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in"
+                join_path(path, key),
+                "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in",
             )
     for path, key, item in _entries(spec.value, ""):
         if key == "scaleTargetRef" and not is_sentinel(item):
-            spec.problem(path, f"must point at each version's own Deployment: {_INJECT}")
+            spec.problem(join_path(path, key), f"must point at each version's own Deployment: {_INJECT}")
     for field in ("targetRef", "selector.matchLabels"):
         if not is_sentinel(value_at(spec.value, *field.split("."))):
             spec.problem(field, f"must be that of each version's own Deployment: {_INJECT}")
@@ -234,10 +235,9 @@ def _check_measurements(spec: Fields) -> None:
 
 
 def _entries(value: Any, path: str) -> Iterator[tuple[str, str | int, Any]]:
-    items = (
-        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    )
+    """Every value below one at a path: the path of what holds it, its key or index there, and itself."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
-        below = join_path(path, key)
-        yield below, key, item
-        yield from _entries(item, below)
+        yield path, key, item
+        if isinstance(item, dict | list):
+            yield from _entries(item, join_path(path, key))

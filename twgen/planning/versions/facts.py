@@ -23,8 +23,9 @@ def deployments_of(spec: WorkerSpec, worker: WorkerWorld) -> dict[str, list[Live
     for live in worker.deployments or ():
         found.setdefault(live.build_id, []).append(live)
     for build_id, several in found.items():
-        name = versioned_deployment_name(spec.name, build_id)
-        several.sort(key=lambda live: (live.terminating, live.name != name, live.name))
+        if len(several) > 1:
+            name = versioned_deployment_name(spec.name, build_id)
+            several.sort(key=lambda live: (live.terminating, live.name != name, live.name))
     return found
 
 
@@ -54,6 +55,8 @@ class VersionFacts:
     terminating: LiveDeployment | None
     """Its Deployment when that is being deleted."""
     ledger: RecordedDeployment | None
+    twins: tuple[LiveDeployment, ...] = ()
+    """Further Deployments of its build ID, less those that are being deleted."""
 
     @property
     def is_target(self) -> bool:

@@ -32,13 +32,15 @@ def plan_worker_versions(
     """
     decided = [(version, *decide(version)) for version in version_facts(spec, worker, now)]
     blocked = _blocked(spec, [(version, reason) for version, reason, _ in decided])
-    plans, warnings = [], [*doubts_about_cluster(spec, worker), *_twins(spec, worker)]
+    plans, warnings = [], list(doubts_about_cluster(spec, worker))
     for version, reason, outcome in decided:
         if reason is Reason.NOT_NEEDED:
             continue
         plan = _planned(version, reason, outcome, blocked)
-        if plan.live and plan.action in {_KEEP, VersionAction.SCALE_DOWN}:
-            plan = _with_marks(spec, plan, identity)
+        stays = plan.live is not None and plan.action in {_KEEP, VersionAction.SCALE_DOWN}
+        if stays and (changed := tuple(changed_marks(spec, plan, identity))):
+            told = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
+            plan = replace(plan, changed_marks=changed, because=f"{plan.because}{told}")
         plans.append(plan)
         warnings += version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
@@ -89,12 +91,14 @@ def later_actions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> dict[
 
 def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Iterator[VersionFacts]:
     """Every version that is the target, deployed or known to Temporal, by build ID."""
-    live = {build_id: found[0] for build_id, found in deployments_of(spec, worker).items()}
+    live = deployments_of(spec, worker)
     versions = {
         version.build_id: version for version in (worker.temporal.versions if worker.temporal else ())
     }
     for build_id in sorted({spec.build_id, *live, *versions, *routed_build_ids(worker.temporal)}):
-        version, deployment = versions.get(build_id), live.get(build_id)
+        version = versions.get(build_id)
+        several = live.get(build_id, [])
+        deployment = several[0] if several else None
         is_going = deployment is not None and deployment.terminating
         yield VersionFacts(
             spec=spec,
@@ -106,18 +110,8 @@ def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Itera
             live=None if is_going else deployment,
             terminating=deployment if is_going else None,
             ledger=worker.ledger.get(build_id) if HistorySource.LEDGER in spec.policy.history else None,
+            twins=tuple(other for other in several[1:] if not other.terminating),
         )
-
-
-def _twins(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]:
-    for build_id, (own, *others) in sorted(deployments_of(spec, worker).items()):
-        for other in others:
-            if not other.terminating:
-                fate = "stays as it is" if other.protected else "may be pruned, since nothing protects it"
-                yield (
-                    f"{build_id} has two Deployments: {own.name} is the version's own, and {other.name} is"
-                    f" not rendered and {fate}; delete it when it is not wanted"
-                )
 
 
 def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: str) -> VersionPlan:
@@ -152,13 +146,6 @@ def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: s
         replaced_injection=replaced,
         attached=() if is_dropped or is_blocked else _attached(spec, version.build_id),
     )
-
-
-def _with_marks(spec: WorkerSpec, plan: VersionPlan, identity: str) -> VersionPlan:
-    """The plan, which also tells what changes beside pods and replicas."""
-    changed = tuple(changed_marks(spec, plan, identity))
-    told = f"; applying changes its {listed(changed)}" if changed and plan.action is _KEEP else ""
-    return replace(plan, changed_marks=changed, because=f"{plan.because}{told}")
 
 
 def _kept(

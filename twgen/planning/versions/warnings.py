@@ -38,6 +38,12 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
             f"{name} leaves {version.recorded.place if version.recorded else ''} for the spec's address and"
             " Temporal namespace: its workflows there lose their worker"
         )
+    for twin in version.twins:
+        fate = "stays as it is" if twin.protected else "may be pruned, since nothing protects it"
+        yield (
+            f"{name} has two Deployments: {plan.deployment} is the version's own, and {twin.name} is"
+            f" not rendered and {fate}; delete it when it is not wanted"
+        )
     if version.live:
         yield from _about_pods(version, plan)
         yield from _left_behind(version, plan)

@@ -1,22 +1,23 @@
 """A simulation as a picture: the share of new workflows over the versions' lives, a panel for each worker."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from xml.etree.ElementTree import Element, indent, tostring
 
 from twgen.model.timeline import Lane, Span, Stage, Timeline
 from twgen.planning.sentences import counted
 from twgen.reporting.printable import printable_copy
-from twgen.reporting.timeline.panel import FAINT, LANE_HEIGHT, LINE, MARGIN, NAMES, Panel, x_of
+from twgen.reporting.timeline.panel import FAINT, LANE_HEIGHT, LINE, MARGIN, NAMES, SHARE_HEIGHT, Panel, x_of
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, summary, version_name
 from twgen.reporting.timeline.scale import LABEL_SIZE, scale_of
-from twgen.reporting.timeline.shares import draw_shares
 from twgen.reporting.timeline.svg import INK, draw, explain, picture, width_of, write_text
 
 _NARROWEST = 860.0
 _BAR_HEIGHT = 22.0
+_SHARE_LINE = 13.0
+"""Pixels of a line of words on a share."""
 _RULE = "#cbd5e1"
 # of colours that people who see fewer of them tell apart: https://jfly.uni-koeln.de/color/
 _FILLS = {
@@ -79,7 +80,7 @@ def _panel(root: Element, panel: Panel) -> None:
     )
     _lines(root, panel.head, panel.top + 46, FAINT)
     _ticks(root, panel)
-    draw_shares(root, panel, _FILLS)
+    _shares(root, panel)
     for index, lane in enumerate(worker.lanes):
         _lane(root, panel, lane, panel.lanes_top + index * LANE_HEIGHT)
     _axis(root, panel)
@@ -95,6 +96,53 @@ def _ticks(root: Element, panel: Panel) -> None:
     for position in panel.scale.positions.values():
         x = x_of(position)
         draw(root, "line", x1=x, x2=x, y1=panel.share_top, y2=panel.axis_top, stroke="#e2e8f0")
+
+
+def _shares(root: Element, panel: Panel) -> None:
+    """Draw the target's share from the bottom up, others above it, in the colours of their stages."""
+    write_text(root, "share of", MARGIN, panel.share_top + 12, 12, fill=FAINT)
+    write_text(root, "new workflows", MARGIN, panel.share_top + 27, 12, fill=FAINT)
+    for percentage in (0, 50, 100):
+        y = _height_of(panel, percentage)
+        write_text(root, f"{percentage} %", x_of(-8), y + 4, LABEL_SIZE, text_anchor="end", fill=FAINT)
+    target = panel.worker.target_build_id
+    lanes = sorted(panel.worker.lanes, key=lambda lane: lane.build_id != target)
+    labels = []
+    for index, lane in enumerate(lanes):
+        for (stage, percentage), group in groupby(lane.spans, key=lambda span: (span.stage, span.percentage)):
+            spans = list(group)
+            if percentage:
+                begin, end = spans[0].begin, spans[-1].end
+                base = sum(span.percentage for span in _at(lanes[:index], begin))
+                above = [_FILLS[span.stage][1] for span in _at(lanes[index + 1 :], begin) if span.percentage]
+                left, right = x_of(panel.scale.of(begin)), x_of(panel.scale.of(end))
+                top, bottom = (_height_of(panel, share) for share in (base + percentage, base))
+                place = {"x": left, "y": top, "width": right - left, "height": bottom - top}
+                draw(root, "rect", fill=_FILLS[stage][0], stroke="#ffffff", **place)
+                inks = (_FILLS[stage][1], above[0] if above else INK)
+                labels.append(((version_name(lane.build_id), f"{percentage:g} %"), place, inks))
+    for label in labels:  # above every band, also where one is written above its own
+        _share_label(root, *label)
+
+
+def _at(lanes: Iterable[Lane], moment: timedelta) -> list[Span]:
+    return [span for lane in lanes for span in lane.spans if span.covers(moment)]
+
+
+def _share_label(
+    root: Element, words: tuple[str, str], place: Mapping[str, float], inks: tuple[str, str]
+) -> None:
+    """Whose share it is and how much, as far as there is room: in it, or, for a low one, just above it."""
+    fits = place["height"] >= _SHARE_LINE
+    y = place["y"] + (_SHARE_LINE if fits else -4)
+    for text in (" ".join(words), words[1]):
+        if width_of(text) <= place["width"] - 8 and y - _SHARE_LINE >= 0:
+            write_text(root, text, place["x"] + 6, y, font_weight="bold", fill=inks[not fits])
+            return
+
+
+def _height_of(panel: Panel, percentage: float) -> float:
+    return panel.share_top + SHARE_HEIGHT * (1 - percentage / 100)
 
 
 def _axis(root: Element, panel: Panel) -> None:
