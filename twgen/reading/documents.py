@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
-from twgen.model.problem import Document, Place, Problem
+from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, shortened
 from twgen.specs.kinds import LEDGER_FOLDER, is_in_ledger, without_lists
 from twgen.specs.unrendered import template_of_helm
 from twgen.yaml.limits import DEFAULT, Budget
@@ -214,9 +214,10 @@ def located(
 ) -> list[tuple[Problem, int | None]]:
     """Each problem with its line (from 1; None: there is none), file by file in the order of lines.
 
-    The place that a message refers to stands at its end: `the other is at pay.yaml:14`.
+    The place that a message refers to stands at its end: `the other is at pay.yaml:14`. Of very many, only
+    that there are more.
     """
-    problems = tuple(problems)
+    problems = tuple(shortened(tuple(problems), MOST_TOLD_IN_ALL))
     places: dict[str, set[tuple[int, str]]] = {}
     for item in problems:
         for place in (item, item.other):
