@@ -17,6 +17,7 @@ from tests.servers.specs import worker_spec
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.errors import OutOfTime, StateUnavailable
+from twgen.model.problem import Document
 from twgen.model.spec import Connection
 
 SPEC = """
@@ -97,7 +98,9 @@ def test_unknown_namespace_is_not_an_unknown_worker(temporal: TemporalServer) ->
 
 @pytest.mark.server
 def test_refusal_of_one_worker_names_it_and_its_file(temporal: TemporalServer) -> None:
-    refused = replace(worker_spec("a.b", "v1", temporal.connection), source="specs/pay.yaml")
+    refused = replace(
+        worker_spec("a.b", "v1", temporal.connection), document=Document("specs/pay.yaml", 0, None)
+    )
     others = [worker_spec(f"x{number}", "v1", temporal.connection) for number in range(5)]
     with pytest.raises(StateUnavailable) as raised:
         asyncio.run(read_all([*others, refused, *others], clients()))

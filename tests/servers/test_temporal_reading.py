@@ -227,8 +227,8 @@ def test_manager_is_read(chapters: Chapters) -> None:
 @pytest.mark.parametrize("build_id", ["v1", "v2"])
 def test_task_queues_of_current_and_target_have_pollers(chapters: Chapters, build_id: str) -> None:
     assert version(chapters["two versions"], build_id).task_queues == (
-        TaskQueue("pay", TaskQueueType.ACTIVITY, pollers=True),
-        TaskQueue("pay", TaskQueueType.WORKFLOW, pollers=True),
+        TaskQueue("pay", TaskQueueType.ACTIVITY, pollers=True, unversioned_pollers=False),
+        TaskQueue("pay", TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False),
     )
 
 
