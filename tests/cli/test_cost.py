@@ -139,3 +139,11 @@ def test_of_very_many_mistakes_the_first_are_told(run: Run, tmp_path: Path) -> N
     *told, last = ended.stdout.splitlines()
     assert len(told) == 10_000
     assert "and more from here on: only the first 10000 are told" in last
+
+
+def test_items_of_lists_are_counted_as_documents(run: Run, tmp_path: Path) -> None:
+    items = ", ".join(["0"] * 40_000)
+    (tmp_path / "list.yaml").write_text(f"{{apiVersion: v1, kind: List, items: [{items}]}}\n")
+    ended = run("render", ".")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "list.yaml: more than 30000 documents in all: read fewer files at once" in ended.stderr

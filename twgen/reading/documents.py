@@ -74,6 +74,9 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Read:
             text = sources.text(file)
             for at, value in enumerate(read_documents(text, budget)):
                 documents += without_lists(Document(file, at, value)) if value is not None else ()
+                if len(documents) > budget.limits.documents:  # the items of Lists are documents too
+                    del documents[budget.limits.documents :]
+                    raise InvalidInput(f"{file}: {budget.spent(f'{budget.limits.documents} documents')}")
         except YamlError as error:
             unreadable.append(why_unreadable(file, text, error, template_of_helm(file, text)))
         except InvalidInput as error:
