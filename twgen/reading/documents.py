@@ -74,9 +74,7 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Read:
             text = sources.text(file)
             for at, value in enumerate(read_documents(text, budget)):
                 documents += without_lists(Document(file, at, value)) if value is not None else ()
-                if len(documents) > budget.limits.documents:  # the items of Lists are documents too
-                    del documents[budget.limits.documents :]
-                    raise InvalidInput(f"{file}: {budget.spent(f'{budget.limits.documents} documents')}")
+                _refuse_too_many(documents, file, budget)
         except YamlError as error:
             unreadable.append(why_unreadable(file, text, error, template_of_helm(file, text)))
         except InvalidInput as error:
@@ -94,6 +92,14 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Read:
             f"no document found in {path}: mend it, or do not name it" for path in without.values()
         )
     return Read(tuple(documents), tuple(unreadable))
+
+
+def _refuse_too_many(documents: list[Document], file: str, budget: Budget) -> None:
+    """The items of Lists are documents too."""
+    most = budget.limits.documents
+    if len(documents) > most:
+        del documents[most:]
+        raise InvalidInput(f"{file}: {budget.spent(f'{most} documents')}")
 
 
 def ledger_files(paths: Iterable[str]) -> Iterator[str]:
