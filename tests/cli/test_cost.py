@@ -1,12 +1,18 @@
 """What reading and writing may cost, whatever is read: bounded memory, and a line that names the limit."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from time import process_time
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import TWGEN, Run
+from twgen.model.problem import Document
+from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 
 RUN_ONE = Path(__file__).parents[2] / "benchmarks" / "run_one.py"
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x{}, namespace: d}}\n"
@@ -81,3 +87,63 @@ def test_snapshot_that_is_too_large_says_what_to_do(run: Run, story: Path) -> No
     ended = run("render", "specs", "--snapshot", "snapshot.json")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert "more than 54525952 bytes in all: record fewer workers in it" in ended.stderr
+
+
+def connection(name: str, namespace: str = "d", **more: int) -> str:
+    metadata = {"name": name, "namespace": namespace}
+    head = {"apiVersion": "temporal.io/v1alpha1", "kind": "Connection", "metadata": metadata}
+    return json.dumps(head | {"spec": {"hostPort": "h:7233", **more}})
+
+
+def worker(name: str, uses: str, **more: Any) -> str:
+    metadata = {"name": name, "namespace": "d"}
+    head = {"apiVersion": "temporal.io/v1alpha1", "kind": "WorkerDeployment", "metadata": metadata}
+    spec = {
+        "workerOptions": {"connectionRef": {"name": uses}, "temporalNamespace": "t"},
+        "rollout": {"strategy": "AllAtOnce"},
+        "template": {"spec": {"containers": [{"name": "w", "image": "a:1"}]}},
+    }
+    return json.dumps(head | {"spec": spec | more})
+
+
+@pytest.mark.parametrize("command", ["validate", "render"])
+def test_duration_of_many_parts_costs_no_more_than_its_text(tmp_path: Path, command: str) -> None:
+    delay = {"scaledownDelay": "1h" * 2_000_000}
+    (tmp_path / "worker.yaml").write_text(f"{connection('c')}\n---\n{worker('w', 'c', sunset=delay)}\n")
+    (tmp_path / "output").touch()
+    measured = [sys.executable, "-I", "-S", RUN_ONE, tmp_path / "output", TWGEN, command, "worker.yaml"]
+    ended = subprocess.run(measured, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode in {1, 2}
+    assert "longer than 100 characters" in ended.stderr + (tmp_path / "output").read_text()
+    assert int(ended.stdout.split()[1]) < 128 * 1024
+
+
+def test_worker_without_its_connection_is_not_compared_with_all_other_namespaces() -> None:
+    def seconds(namespaces: int) -> float:
+        texts = [connection(f"c{number}", f"n{number % namespaces}") for number in range(4000)]
+        texts += [worker(f"w{number}", "missing") for number in range(1000)]
+        documents = [Document("x", at, json.loads(text)) for at, text in enumerate(texts)]
+        started = process_time()
+        assert parse_specs(documents, NamespaceRule()).problems
+        return process_time() - started
+
+    assert seconds(4000) < 3 * seconds(1)
+
+
+def test_of_very_many_mistakes_the_first_are_told(run: Run, tmp_path: Path) -> None:
+    wrong = {f"x{number}": 1 for number in range(20)}
+    text = "\n---\n".join(connection(f"c{number}", **wrong) for number in range(6000))
+    (tmp_path / "all.yaml").write_text(text)
+    ended = run("validate", ".")
+    assert ended.returncode == 1
+    *told, last = ended.stdout.splitlines()
+    assert len(told) == 10_000
+    assert "and more from here on: only the first 10000 are told" in last
+
+
+def test_items_of_lists_are_counted_as_documents(run: Run, tmp_path: Path) -> None:
+    items = ", ".join(["0"] * 40_000)
+    (tmp_path / "list.yaml").write_text(f"{{apiVersion: v1, kind: List, items: [{items}]}}\n")
+    ended = run("render", ".")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "list.yaml: more than 30000 documents in all: read fewer files at once" in ended.stderr

@@ -54,8 +54,10 @@ def live(
 
 
 def version(build_id: str = "v3", status: VersionStatus = VersionStatus.INACTIVE, **facts: Any) -> Version:
-    """A version that Temporal has known for an hour and that polls the task queue `main`."""
-    told: dict[str, Any] = {"created_at": ago(HOUR), "task_queues": (MAIN,)}
+    """A version that Temporal has known for an hour, or since it drained, and that polls the queue `main`."""
+    drainage = facts.get("drainage")
+    drained_at = drainage.changed_at if drainage and drainage.changed_at else NOW
+    told: dict[str, Any] = {"created_at": min(ago(HOUR), drained_at), "task_queues": (MAIN,)}
     return Version(build_id, status, **told | facts)
 
 
@@ -63,7 +65,7 @@ def drained(age: timedelta, build_id: str = "v1", **facts: Any) -> Version:
     """A version that has been drained for so long."""
     drainage = Drainage(VersionStatus.DRAINED, ago(age))
     return version(
-        build_id, VersionStatus.DRAINED, first_activated_at=ago(2 * DAY), drainage=drainage, **facts
+        build_id, VersionStatus.DRAINED, first_activated_at=ago(9 * DAY), drainage=drainage, **facts
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from twgen.cli.output import warn
@@ -9,7 +10,7 @@ from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.operator import Caller
 from twgen.model.plan import WorkerVersions
-from twgen.model.problem import Problem
+from twgen.model.problem import MOST_TOLD_IN_ALL, Problem
 from twgen.model.times import format_time
 from twgen.model.world import RecordedDeployment, World
 from twgen.reading.documents import Read, Sources, read_paths
@@ -59,7 +60,8 @@ def all_problems(read: Read, specs: Specs) -> tuple[Problem, ...]:
     from twgen.records.ledger import parse_ledgers
 
     problems = (*specs.problems, *parse_ledgers(specs.ledgers)[1])
-    return (*problems, *schema_problems(read.documents, problems), *specs.unknown_fields)
+    more = islice(schema_problems(read.documents, problems), max(0, MOST_TOLD_IN_ALL + 1 - len(problems)))
+    return (*problems, *more, *specs.unknown_fields)
 
 
 def no_worker(settings: Settings) -> str:

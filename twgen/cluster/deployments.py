@@ -14,7 +14,7 @@ from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, listing, mapping, text, whole_number
 from twgen.model.times import parse_time
 from twgen.model.world import LiveDeployment, RecordedDeployment
-from twgen.versioning.injection import build_id_of, place_of
+from twgen.versioning.injection import place_of, told_build_ids
 from twgen.versioning.names import (
     ATTACHED,
     BUILD_ID_LABEL,
@@ -121,7 +121,8 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
     label = (metadata.get("labels") or {}).get(BUILD_ID_LABEL, "")
     # a label can be lost by hand; the selector cannot be changed, and is what the pods carry
     selected = (value_at(spec, "selector", "matchLabels") or {}).get(BUILD_ID_LABEL, "")
-    build_id = selected or label or build_id_of(value_at(spec, "template", "spec") or {})
+    told = told_build_ids(value_at(spec, "template", "spec") or {})
+    build_id = selected or label or next(iter(told), "")
     if not build_id:
         return None
     annotations = metadata.get("annotations") or {}
@@ -144,6 +145,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         lost_labels=label != build_id,
         template_is_as_applied=template_is_as_applied(metadata),
         edited_variables=edited_variables(metadata),
+        other_build_id=next(iter(told), "") if build_id not in told else "",
         attached=tuple(filter(None, annotations.get(ATTACHED, "").split(","))),
         tracked_by=annotations.get(TRACKING_ID, "").partition(":")[0],
         available_replicas=status.get("availableReplicas") or 0,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ _MOST_COMPARED = 60
 
 MOST_TOLD = 100
 """Findings of one kind in one document: who has more mends these first."""
-_MOST_TOLD_IN_ALL = 20_000
+MOST_TOLD_IN_ALL = 10_000
+"""Findings of one kind in all documents of a run."""
 
 
 class Place(NamedTuple):
@@ -61,6 +62,9 @@ class Problem(NamedTuple):
         return cls(document, path_in_file(document, path), message, other)
 
 
+Found = TypeVar("Found", Finding, Problem)
+
+
 def path_in_file(document: Document, path: str) -> str:
     """The path from the start of the file's document, of a path that begins at an item of a List."""
     joint = "." if document.path and path and not path.startswith("[") else ""
@@ -69,14 +73,15 @@ def path_in_file(document: Document, path: str) -> str:
 
 def most_told(documents: int) -> int:
     """How many findings of one kind each of so many documents may have, so that all fit into memory."""
-    return max(2, min(MOST_TOLD, _MOST_TOLD_IN_ALL // max(1, documents)))
+    return max(2, min(MOST_TOLD, MOST_TOLD_IN_ALL // max(1, documents)))
 
 
-def shortened(findings: Sequence[Finding], most: int) -> Iterator[Finding]:
+def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
     """The first findings, and in place of the next one, if any, that there are more."""
     yield from findings[:most]
     for finding in findings[most : most + 1]:
-        yield Finding(finding.path, f"and more from here on: only the first {most} are told")
+        more = f"and more from here on: only the first {most} are told"
+        yield finding._replace(message=more, other=None)
 
 
 def did_you_mean(written: str, possible: Iterable[str]) -> str:

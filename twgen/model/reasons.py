@@ -57,6 +57,11 @@ class VersionReason(StrEnum):
 
     Nothing. It stays until they end; `temporal workflow list` shows them.
     """
+    RUNS_ANOTHER_BUILD = "RunsAnotherBuild"
+    """Nothing needs it, but its pods are told to be another version: somebody set their build ID by hand.
+
+    Deploy that version by its own spec, then take this Deployment away by hand.
+    """
     NEVER_ACTIVE = "NeverActive"
     """It was never current or ramping, and is not the target.
 

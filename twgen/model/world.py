@@ -190,6 +190,8 @@ class LiveDeployment:
     """Variables of its containers that were set by hand last, as its field managers tell."""
     lost_labels: bool = False
     """It no longer carries its build-ID label; its selector still tells the version."""
+    other_build_id: str = ""
+    """What its pods are told to be, where that is another version; empty: nothing else."""
     tracked_by: str = ""
     """The Argo CD application that tracks it; empty: none."""
     attached: tuple[str, ...] = ()

@@ -35,9 +35,14 @@ def ever_active(version: Version) -> bool:
 
 
 def _was_active_since(version: Version) -> bool:
-    """Traffic left the version, or came to it, after it is said to have drained."""
+    """The version was made, traffic came to it, or left it, after it is said to have drained."""
     drained = version.drainage.changed_at if version.drainage else None
-    times = (version.last_current_at, version.last_deactivated_at)
+    times = (
+        version.created_at,
+        version.first_activated_at,
+        version.last_current_at,
+        version.last_deactivated_at,
+    )
     return drained is not None and any(time > drained for time in times if time)
 
 

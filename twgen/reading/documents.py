@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
-from twgen.model.problem import Document, Place, Problem
+from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, shortened
 from twgen.specs.kinds import LEDGER_FOLDER, is_in_ledger, template_of_helm, without_lists
 from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents
@@ -74,6 +74,7 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Read:
             text = sources.text(file)
             for at, value in enumerate(read_documents(text, budget)):
                 documents += without_lists(Document(file, at, value)) if value is not None else ()
+                _refuse_too_many(documents, file, budget)
         except YamlError as error:
             unreadable.append(why_unreadable(file, text, error, template_of_helm(file, text)))
         except InvalidInput as error:
@@ -91,6 +92,14 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Read:
             f"no document found in {path}: mend it, or do not name it" for path in without.values()
         )
     return Read(tuple(documents), tuple(unreadable))
+
+
+def _refuse_too_many(documents: list[Document], file: str, budget: Budget) -> None:
+    """The items of Lists are documents too."""
+    most = budget.limits.documents
+    if len(documents) > most:
+        del documents[most:]
+        raise InvalidInput(f"{file}: {budget.spent(f'{most} documents')}")
 
 
 def ledger_files(paths: Iterable[str]) -> Iterator[str]:
@@ -214,9 +223,10 @@ def located(
 ) -> list[tuple[Problem, int | None]]:
     """Each problem with its line (from 1; None: there is none), file by file in the order of lines.
 
-    The place that a message refers to stands at its end: `the other is at pay.yaml:14`.
+    The place that a message refers to stands at its end: `the other is at pay.yaml:14`. Of very many, only
+    that there are more.
     """
-    problems = tuple(problems)
+    problems = tuple(shortened(tuple(problems), MOST_TOLD_IN_ALL))
     places: dict[str, set[tuple[int, str]]] = {}
     for item in problems:
         for place in (item, item.other):

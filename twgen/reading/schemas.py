@@ -1,6 +1,7 @@
 """The JSON Schemas of the kinds, and what they find wrong with documents."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 80
 """A message quotes what it is about, which can be a whole document."""
+_LONGEST_MATCHED = 10_000
 _TYPES = {
     "object": "a mapping",
     "array": "a list",
@@ -118,7 +120,8 @@ def _validator(kind: str) -> "Validator":
     resources = [(schema["$id"], DRAFT202012.create_resource(schema)) for schema in schemas.values()]
     registry: Registry[Any] = Registry().with_resources(resources)
     extend: Callable[..., type[Validator]] = validators.extend
-    bounded = extend(Draft202012Validator, {"anyOf": _any_of, "uniqueItems": _unique_items})
+    checks = {"anyOf": _any_of, "pattern": _pattern, "uniqueItems": _unique_items}
+    bounded = extend(Draft202012Validator, checks)
     described = kinds.CONNECTION if kind == kinds.CLUSTER_CONNECTION else kind
     return bounded(schemas[f"{described.lower()}.json"], registry=registry)
 
@@ -136,6 +139,14 @@ def _any_of(
             return
         context += errors
     yield ValidationError("fits none of the branches", context=context)
+
+
+def _pattern(_: Any, wanted: str, value: Any, __: Mapping[str, Any]) -> "Iterator[ValidationError]":
+    """As jsonschema's own, which takes gigabytes for a long text; the parsers say that it is too long."""
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(value, str) and len(value) <= _LONGEST_MATCHED and not re.search(wanted, value):
+        yield ValidationError("does not match the pattern")
 
 
 def _unique_items(_: Any, wanted: object, value: Any, __: Mapping[str, Any]) -> "Iterator[ValidationError]":

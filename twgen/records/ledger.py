@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
 from twgen.model.paths import Path, parse_path
-from twgen.model.problem import Document, Finding, Place, Problem, path_in_file
+from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Finding, Place, Problem, path_in_file
 from twgen.model.record_shapes import Field, excerpt, record
 from twgen.model.shapes import TIME, Findings, Shape, constant, listing, mapping, refuse, text
 from twgen.model.world import RecordedDeployment
@@ -129,13 +129,15 @@ def write_entry(entry: LedgerEntry) -> dict[str, Any]:
 def parse_ledgers(
     documents: Iterable[Document],
 ) -> tuple[dict[tuple[str, str], LedgerPlace], list[Problem]]:
-    """The entries of Ledger documents by worker and build ID, and all that is wrong with them.
+    """The entries of Ledger documents by worker and build ID, and what is wrong with them, as far as is told.
 
     A version that is there twice is a problem when its Deployments differ: one of them never ran.
     """
     places: dict[tuple[str, str], LedgerPlace] = {}
     problems: list[Problem] = []
     for document in documents:
+        if len(problems) > MOST_TOLD_IN_ALL:
+            break
         findings: list[Finding] = []
         ledger = LEDGER.read(document.value, None, findings)
         problems += (

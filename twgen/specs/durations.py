@@ -10,6 +10,8 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1
 _LONGEST_SECONDS = (2**63 - 1) / 1e9
 """Go counts a duration in 64-bit nanoseconds: 292 years."""
 _TOO_LONG = f"is too long: at most {int(_LONGEST_SECONDS / 3600)}h"
+LONGEST_DURATION = 100
+"""Matching repeated parts takes hundreds of times the memory of the text."""
 _PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 _WHOLE = re.compile(rf"\+?(?:{_PART.pattern})+")
 _SPOKEN_PART = r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)[ ,]*"
@@ -30,6 +32,8 @@ def parse_duration(text: str) -> timedelta:
     """
     if text in {"0", "+0", "-0"}:
         return timedelta()
+    if len(text) > LONGEST_DURATION:
+        raise ValueError(f"{quoted(text)} is longer than {LONGEST_DURATION} characters")
     if not _WHOLE.fullmatch(text):
         if text.startswith("-") and _WHOLE.fullmatch(text[1:]):
             raise ValueError(f"{quoted(text)} is negative")

@@ -1,8 +1,9 @@
 """All documents in; the workers they describe and all that is wrong with them out."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from pathlib import PurePath
 from typing import NamedTuple
@@ -25,6 +26,8 @@ _GIVEN_WITH = {
     kinds.OPERATOR_CONFIG: ": give it with --operator-config",
 }
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
+_Connections = dict[tuple[str, str], dict[str, Connection]]
+"""By kind and namespace, then by name."""
 
 
 class Specs(NamedTuple):
@@ -129,10 +132,10 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
     of_kind: dict[str, list[SpecDocument]] = {name: [] for name in _SPEC_KINDS}
     for spec in found.specs:
         of_kind[spec.kind.name].append(spec)
-    connections = {
-        (spec.kind.name, spec.namespace, spec.name): parse_connection(spec.name, spec.fields)
-        for spec in (*of_kind[kinds.CONNECTION], *of_kind[kinds.CLUSTER_CONNECTION])
-    }
+    connections: _Connections = {}
+    for spec in (*of_kind[kinds.CONNECTION], *of_kind[kinds.CLUSTER_CONNECTION]):
+        of_namespace = connections.setdefault((spec.kind.name, spec.namespace), {})
+        of_namespace[spec.name] = parse_connection(spec.name, spec.fields)
     policies = _policies(of_kind[kinds.POLICY])
     attached = _attached(of_kind[kinds.ATTACHED], attached_kinds)
     workers = []
@@ -186,19 +189,20 @@ def _attached(
 
 
 def _connection_of(
-    connections: Mapping[tuple[str, str, str], Connection],
+    connections: _Connections,
     uncertain: set[str],
     namespace: str,
     name: str,
     of_kinds: tuple[str, ...],
 ) -> Connection | str:
-    for kind in of_kinds:
-        place = "" if kind == kinds.CLUSTER_CONNECTION else namespace
-        if found := connections.get((kind, place, name)):
-            return found
+    places = ((kind, "" if kind == kinds.CLUSTER_CONNECTION else namespace) for kind in of_kinds)
+    here = [connections.get(place, {}) for place in places]
+    for named in here:
+        if name in named:
+            return named[name]
     if not namespace or uncertain & {name, *of_kinds}:
         return Connection(name, "")
-    similar = did_you_mean(name, (other for _, place, other in connections if place in {"", namespace}))
+    similar = did_you_mean(name, chain.from_iterable(here))
     return (
         f"there is no Connection {quoted(name)} in namespace {quoted(namespace)} among the documents{similar}"
     )

@@ -212,13 +212,13 @@ def place_of(pod: Pod) -> Place:
     return Place()
 
 
-def build_id_of(pod: Pod) -> str:
-    """The build ID that the pod's worker is told beside the name of its Worker Deployment; empty: none."""
+def told_build_ids(pod: Pod) -> tuple[str, ...]:
+    """The build IDs that the pod's worker is told beside the name of its Worker Deployment."""
     for container in pod.get("containers") or ():
         values = _values(container)
         if DEPLOYMENT in values:
-            return next((values[name] for name in sorted(_BUILD_IDS & values.keys())), "")
-    return ""
+            return tuple(values[name] for name in sorted(_BUILD_IDS & values.keys()) if values[name])
+    return ()
 
 
 def _values(container: Mapping[str, Any]) -> dict[str, str]:

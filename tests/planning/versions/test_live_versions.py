@@ -1,7 +1,7 @@
 """Every row of the version table for versions that have a Deployment, and both sides of every limit."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from tests.planning.situations import (
     ago,
     decided,
     live,
+    planned,
     routing,
     situation,
     temporal,
@@ -22,6 +23,7 @@ from tests.planning.situations import (
 )
 from tests.strategies import SIZED_BY_HPA
 from twgen.model.plan import VersionAction
+from twgen.model.reasons import VersionReason
 from twgen.model.spec import AttachedResource
 from twgen.model.world import Drainage, Version, VersionStatus, WorkerDeployment
 
@@ -267,3 +269,50 @@ def test_autoscaled_version_at_zero_gets_a_pod_unless_keda_would_bring_it_back(
     plan = decided(situation(CURRENT, [live("v3"), scaled]), "v1", replace(SPEC, attached=attached))
     assert plan
     assert plan.replicas == replicas
+
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param({"created_at": ago(HOUR)}, id="it was made later"),
+        pytest.param({"first_activated_at": ago(HOUR)}, id="it became active later"),
+        pytest.param({"last_current_at": ago(HOUR)}, id="it was current later"),
+        pytest.param({"created_at": ago(9 * DAY), "drained_at": LONG_AGO}, id="it drained in 1970"),
+    ],
+)
+def test_version_that_drained_before_it_lived_keeps_its_pods(facts: dict[str, Any]) -> None:
+    drainage = Drainage(S.DRAINED, facts.pop("drained_at", ago(5 * DAY)))
+    says = knows(version("v1", S.DRAINED, drainage=drainage, **{"created_at": ago(9 * DAY)} | facts))
+    plan = decided(situation(says, [live("v1", 5)]), "v1")
+    assert plan
+    assert (plan.action, plan.replicas, plan.protected) == (KEEP, 5, True)
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        pytest.param(knows(drained(9 * DAY)), id="drained"),
+        pytest.param(INACTIVE, id="never active"),
+        pytest.param(UNREGISTERED, id="not registered"),
+    ],
+)
+@pytest.mark.parametrize("is_in_ledger", [False, True])
+def test_pods_that_were_told_by_hand_to_be_another_version_stay(
+    says: WorkerDeployment, *, is_in_ledger: bool
+) -> None:
+    reused = live("v1", 5)
+    for container in reused["spec"]["template"]["spec"]["containers"]:
+        for variable in container["env"]:
+            if variable["name"] == "TEMPORAL_WORKER_BUILD_ID":
+                variable["value"] = "hotfix"
+    ledger = {"v1": live("v1", 5)} if is_in_ledger else None
+    worker = planned(situation(says, [reused], ledger)).versions
+    plan = next(item for item in worker.versions if item.build_id == "v1")
+    assert (plan.action, plan.replicas, plan.protected) == (KEEP, 5, True)
+    assert plan.reason is VersionReason.RUNS_ANOTHER_BUILD
+    assert plan.recorded
+    assert plan.recorded.manifest["spec"]["template"] == reused["spec"]["template"]
+    assert any("told to be hotfix: deploy that version" in text for text in worker.warnings)

@@ -18,7 +18,7 @@ def due(known: Version | None, deployments: list[dict[str, Any]] | None) -> list
 
 
 def drained(age: Any) -> Version:
-    return version("v1", S.DRAINED, first_activated_at=ago(DAY), drainage=Drainage(S.DRAINED, ago(age)))
+    return version("v1", S.DRAINED, first_activated_at=ago(9 * DAY), drainage=Drainage(S.DRAINED, ago(age)))
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,10 @@ def _kept(
         because += "; its connection changed" if replaced is not None else ""
     restart = "its pods restart when it is resumed" if live.paused else "its pods restart"
     pods = restart if live.replicas else "it has no pods"
-    if applied and applied.since.changed and (version.was_moved_by_hand or not version.lives_elsewhere):
+    stays_edited = reason is Reason.RUNS_ANOTHER_BUILD or (
+        version.lives_elsewhere and not version.was_moved_by_hand
+    )
+    if applied and applied.since.changed and not stays_edited:
         place = applied.since.changed[0]
         because += f"; its pod template was edited by hand ({place}): it is put right, and {pods}"
         update = Outcome(_UPDATE, outcome.replicas, because)

@@ -64,6 +64,9 @@ LIVE: _Table = (
     Row(Reason.OPEN_WORKFLOWS,
         lambda v: v.status in _LOOKS_IDLE and v.open_workflows > 0,
         lambda v: _keep(_live(v, least=1), f"{_state(v)}, yet {_open_workflows(v)}")),
+    Row(Reason.RUNS_ANOTHER_BUILD,
+        lambda v: v.live is not None and bool(v.live.other_build_id and v.live.replicas),
+        lambda v: _keep(_live(v), f"its pods are told to be {_other_build_id(v)}: that one may need them")),
     Row(Reason.NEVER_ACTIVE_FOR_LONG,
         lambda v: v.never_active and v.is_at_rest and _longer(v.registered_for, v.both_delays),
         lambda v: _drop("it was never active, is at zero,"
@@ -190,6 +193,10 @@ def _state(v: VersionFacts) -> str:
 
 def _place(v: VersionFacts) -> str:
     return v.recorded.place if v.recorded else ""
+
+
+def _other_build_id(v: VersionFacts) -> str:
+    return v.live.other_build_id if v.live else ""
 
 
 def _open_workflows(v: VersionFacts) -> str:

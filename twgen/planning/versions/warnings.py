@@ -24,6 +24,12 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
             f"{name} stays as it is, whatever Temporal says of it here: take it away by hand when its"
             f" workflows at {version.recorded.place if version.recorded else ''} are done"
         )
+    if plan.reason is VersionReason.RUNS_ANOTHER_BUILD and version.live:
+        yield (
+            f"{name}: the pods of Deployment {version.live.name} are told to be"
+            f" {version.live.other_build_id}: deploy that version by its own spec, then take this Deployment"
+            " away by hand"
+        )
     if plan.action is VersionAction.NONE and version.is_target:
         yield f"{name} is not rendered: maxVersions ({version.spec.policy.max_versions}) is reached"
     elif plan.action is VersionAction.NONE:
