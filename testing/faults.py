@@ -1,6 +1,7 @@
 """Real trouble on loopback: addresses that refuse, hang, are slow, answer half, or die at a given call."""
 
 import asyncio
+import math
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -11,6 +12,7 @@ from testing.background import Background
 _CHUNK = 65536
 _PREFACE = 24
 _FRAME_HEADER = 9
+_FOR_EVER = 3600.0
 _DATA = 0
 _HEADERS = 1
 
@@ -29,6 +31,10 @@ class Trouble:
     """So many seconds late."""
     last_request: int | None = None
     """The server is gone when the request after this one comes, counted from 1 over all connections."""
+    lost_answer: int | None = None
+    """What the request of this number asks for is done; its answer is lost, and its connection."""
+    hangs: bool = False
+    """That connection stays open, and silent."""
 
 
 class Forwarder:
@@ -41,6 +47,7 @@ class Forwarder:
         self._server: asyncio.Server | None = None
         self._background = Background()
         self._begun = 0
+        self._has_lost = False
         self._late: set[tuple[asyncio.StreamWriter, int]] = set()
         self.connections = 0
         """How many were made so far."""
@@ -52,15 +59,19 @@ class Forwarder:
         """Refuse every connection from now on, and break those that there are."""
         self._background.run(self._die())
 
+    def revive(self) -> None:
+        """Accept connections again, at the same address."""
+        self._background.run(self._listen(int(self.address.rsplit(":")[1])))
+
     def close(self) -> None:
         """Stop for good."""
         self.die()
         self._background.close()
 
-    async def _listen(self) -> int:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+    async def _listen(self, port: int = 0) -> int:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", port)
+        found: int = self._server.sockets[0].getsockname()[1]
+        return found
 
     async def _die(self) -> None:
         if self._server:
@@ -105,8 +116,18 @@ class Forwarder:
                 onward.write(frame.data)
 
     async def _pass_answers(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        left = self._trouble.answer_bytes
+        left, frames = self._trouble.answer_bytes, _Frames(is_first=False)
+        lost_answer = self._trouble.lost_answer or math.inf
         while data := await answers.read(_CHUNK):
+            arrived = list(frames.whole_in(data))
+            if self.requests >= lost_answer and not self._has_lost:
+                # what comes before the headers tells only that the request arrived
+                if any(frame.begins_request for frame in arrived):
+                    self._has_lost = True
+                    await asyncio.sleep(_FOR_EVER if self._trouble.hangs else 0)
+                    writer.transport.abort()
+                    return
+                continue
             await asyncio.sleep(self._trouble.pause)
             writer.write(data[:left])
             await writer.drain()
@@ -141,9 +162,9 @@ class _Frame:
 class _Frames:
     """Cuts what a client sends into frames, the preface of the connection first."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_first: bool = True) -> None:
         self._pending = b""
-        self._is_first = True
+        self._is_first = is_first
 
     def whole_in(self, data: bytes) -> Iterator[_Frame]:
         """The frames that are complete with the next bytes of the connection."""

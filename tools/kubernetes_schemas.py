@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from twgen.specs.attached import KINDS, TARGET_FIELDS
 from twgen.specs.validation import attached, pods
 from twgen.specs.validation.syntax import Range
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
@@ -22,13 +23,10 @@ SCALARS: dict[str, dict[str, Any]] = {
     "intOrQuantity": {"type": ["string", "integer"], "pattern": QUANTITY},
 }
 ATTACHED = {
-    ("autoscaling/v2", "HorizontalPodAutoscaler"): "HorizontalPodAutoscalerSpec",
-    ("autoscaling/v1", "HorizontalPodAutoscaler"): "V1HorizontalPodAutoscalerSpec",
-    ("policy/v1", "PodDisruptionBudget"): "PodDisruptionBudgetSpec",
-    ("keda.sh/v1alpha1", "ScaledObject"): "ScaledObjectSpec",
-    ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"): "VerticalPodAutoscalerSpec",
+    (f"{group_kind.group}/{version}", group_kind.kind): struct
+    for group_kind, kind in KINDS.items()
+    for version, struct in kind.structs.items()
 }
-TARGETS = {"scaleTargetRef", "targetRef"}
 FIELDS = pods.FIELDS | attached.FIELDS
 
 
@@ -92,13 +90,13 @@ def _struct(name: str, fields: Sequence[Field]) -> dict[str, Any]:
         default = {"default": field.default} if field.default is not None else {}
         struct["properties"][field.name] = (found if is_needed else _or_null(found)) | default
     needed = (field for field in fields if field.required and field.default is None)
-    if required := [field.name for field in needed if field.name not in TARGETS]:
+    if required := [field.name for field in needed if field.name not in TARGET_FIELDS]:
         struct["required"] = required
     return struct
 
 
 def _field(struct: str, field: Field) -> dict[str, Any]:
-    if field.name in TARGETS:
+    if field.name in TARGET_FIELDS:
         # it is filled in for each version
         return {"type": ["object", "null"]}
     found = dict(_type(field.type))

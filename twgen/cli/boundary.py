@@ -23,7 +23,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
     try:
         try:
             open_streams()
-            _answer_signals(signal.default_int_handler, _terminate)
+            _answer_signals(signal.default_int_handler, lambda *_: sys.exit(_TERMINATED))
             ended = run()
         finally:
             # whoever interrupts an end that is under way wants no second one
@@ -50,10 +50,6 @@ def _answer_signals(interrupt: _Handler, terminate: _Handler) -> None:
         # nohup, and a shell's `&`, have a program ignore them
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
-
-
-def _terminate(_: int, __: FrameType | None) -> None:
-    sys.exit(_TERMINATED)
 
 
 def _ending(error: BaseException) -> int:

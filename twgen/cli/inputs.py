@@ -10,7 +10,6 @@ from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.operator import Caller
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Problem
-from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import RecordedDeployment, World
 from twgen.reading.documents import Read, Sources, read_paths
@@ -45,7 +44,12 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
         raise InvalidInput(no_worker(settings))
     if not settings.quiet and not specs.workers:
         warn([no_worker(settings)])
-    _refuse_nameless(settings, specs.workers)
+    nameless = [worker.worker_deployment for worker in specs.workers if not worker.policy.identity]
+    if nameless and settings.surroundings.needs_identity and not rendering_caller(settings).identity:
+        raise InvalidInput(
+            f"{nameless[0]} has no manager identity: the operator names its instance in"
+            " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
+        )
     return specs
 
 
@@ -114,15 +118,6 @@ def rendering_caller(settings: Settings) -> Caller:
 def planning_caller(settings: Settings) -> Caller:
     """Who plans: at a terminal, the person."""
     return settings.surroundings.planning_caller(settings.identity, settings.operator)
-
-
-def _refuse_nameless(settings: Settings, workers: Sequence[WorkerSpec]) -> None:
-    nameless = [worker.worker_deployment for worker in workers if not worker.policy.identity]
-    if nameless and settings.surroundings.needs_identity and not rendering_caller(settings).identity:
-        raise InvalidInput(
-            f"{nameless[0]} has no manager identity: the operator names its instance in"
-            " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
-        )
 
 
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:

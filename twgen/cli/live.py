@@ -58,7 +58,7 @@ class Servers:
     async def read_soon(
         self, opened: Connections, workers: Sequence[WorkerSpec], *, for_routing: bool
     ) -> World:
-        """As `read`, for those who are already run."""
+        """As `read`, for a coroutine that `run` runs."""
         deadline = Deadline(self._settings.timeout)
         rule = self._settings.surroundings.namespace_rule(self._settings.namespace)
         temporal = SharedReads(opened.temporal, deadline)
@@ -70,7 +70,7 @@ class Servers:
     def run(
         self, workers: Sequence[WorkerSpec], story: Callable[[Connections], Coroutine[Any, Any, Answer]]
     ) -> Answer:
-        """What the story of these workers returns; when it fails, the connections are closed."""
+        """What a coroutine over the connections of these workers returns; when it fails, they are closed."""
         self._connections = opened = self._connections or self._open(workers)
         self._settings = replace(self._settings, quiet=True)  # its warnings have been printed
         self._is_reading = True

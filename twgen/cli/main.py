@@ -97,10 +97,10 @@ def main() -> None:
 
 
 def _run() -> object:
-    if asked := os.environ.get(COMPLETION):
+    if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
-        return shell_complete(twgen, {}, "twgen", COMPLETION, asked)
+        return shell_complete(twgen, {}, "twgen", COMPLETION, instruction)
     if surroundings().settings_of_application:
         from twgen.cli.options import refuse_settings_of_operator
 

@@ -76,6 +76,7 @@ def _reading_time(text: str) -> float:
 
 
 def _interval(text: str) -> timedelta:
+    """A length that a simulation can step by."""
     if (length := _duration(text)) < timedelta(seconds=1):
         raise ValueError("is too short: at least 1s")
     return length

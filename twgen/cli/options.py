@@ -172,8 +172,8 @@ def options(*names: str) -> Callable[[Command], Command]:
 
 def output_option(*formats: str) -> Callable[[Command], Command]:
     """Give a command `-o` with these formats, the first by default."""
-    known = {"default": formats[0], "show_default": True}
-    return Option(("-o", "--output"), "Print in this format.", Choice(formats), known).decorator("output")
+    first = {"default": formats[0], "show_default": True}
+    return Option(("-o", "--output"), "Print in this format.", Choice(formats), first).decorator("output")
 
 
 def refuse_settings_of_operator() -> None:
@@ -198,10 +198,10 @@ def mistyped_variables() -> Iterator[str]:
 
     What is not even near one may be somebody else's: Kubernetes sets variables for a Service of any name.
     """
-    known = ["OUTPUT", *(option.variable.removeprefix("TWGEN_") for option in _OPTIONS.values())]
+    names = ["OUTPUT", *(option.variable.removeprefix("TWGEN_") for option in _OPTIONS.values())]
     for variable in sorted(os.environ):
         prefix, _, name = variable.partition("TWGEN_")
-        similar = "" if prefix or not name or name in known else did_you_mean(name, known)
+        similar = "" if prefix or not name or name in names else did_you_mean(name, names)
         if similar:
             yield f"{variable} sets no option{similar.replace('mean ', 'mean TWGEN_')}"
 

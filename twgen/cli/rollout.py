@@ -25,6 +25,7 @@ from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
+from twgen.planning.plan import worker_world
 from twgen.specs.parse import Specs
 
 Answer = TypeVar("Answer")
@@ -80,6 +81,11 @@ def _rollout(spec: WorkerSpec, view: "_View", servers: Servers, opened: Connecti
         world = await servers.read_soon(opened, [spec], for_routing=True)
         return world.remembering(ledger)
 
+    async def conflict_token() -> str:
+        world = await servers.read_soon(opened, [spec], for_routing=False)
+        temporal = worker_world(spec, world).temporal
+        return temporal.conflict_token if temporal else ""
+
     async def gate_input() -> bytes | None:
         gate = spec.rollout.gate
         if not gate or (gate.input is None and not gate.input_from):
@@ -100,6 +106,7 @@ def _rollout(spec: WorkerSpec, view: "_View", servers: Servers, opened: Connecti
         clock=clock,
         sleep=lambda length: asyncio.sleep(length.total_seconds()),
         read=read,
+        conflict_token=conflict_token,
         writer=lambda identity: TemporalWriter(spec, identity, opened.temporal, settings.timeout),
         gate_input=gate_input,
         show=view.show,

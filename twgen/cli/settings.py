@@ -43,7 +43,7 @@ class Settings:
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:
-    """The request of a command's parameters."""
+    """The Settings of a command: its parameters, where it runs, and the operator's file."""
     sources = Sources()
     where = surroundings()
     operator = Operator()

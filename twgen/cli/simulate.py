@@ -38,7 +38,14 @@ def command(output: str, color: str, **params: Any) -> None:
     """
     source = click.get_current_context().get_parameter_source
     settings = settings_of(params)
-    assumed = _assumptions(params)
+    assumed = Assumptions(
+        workflow_duration=params["workflow_duration"],
+        startup=params["startup"],
+        gate_duration=_GATE_FAILS_AFTER if params["gate"] is None else params["gate"],
+        gate_passes=params["gate"] is not None,
+        drainage_interval=params["drainage_interval"],
+        render_interval=params["render_interval"],
+    )
     specs = load_specs(settings, needs_worker=True)
     has_gate = any(worker.rollout.gate for worker in specs.workers)
     if not (has_gate or settings.quiet or source("gate") is ParameterSource.DEFAULT):
@@ -47,17 +54,6 @@ def command(output: str, color: str, **params: Any) -> None:
     begins = planning_time(settings, world) if world else settings.now
     timeline = simulate(specs.workers, world, begins, planning_caller(settings), assumed)
     write(_REPORTS[output](timeline, color))
-
-
-def _assumptions(params: dict[str, Any]) -> Assumptions:
-    return Assumptions(
-        workflow_duration=params["workflow_duration"],
-        startup=params["startup"],
-        gate_duration=_GATE_FAILS_AFTER if params["gate"] is None else params["gate"],
-        gate_passes=params["gate"] is not None,
-        drainage_interval=params["drainage_interval"],
-        render_interval=params["render_interval"],
-    )
 
 
 def _text(timeline: Timeline, color: str) -> str:

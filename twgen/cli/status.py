@@ -9,7 +9,6 @@ from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
-from twgen.model.status import Status
 from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
 from twgen.yaml.json_text import indented_json
@@ -38,19 +37,16 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
         status = observe(settings).status()
         if output == "json":
             write(indented_json(status_document(status)) + "\n")
+        elif not wants_tree(color):
+            write("".join(f"{line.text}\n" for line in status_lines(status)))
         else:
-            write(_text(status, color))
+            from twgen.reporting.status.tree import status_text
+
+            unicode, colour = writes_unicode(), wants_colour(color)
+            write(status_text(status, colour=colour, width=width(), ascii_only=not unicode))
         return
     if settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers again and again: it goes with neither --snapshot nor --now")
     from twgen.cli.watch import watch_status
 
     watch_status(settings, output, color, interval)
-
-
-def _text(status: Status, color: str) -> str:
-    if not wants_tree(color):
-        return "".join(f"{line.text}\n" for line in status_lines(status))
-    from twgen.reporting.status.tree import status_text
-
-    return status_text(status, colour=wants_colour(color), width=width(), ascii_only=not writes_unicode())

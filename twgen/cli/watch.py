@@ -47,7 +47,9 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
     with Observer(settings, needs_worker=True) as observer:
         seen = _seen(observer, interval)
         if output == "text" and is_terminal():
-            _paint(seen, color)
+            with Screen(color) as screen:
+                for moment in seen:
+                    screen.paint(moment)
         else:
             _follow(seen, as_json=output == "json")
 
@@ -85,12 +87,6 @@ def _newer(reading: Future[Observation], seen: Seen) -> Seen:
         return replace(seen, failure=error.problems[0] + (f" and {more} more" if more else ""))
     except TwgenError as error:
         return replace(seen, failure=str(error))
-
-
-def _paint(seen: Iterator[Seen], color: str) -> None:
-    with Screen(color) as screen:
-        for moment in seen:
-            screen.paint(moment)
 
 
 class Screen:

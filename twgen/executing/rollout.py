@@ -9,10 +9,10 @@ from twgen.errors import TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import World
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import Intervention
 from twgen.planning.plan import make_plan, worker_world
-from twgen.planning.rollout import FAILED_LOOK, is_over, until_next_look
+from twgen.planning.rollout import FAILED_LOOK, is_over, only_time_passes_until, until_next_look
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
 
@@ -45,6 +45,8 @@ class Rollout:
     sleep: Callable[[timedelta], Awaitable[None]]
     read: Callable[[], Awaitable[World]]
     """What is known of the worker right now; raises TwgenError."""
+    conflict_token: Callable[[], Awaitable[str]]
+    """The worker's conflict token, by as few calls as can be; it changes with the traffic and its manager."""
     writer: Callable[[str], Writer]
     """The changes that a manager identity may make."""
     gate_input: Callable[[], Awaitable[bytes | None]]
@@ -58,58 +60,86 @@ class Rollout:
 async def roll_out(rollout: Rollout, *, once: bool) -> WorkerPlan:
     """Roll out until nothing is left to do or a person is needed; the last plan.
 
-    `once` looks, and changes, once. A failure of the only look, or of the first, is raised; a later one is
-    said, and looked at again.
+    `once` looks, and changes, once; to become the manager is not yet a change. A failure of the only look, or
+    of the first, is raised; a later one is said, and looked at again.
     """
-    is_first = True
+    is_first, failure = True, ""
     while True:
         try:
             world = await rollout.read()
             now = rollout.clock()
             [plan] = make_plan([rollout.spec], world, now, rollout.caller).workers
             rollout.show(world)
-            is_first = False
-            changed = await _make_the_change(rollout, plan, world)
+            worker, is_first, failure = worker_world(rollout.spec, world), False, ""
+            if not plan.gates and plan.routing.claim_manager:
+                await _claim(rollout, plan, worker)
+                await rollout.sleep(_AFTER_A_CHANGE)
+                continue
+            changed = await _make_the_change(rollout, plan, worker)
+            if once or is_over(plan, worker, now):
+                return plan
+            if changed:
+                await rollout.sleep(_AFTER_A_CHANGE)
+            else:
+                await _wait(rollout, plan, worker, now)
         except TwgenError as error:
             if once or is_first:
                 raise
             # nor does anybody know whether a change that timed out was made: the next look tells
-            rollout.say(str(error))
+            if str(error) != failure:
+                failure = str(error)
+                rollout.say(f"{failure}; looking again")
             await rollout.sleep(FAILED_LOOK)
-            continue
-        if once or is_over(plan, worker_world(rollout.spec, world), now):
-            return plan
-        await rollout.sleep(_AFTER_A_CHANGE if changed else until_next_look(plan, now))
 
 
-async def _make_the_change(rollout: Rollout, plan: WorkerPlan, world: World) -> bool:
-    """Whether there was one to make: the gate that is missing, or the next change of traffic."""
-    worker, change = rollout.spec.worker_deployment, plan.routing
-    writer = rollout.writer(plan.identity)
-    for gate in plan.gates:
+async def _claim(rollout: Rollout, plan: WorkerPlan, worker: WorkerWorld) -> None:
+    """Become the manager, and no more.
+
+    The token of that answer goes with no change of traffic: to somebody who manages the worker already, by a
+    claim made elsewhere under the same name, a server gives the newest token, also of changes not seen here.
+    """
+    if worker.temporal:
+        await rollout.writer(plan.identity).set_manager(plan.identity, worker.temporal.conflict_token)
+        rollout.say(f"{rollout.spec.worker_deployment}: {plan.identity} manages it now")
+
+
+async def _make_the_change(rollout: Rollout, plan: WorkerPlan, worker: WorkerWorld) -> bool:
+    """Whether there was one to make: a gate that is missing, or the next change of traffic."""
+    name, change, writer = rollout.spec.worker_deployment, plan.routing, rollout.writer(plan.identity)
+    if plan.gates:
+        gate = plan.gates[0]
         await writer.start_gate(gate, await rollout.gate_input())
-        rollout.say(f"{worker}: started the gate {gate.workflow_id} on task queue {gate.task_queue}")
-    temporal = worker_world(rollout.spec, world).temporal
-    if plan.gates or change.action is RoutingAction.NONE or not temporal:
-        return bool(plan.gates)
-    await _route(writer, change, plan.identity, temporal.conflict_token)
-    claimed = f", and {plan.identity} manages the worker" if change.claim_manager else ""
-    rollout.say(f"{worker}: {_done(change)} ({change.because}){claimed}")
+        rollout.say(f"{name}: started the gate {gate.workflow_id} on task queue {gate.task_queue}")
+        return True
+    if change.action is RoutingAction.NONE or not worker.temporal:
+        return False
+    await writer.route(change, worker.temporal.conflict_token)
+    rollout.say(f"{name}: {_done(change)} ({change.because})")
     return True
+
+
+async def _wait(rollout: Rollout, plan: WorkerPlan, worker: WorkerWorld, now: datetime) -> None:
+    """Sleep until the plan can be another one, asking only for the token while only time has to pass."""
+    until = only_time_passes_until(plan, now)
+    if not until or not worker.temporal:
+        return await rollout.sleep(until_next_look(plan, now))
+    token = worker.temporal.conflict_token
+    while (now := rollout.clock()) < until:
+        await rollout.sleep(until_next_look(plan, now))
+        if rollout.clock() < until and await rollout.conflict_token() != token:
+            return None
+    return None
 
 
 async def intervene(target: Target, intervention: Intervention, writer: Writer) -> None:
     """Do what a person decided: the marks first, so that no rollout undoes the change of traffic."""
     if intervention.marks:
         await writer.mark(target.build_id, intervention.marks)
-    if intervention.change:
-        await _route(writer, intervention.change, target.identity, target.temporal.conflict_token)
-
-
-async def _route(writer: Writer, change: RoutingPlan, identity: str, conflict_token: str) -> None:
-    if change.claim_manager:
-        conflict_token = await writer.set_manager(identity, conflict_token)
-    await writer.route(change, conflict_token)
+    if change := intervention.change:
+        conflict_token = target.temporal.conflict_token
+        if change.claim_manager:
+            conflict_token = await writer.set_manager(target.identity, conflict_token)
+        await writer.route(change, conflict_token)
 
 
 def _done(change: RoutingPlan) -> str:

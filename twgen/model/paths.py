@@ -5,6 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 _MAPPINGS = (dict, Mapping)  # to tell a dict costs a quarter of asking the abstract class
+Path = tuple[Any, str | int] | None
+"""Where a walk through a value is: the path of what holds it, and its key or index there; None: at the start.
+
+It costs nothing where nothing is wrong; `written_path` makes text of it.
+"""
+
 _PLAIN_KEY = re.compile(r"[^\s.\[\]'\\\x00-\x1f\x7f-\x9f]+")
 _STEP = re.compile(r"\[(?P<index>[0-9]+)\]|\['(?P<quoted>[^']*)'\]|(?P<dot>\.?)(?P<key>[^\s.\[\]'\\]+)")
 # a path is part of a message of one line
@@ -20,8 +26,18 @@ def join_path(path: str, *steps: str | int) -> str:
         elif _PLAIN_KEY.fullmatch(step):
             path += f".{step}" if path else step
         else:
-            path += f"['{_ESCAPED.sub(_escape, step)}']"
+            escaped = _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", step)
+            path += f"['{escaped}']"
     return path
+
+
+def written_path(path: Path, start: str = "") -> str:
+    """Return the path of a walk that began at `start` as text."""
+    steps: list[str | int] = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    return join_path(start, *reversed(steps))
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:
@@ -33,7 +49,12 @@ def parse_path(path: str) -> tuple[str | int, ...]:
         # the first key has no point before it, every later one has
         if not matched or (matched["key"] is not None and bool(matched["dot"]) != (position > 0)):
             raise ValueError(f"not a path at character {position + 1}")
-        steps.append(_step(matched))
+        if matched["index"] is not None:
+            steps.append(int(matched["index"]))
+        elif matched["quoted"] is not None:
+            steps.append(_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), matched["quoted"]))
+        else:
+            steps.append(matched["key"])
         position = matched.end()
     return tuple(steps)
 
@@ -43,15 +64,3 @@ def value_at(value: Any, *keys: str) -> Any:
     for key in keys:
         value = value.get(key) if isinstance(value, _MAPPINGS) else None
     return value
-
-
-def _step(matched: re.Match[str]) -> str | int:
-    if matched["index"] is not None:
-        return int(matched["index"])
-    if matched["quoted"] is not None:
-        return _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), matched["quoted"])
-    return matched["key"]
-
-
-def _escape(character: re.Match[str]) -> str:
-    return f"\\u{ord(character[0]):04x}"

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import Any, NamedTuple
 
+from twgen.model.paths import Path
 from twgen.model.problem import did_you_mean
-from twgen.model.shapes import Path, Problems, Schema, Shape, described, refuse, unchanged
+from twgen.model.shapes import Findings, Schema, Shape, described, refuse, unchanged
 
 _WORD_STARTS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -31,7 +32,12 @@ def record(kind: Callable[..., Any], *entries: Field) -> Shape:
     A field that no entry describes is a problem, and so is the absence of one that is marked as required or
     has no default in the dataclass.
     """
-    required = [entry.name for entry in entries if entry.required or _attribute(entry) in _undefaulted(kind)]
+    undefaulted = {
+        item.name
+        for item in getattr(kind, "__dataclass_fields__", {}).values()
+        if item.default is item.default_factory is MISSING
+    }
+    required = [entry.name for entry in entries if entry.required or _attribute(entry) in undefaulted]
 
     def write(value: Any) -> dict[str, Any]:
         written = {}
@@ -49,30 +55,30 @@ def record(kind: Callable[..., Any], *entries: Field) -> Shape:
 
 def _record_reader(
     kind: Callable[..., Any], entries: Sequence[Field], required: Sequence[str]
-) -> Callable[[Any, Path, Problems], Any]:
+) -> Callable[[Any, Path, Findings], Any]:
     by_name = {
         entry.name: (_attribute(entry), entry.shape.plain, entry.shape.read, entry.null_when)
         for entry in entries
     }
 
-    def read(value: Any, path: Path, problems: Problems) -> Any:
+    def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
-            refuse(problems, path, f"must be a mapping, not {described(value)}")
+            refuse(findings, path, f"must be a mapping, not {described(value)}")
             return None
         found = {}
         for name, item in value.items():
             entry = by_name.get(name)
             if entry is None:
-                refuse(problems, (path, name), f"no such field{did_you_mean(name, by_name)}")
+                refuse(findings, (path, name), f"no such field{did_you_mean(name, by_name)}")
             elif item.__class__ is entry[1]:
                 found[entry[0]] = item
             elif item is not None:
-                found[entry[0]] = entry[2](item, (path, name), problems)
+                found[entry[0]] = entry[2](item, (path, name), findings)
             elif entry[3]:
                 found[entry[0]] = None
         missing = [name for name in required if value.get(name) is None]
         for name in missing:
-            refuse(problems, (path, name), "is required")
+            refuse(findings, (path, name), "is required")
         return None if missing else kind(**found)
 
     return read
@@ -83,18 +89,18 @@ def excerpt(*entries: Field) -> Shape:
     looked_at = tuple((entry.name, entry.shape.plain, entry.shape.read, entry.required) for entry in entries)
     required = [entry.name for entry in entries if entry.required]
 
-    def read(value: Any, path: Path, problems: Problems) -> Any:
+    def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
-            refuse(problems, path, f"must be a mapping, not {described(value)}")
+            refuse(findings, path, f"must be a mapping, not {described(value)}")
             return value
         get = value.get
         for name, plain, read_item, is_required in looked_at:
             item = get(name)
             if item is None:
                 if is_required:
-                    refuse(problems, (path, name), "is required")
+                    refuse(findings, (path, name), "is required")
             elif item.__class__ is not plain:
-                read_item(item, (path, name), problems)
+                read_item(item, (path, name), findings)
         return value
 
     return Shape(read, unchanged, _object_schema(entries, required))
@@ -104,21 +110,13 @@ def _attribute(entry: Field) -> str:
     return entry.attribute or _WORD_STARTS.sub("_", entry.name).lower()
 
 
-def _undefaulted(kind: Any) -> set[str]:
-    if not hasattr(kind, "__dataclass_fields__"):
-        return set()
-    return {item.name for item in fields(kind) if item.default is item.default_factory is MISSING}
-
-
 def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
-    schemas = {
-        entry.name: entry.shape.schema if entry.name in required else _nullable(entry.shape.schema)
-        for entry in entries
-    }
+    schemas = {entry.name: entry.shape.schema for entry in entries}
+    # null is the same as absent
+    for name in schemas.keys() - set(required):
+        schema = schemas[name]
+        nullable = (
+            {"enum": [*schema["enum"], None]} if "enum" in schema else {"type": [schema["type"], "null"]}
+        )
+        schemas[name] = schema | nullable
     return {"type": "object", "properties": schemas} | ({"required": list(required)} if required else {})
-
-
-def _nullable(schema: Schema) -> Schema:
-    if "enum" in schema:
-        return schema | {"enum": [*schema["enum"], None]}
-    return schema | {"type": [schema["type"], "null"]}

@@ -8,14 +8,11 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from twgen.model.paths import join_path
+from twgen.model.paths import Path, written_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
 
-Path = tuple[Any, str | int] | None
-"""The path of what holds a value, and its key or index there; None: the document."""
-
-Problems = list[Finding]
+Findings = list[Finding]
 Schema = dict[str, Any]
 
 _MOST_TOLD = 1000
@@ -27,25 +24,21 @@ _NOUNS: dict[type, str] = {dict: "a mapping", list: "a list", type(None): "null"
 class Shape(NamedTuple):
     """One kind of value: how it is read, how it is written, and what its JSON Schema is."""
 
-    read: Callable[[Any, Path, Problems], Any]
+    read: Callable[[Any, Path, Findings], Any]
     write: Callable[[Any], Any]
     schema: Schema
     plain: type | None = None
     """Every value of this class is right, and read as it is: `read` need not be called."""
 
 
-def refuse(problems: Problems, path: Path, message: str) -> None:
+def refuse(findings: Findings, path: Path, message: str) -> None:
     """Note what is wrong at a path; of very many, only that there are more: a finding takes memory."""
-    if len(problems) > _MOST_TOLD:
-        problems.append(problems[-1])
+    if len(findings) > _MOST_TOLD:
+        findings.append(findings[-1])
         return
-    if len(problems) == _MOST_TOLD:
+    if len(findings) == _MOST_TOLD:
         message = f"is wrong, and so may be more: mend the first {_MOST_TOLD} problems"
-    steps: list[str | int] = []
-    while path is not None:
-        path, step = path
-        steps.append(step)
-    problems.append(Finding(join_path("", *reversed(steps)), message))
+    findings.append(Finding(written_path(path), message))
 
 
 def described(value: Any) -> str:
@@ -63,13 +56,13 @@ def text(pattern: str = "", such_as: str = "", *, least: int = 0) -> Shape:
     """A string of at least so many characters; one that does not match is told what it should be like."""
     matches = re.compile(pattern).match
 
-    def read(value: Any, path: Path, problems: Problems) -> str:
+    def read(value: Any, path: Path, findings: Findings) -> str:
         if value.__class__ is not str:
-            refuse(problems, path, f"must be a string, not {described(value)}")
+            refuse(findings, path, f"must be a string, not {described(value)}")
         elif len(value) < least:
-            refuse(problems, path, "must not be empty")
+            refuse(findings, path, "must not be empty")
         elif pattern and not matches(value):
-            refuse(problems, path, f"{quoted(value)} is not {such_as}")
+            refuse(findings, path, f"{quoted(value)} is not {such_as}")
         return str(value)
 
     schema: Schema = {"type": "string"}
@@ -81,12 +74,12 @@ def text(pattern: str = "", such_as: str = "", *, least: int = 0) -> Shape:
 def whole_number(least: int = 0, most: int = _LARGEST) -> Shape:
     """A whole number within limits."""
 
-    def read(value: Any, path: Path, problems: Problems) -> Any:
+    def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not int:
-            refuse(problems, path, f"must be a whole number, not {described(value)}")
+            refuse(findings, path, f"must be a whole number, not {described(value)}")
         elif not least <= value <= most:
             wanted = f"is below {least}" if value < least else f"is above {most}"
-            refuse(problems, path, f"{value} {wanted}")
+            refuse(findings, path, f"{value} {wanted}")
         return value
 
     return Shape(read, unchanged, {"type": "integer", "minimum": least, "maximum": most})
@@ -95,13 +88,13 @@ def whole_number(least: int = 0, most: int = _LARGEST) -> Shape:
 def number(least: int, most: int) -> Shape:
     """A number within limits; a fraction of nothing is written as a whole one."""
 
-    def read(value: Any, path: Path, problems: Problems) -> float:
+    def read(value: Any, path: Path, findings: Findings) -> float:
         if value.__class__ is not int and value.__class__ is not float:
-            refuse(problems, path, f"must be a number, not {described(value)}")
+            refuse(findings, path, f"must be a number, not {described(value)}")
         elif least <= value <= most:
             return float(value)
         else:
-            refuse(problems, path, f"{value} is not from {least} to {most}")
+            refuse(findings, path, f"{value} is not from {least} to {most}")
         return least
 
     def write(value: float) -> int | float:
@@ -113,9 +106,9 @@ def number(least: int, most: int) -> Shape:
 def constant(value: str) -> Shape:
     """This string and no other."""
 
-    def read(found: Any, path: Path, problems: Problems) -> str:
+    def read(found: Any, path: Path, findings: Findings) -> str:
         if found != value:
-            refuse(problems, path, f"must be {value}")
+            refuse(findings, path, f"must be {value}")
         return value
 
     return Shape(read, unchanged, {"const": value})
@@ -125,10 +118,10 @@ def choice(*items: StrEnum) -> Shape:
     """One of these values of an enumeration."""
     values = {item.value: item for item in items}
 
-    def read(value: Any, path: Path, problems: Problems) -> Any:
+    def read(value: Any, path: Path, findings: Findings) -> Any:
         found = values.get(value) if value.__class__ is str else None
         if found is None:
-            refuse(problems, path, f"must be one of {', '.join(values)}, not {described(value)}")
+            refuse(findings, path, f"must be one of {', '.join(values)}, not {described(value)}")
         return found
 
     return Shape(read, str, {"enum": list(values)})
@@ -141,21 +134,21 @@ def listing(item: Shape, key: Callable[[Any], Any] | None = None, noun: str = ""
     """
     read_item, write_item = item.read, item.write
 
-    def read(value: Any, path: Path, problems: Problems) -> tuple[Any, ...]:
+    def read(value: Any, path: Path, findings: Findings) -> tuple[Any, ...]:
         if value.__class__ is not list:
-            refuse(problems, path, f"must be a list, not {described(value)}")
+            refuse(findings, path, f"must be a list, not {described(value)}")
             return ()
         if len(value) < least:
-            refuse(problems, path, "must not be empty")
-        before = len(problems)
-        found = tuple([read_item(entry, (path, index), problems) for index, entry in enumerate(value)])
-        if key is not None and len(problems) == before:
+            refuse(findings, path, "must not be empty")
+        before = len(findings)
+        found = tuple([read_item(entry, (path, index), findings) for index, entry in enumerate(value)])
+        if key is not None and len(findings) == before:
             seen: dict[Any, int] = {}
             for index, name in enumerate(map(key, found)):
                 first = seen.setdefault(name, index)
                 if first != index and name is not None:
                     said = " ".join(name) if isinstance(name, tuple) else name
-                    refuse(problems, (path, index), f"{noun} {said} is there twice, first at [{first}]")
+                    refuse(findings, (path, index), f"{noun} {said} is there twice, first at [{first}]")
         return found
 
     def write(items: Sequence[Any]) -> list[Any]:
@@ -168,13 +161,13 @@ def listing(item: Shape, key: Callable[[Any], Any] | None = None, noun: str = ""
 def mapping(item: Shape | None = None) -> Shape:
     """A mapping of names to values of one shape, or to anything; it is read and written as it is."""
 
-    def read(value: Any, path: Path, problems: Problems) -> Any:
+    def read(value: Any, path: Path, findings: Findings) -> Any:
         if value.__class__ is not dict:
-            refuse(problems, path, f"must be a mapping, not {described(value)}")
+            refuse(findings, path, f"must be a mapping, not {described(value)}")
         elif item is not None:
             for name, entry in value.items():
                 if entry.__class__ is not item.plain:
-                    item.read(entry, (path, name), problems)
+                    item.read(entry, (path, name), findings)
         return value
 
     schema: Schema = {"type": "object"}
@@ -182,21 +175,21 @@ def mapping(item: Shape | None = None) -> Shape:
 
 
 def unchanged(value: Any) -> Any:
-    """The value as it is: what it is written as, where documents have it as it is."""
+    """The value itself: how a Shape is written whose values stand in documents as they are."""
     return value
 
 
-def _read_time(value: Any, path: Path, problems: Problems) -> Any:
+def _read_time(value: Any, path: Path, findings: Findings) -> Any:
     try:
         return parse_time(value)
     except (ValueError, TypeError):
-        refuse(problems, path, f"must be {SUCH_AS}, not {described(value)}")
+        refuse(findings, path, f"must be {SUCH_AS}, not {described(value)}")
         return None
 
 
-def _read_flag(value: Any, path: Path, problems: Problems) -> Any:
+def _read_flag(value: Any, path: Path, findings: Findings) -> Any:
     if value.__class__ is not bool:
-        refuse(problems, path, f"must be true or false, not {described(value)}")
+        refuse(findings, path, f"must be true or false, not {described(value)}")
     return value
 
 

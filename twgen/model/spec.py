@@ -29,7 +29,7 @@ class Connection:
 
     @property
     def needs_credentials(self) -> bool:
-        """Plain text without credentials will not do."""
+        """It asks for TLS or a key, so whoever reads its server needs credentials too."""
         return bool(self.secret_name or self.tls_server_name)
 
     @property

@@ -213,7 +213,7 @@ class WorkerWorld:
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
     temporal_was_read: bool = True
-    """No: nothing can be planned for it; it is here for its Deployments."""
+    """False: only its Deployments are known, and nothing can be planned for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ FAILED_LOOK = timedelta(seconds=5)
 
 _SHORTEST = timedelta(seconds=1)
 _LONGEST = timedelta(seconds=30)
+_LONGEST_BLIND = timedelta(minutes=5)
+"""How long a pause goes on without a look at what neither changes traffic nor moves the conflict token."""
 _UNTIL_READY = timedelta(seconds=10)
 _BECOMES_READY = {
     Reason.SETTLED,
@@ -42,3 +44,14 @@ def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
         return longest
     # the clock counts whole seconds
     return min(longest, max(plan.routing.due_at - now, timedelta()) + _SHORTEST)
+
+
+def only_time_passes_until(plan: WorkerPlan, now: datetime) -> datetime | None:
+    """Until when no change is wanted unless the conflict token moves; None: one may be at any moment.
+
+    Pods and pollers may come and go during a step's pause, and people leave marks: all that stops a change,
+    and makes none. Every few minutes it is looked at all the same, for who reads what is shown.
+    """
+    if plan.routing.reason is not Reason.RAMP_PAUSED or not plan.routing.due_at or plan.gates:
+        return None
+    return min(plan.routing.due_at, now + _LONGEST_BLIND)

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
 from twgen.model.problem import Document, Place, Problem
-from twgen.specs.kinds import LEDGER_FOLDER, is_in_ledger, without_lists
-from twgen.specs.unrendered import template_of_helm
+from twgen.specs.kinds import LEDGER_FOLDER, is_in_ledger, template_of_helm, without_lists
 from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
@@ -59,7 +58,8 @@ class Read(NamedTuple):
 def read_paths(paths: Iterable[str], sources: Sources) -> Read:
     """Every document under the paths, in order, each file once; raises InvalidInput when there is none.
 
-    A folder is read with all below it, hidden entries left out; `-` is stdin. Nothing behind a path is told.
+    A folder is read with all below it, hidden entries left out; `-` is stdin. A path without any document is
+    a line of `unreadable`.
     """
     paths = tuple(paths)
     documents: list[Document] = []
@@ -115,17 +115,17 @@ def ledger_folder(path: str) -> Path:
     return folder
 
 
-def why_unreadable(source: str, content: bytes, error: YamlError, known: str = "") -> str:
+def why_unreadable(source: str, content: bytes, error: YamlError, instead: str = "") -> str:
     """`file:line: what is wrong` of a file that is not YAML.
 
-    Conflict markers come first, with what to do; then `known`, what the caller found, if anything.
+    Conflict markers come first, with what to do; then `instead`, the caller's own words, if any.
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
         remedy = "run `twgen lock`" if is_in_ledger(source) else "resolve them"
         return f"{source}:{line}: a merge left conflict markers: {remedy}"
     place = f"{source}:{error.line}" if error.line else source
-    return f"{place}: {known or error.message}"
+    return f"{place}: {instead or error.message}"
 
 
 def _files(paths: Iterable[str], unreadable: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -222,11 +222,13 @@ def located(
         for place in (item, item.other):
             if place:
                 places.setdefault(place.document.source, set()).add((place.document.index, place.path))
-    lines = {
-        (source, index, path): line
-        for source, wanted in places.items()
-        for (index, path), line in _lines(sources.text(source, most), wanted)
-    }
+    lines: dict[tuple[str, int, str], int | None] = {}
+    for source, wanted in places.items():
+        from twgen.yaml.lines import lines_of  # most runs find nothing wrong
+
+        steps = [(index, *parse_path(path)) for index, path in wanted]
+        found_lines = lines_of(sources.text(source, most), steps)
+        lines |= {(source, *at): line for at, line in zip(wanted, found_lines, strict=True)}
 
     def line(place: Problem | Place) -> int | None:
         return lines[place.document.source, place.document.index, place.path]
@@ -239,11 +241,3 @@ def located(
             told = item._replace(message=f"{item.message} {at}", other=None)
         found.setdefault(item.document.source, []).append((told, line(item)))
     return [place for items in found.values() for place in sorted(items, key=lambda item: item[1] or 0)]
-
-
-def _lines(text: bytes, places: Iterable[tuple[int, str]]) -> Iterator[tuple[tuple[int, str], int | None]]:
-    from twgen.yaml.lines import lines_of  # most runs find nothing wrong
-
-    places = tuple(places)
-    steps = [(index, *parse_path(path)) for index, path in places]
-    return zip(places, lines_of(text, steps), strict=True)

@@ -39,7 +39,7 @@ class SharedLists:
         return await self._listing[namespace]
 
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
-        """The workers of the namespaces that were listed that none of the specs names."""
+        """The workers that have Deployments in a listed namespace and no spec."""
         named = {(spec.namespace, _label(spec)) for spec in specs}
         by_worker: dict[tuple[str, str], list[LiveDeployment]] = defaultdict(list)
         for namespace, listing in self._listing.items():
@@ -75,7 +75,10 @@ class ClusterReader:
         """What the newest Pod of each Deployment does instead of running, by build ID, where it does so."""
         if not deployments:
             return {}
-        build_ids = {_build_id_label(self._spec, live.build_id): live.build_id for live in deployments}
+        build_ids = {
+            selector_labels(self._spec.name, live.build_id)[BUILD_ID_LABEL]: live.build_id
+            for live in deployments
+        }
         versions = f"{BUILD_ID_LABEL} in ({','.join(sorted(build_ids))})"
         selector = f"{DEPLOYMENT_NAME_LABEL}={_label(self._spec)},{versions}"
         try:
@@ -91,10 +94,6 @@ class ClusterReader:
 
 def _label(spec: WorkerSpec) -> str:
     return selector_labels(spec.name, spec.build_id)[DEPLOYMENT_NAME_LABEL]
-
-
-def _build_id_label(spec: WorkerSpec, build_id: str) -> str:
-    return selector_labels(spec.name, build_id)[BUILD_ID_LABEL]
 
 
 def pod_problem(pod: Manifest) -> str:

@@ -27,20 +27,6 @@ _TYPES = {
     "number": "a number",
     "boolean": "true or false",
 }
-_FILES = {
-    kinds.WORKER: "workerdeployment.json",
-    kinds.CONNECTION: "connection.json",
-    kinds.CLUSTER_CONNECTION: "connection.json",
-    kinds.ATTACHED: "workerresourcetemplate.json",
-    kinds.POLICY: "rolloutpolicy.json",
-    kinds.SNAPSHOT: "snapshot.json",
-    kinds.LEDGER: "ledger.json",
-    kinds.PLAN: "plan.json",
-    kinds.TIMELINE: "timeline.json",
-    kinds.STATUS: "status.json",
-    kinds.VALIDATION: "validation.json",
-    kinds.OPERATOR_CONFIG: "operatorconfig.json",
-}
 
 
 def schema_problems(documents: Sequence[Document], told: Iterable[Problem]) -> Iterator[Problem]:
@@ -133,7 +119,8 @@ def _validator(kind: str) -> "Validator":
     registry: Registry[Any] = Registry().with_resources(resources)
     extend: Callable[..., type[Validator]] = validators.extend
     bounded = extend(Draft202012Validator, {"anyOf": _any_of, "uniqueItems": _unique_items})
-    return bounded(schemas[_FILES[kind]], registry=registry)
+    described = kinds.CONNECTION if kind == kinds.CLUSTER_CONNECTION else kind
+    return bounded(schemas[f"{described.lower()}.json"], registry=registry)
 
 
 def _any_of(

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
-from twgen.model.paths import parse_path
+from twgen.model.paths import Path, parse_path
 from twgen.model.problem import Document, Finding, Place, Problem, path_in_file
 from twgen.model.record_shapes import Field, excerpt, record
-from twgen.model.shapes import TIME, Path, Problems, Shape, constant, listing, mapping, refuse, text
+from twgen.model.shapes import TIME, Findings, Shape, constant, listing, mapping, refuse, text
 from twgen.model.world import RecordedDeployment
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -21,7 +21,7 @@ from twgen.versioning.names import (
     TWGEN_API,
     selector_labels,
 )
-from twgen.versioning.pod_templates import fits_hash, injected_names
+from twgen.versioning.pod_templates import annotation_of, fits_hash, injected_names
 from twgen.versioning.stored_form import stored_template
 
 KIND = "Ledger"
@@ -64,11 +64,11 @@ _MANIFEST = excerpt(
 )
 
 
-def _read_deployment(value: Any, path: Path, problems: Problems) -> Any:
-    before = len(problems)
-    _MANIFEST.read(value, path, problems)
-    DEPLOYMENT.read(value, path, problems)
-    if len(problems) > before:
+def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
+    before = len(findings)
+    _MANIFEST.read(value, path, findings)
+    DEPLOYMENT.read(value, path, findings)
+    if len(findings) > before:
         return value
     spec = value["spec"]
     stored = stored_template(spec["template"], "")
@@ -76,16 +76,15 @@ def _read_deployment(value: Any, path: Path, problems: Problems) -> Any:
         place: Path = ((path, "spec"), "template")
         for step in parse_path(finding.path):
             place = (place, step)
-        refuse(problems, place, finding.message)
-    recorded = ((spec["template"].get("metadata") or {}).get("annotations") or {}).get(TEMPLATE_HASH)
-    if recorded and len(problems) == before:
+        refuse(findings, place, finding.message)
+    if annotation_of(spec["template"], TEMPLATE_HASH) and len(findings) == before:
         names = injected_names(value)
         if names is None or not fits_hash(spec["template"], names):
             told = (
                 f"is not the pod template that its {TEMPLATE_HASH} tells of: it was changed by hand;"
                 " take it back from Git, or remove the entry"
             )
-            refuse(problems, ((path, "spec"), "template"), told)
+            refuse(findings, ((path, "spec"), "template"), told)
     return value
 
 

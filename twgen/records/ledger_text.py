@@ -13,6 +13,7 @@ from twgen.errors import InvalidInput
 from twgen.model.problem import Document
 from twgen.records.ledger import KIND, LedgerEntry, parse_ledgers, write_entry
 from twgen.versioning.names import TEMPLATE_HASH, TWGEN_API
+from twgen.versioning.pod_templates import annotation_of
 from twgen.yaml.lines import Place, lines_of
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
@@ -170,6 +171,6 @@ def _only_document(text: str, source: str) -> dict[str, Any]:
 
 def _told(entry: LedgerEntry) -> str:
     template = entry.deployment["spec"]["template"]
-    recorded = ((template.get("metadata") or {}).get("annotations") or {}).get(TEMPLATE_HASH, "")
+    recorded = annotation_of(template, TEMPLATE_HASH)
     image = template["spec"]["containers"][0].get("image") or "a container without image"
     return f"{image} (template {recorded[:8]})" if recorded else str(image)

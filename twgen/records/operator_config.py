@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twgen.model.operator import NEVER_ATTACHED, ClusterOfApplications, GroupKind, Operator, ProfileGrant
+from twgen.model.paths import Path
 from twgen.model.problem import Finding
 from twgen.model.record_shapes import Field, record
-from twgen.model.shapes import FLAG, TEXT, Path, Problems, Shape, constant, listing, mapping, refuse, text
+from twgen.model.shapes import FLAG, TEXT, Findings, Shape, constant, listing, mapping, refuse, text
 from twgen.versioning.names import TWGEN_API
 
 KIND = "OperatorConfig"
@@ -63,15 +64,15 @@ _CLUSTER_FIELDS = record(
 )
 
 
-def _read_cluster(value: Any, path: Path, problems: Problems) -> Any:
-    before = len(problems)
-    read = _CLUSTER_FIELDS.read(value, path, problems)
-    if len(problems) > before:
+def _read_cluster(value: Any, path: Path, findings: Findings) -> Any:
+    before = len(findings)
+    read = _CLUSTER_FIELDS.read(value, path, findings)
+    if len(findings) > before:
         return None
     if bool(read.kubeconfig) is bool(read.in_cluster):
-        refuse(problems, path, "needs kubeconfig or `inCluster: true`, and not both")
+        refuse(findings, path, "needs kubeconfig or `inCluster: true`, and not both")
     elif bool(read.context) is not bool(read.kubeconfig):
-        refuse(problems, (path, "context"), "is required beside kubeconfig, and only there")
+        refuse(findings, (path, "context"), "is required beside kubeconfig, and only there")
     return ClusterOfApplications(read.project, read.application, read.kubeconfig or "", read.context or "")
 
 
@@ -100,10 +101,10 @@ _CLUSTER = Shape(
 )
 
 
-def _read_attached_kind(value: Any, path: Path, problems: Problems) -> Any:
+def _read_attached_kind(value: Any, path: Path, findings: Findings) -> Any:
     if isinstance(value, str) and value in NEVER_ATTACHED:
-        refuse(problems, path, f"{value} can never be attached to a version: remove it")
-    return _NAME.read(value, path, problems)
+        refuse(findings, path, f"{value} can never be attached to a version: remove it")
+    return _NAME.read(value, path, findings)
 
 
 _ATTACHED_KIND = Shape(
@@ -122,12 +123,7 @@ OPERATOR_CONFIG = record(
         "attached",
         record(
             _Attached,
-            Field(
-                "kinds",
-                listing(
-                    record(GroupKind, Field("group", TEXT), Field("kind", _ATTACHED_KIND, required=True))
-                ),
-            ),
+            Field("kinds", listing(_GROUP_KIND)),
         ),
     ),
 )

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
-from twgen.model.paths import parse_path, value_at
+from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import Finding
 from twgen.model.record_shapes import Field, record
 from twgen.model.shapes import (
@@ -14,8 +14,7 @@ from twgen.model.shapes import (
     TEXT,
     TEXTS,
     TIME,
-    Path,
-    Problems,
+    Findings,
     Shape,
     choice,
     constant,
@@ -108,10 +107,10 @@ _WORKER_DEPLOYMENT = record(
 )
 
 
-def _read_deployment(value: Any, path: Path, problems: Problems) -> LiveDeployment | None:
-    before = len(problems)
-    DEPLOYMENT.read(value, path, problems)
-    return None if len(problems) > before else live_deployment(value)
+def _read_deployment(value: Any, path: Path, findings: Findings) -> LiveDeployment | None:
+    before = len(findings)
+    DEPLOYMENT.read(value, path, findings)
+    return None if len(findings) > before else live_deployment(value)
 
 
 _DEPLOYMENT = Shape(_read_deployment, lambda live: live.recorded.manifest, {"$ref": "deployment.json"})

@@ -1,7 +1,7 @@
 """Reading WorkerResourceTemplates: what every version of a worker gets a copy of."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.model.operator import NEVER_ATTACHED, GroupKind
 from twgen.model.paths import join_path, value_at
@@ -12,19 +12,35 @@ from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import filled, unknown_placeholder
 from twgen.versioning.stored_form import stored_struct
 
-_HPA = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+
+class AttachedKind(NamedTuple):
+    """A kind whose fields twgen knows, and which may therefore always be attached."""
+
+    structs: Mapping[str, str]
+    """What kubernetes_types calls its `spec`, by version of its API group."""
+    target: str = ""
+    """The field of its `spec` that points at a Deployment; empty: none does."""
+    autoscales: bool = False
+    """It sets the replicas of that Deployment."""
+
+
 _PDB = GroupKind("policy", "PodDisruptionBudget")
-_SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
-_VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
-_STRUCTS = {
-    _HPA: {"v2": "HorizontalPodAutoscalerSpec", "v1": "V1HorizontalPodAutoscalerSpec"},
-    _PDB: {"v1": "PodDisruptionBudgetSpec"},
-    _SCALED_OBJECT: {"v1alpha1": "ScaledObjectSpec"},
-    _VPA: {"v1": "VerticalPodAutoscalerSpec"},
+KINDS = {
+    GroupKind("autoscaling", "HorizontalPodAutoscaler"): AttachedKind(
+        {"v2": "HorizontalPodAutoscalerSpec", "v1": "V1HorizontalPodAutoscalerSpec"},
+        "scaleTargetRef",
+        autoscales=True,
+    ),
+    _PDB: AttachedKind({"v1": "PodDisruptionBudgetSpec"}),
+    GroupKind("keda.sh", "ScaledObject"): AttachedKind(
+        {"v1alpha1": "ScaledObjectSpec"}, "scaleTargetRef", autoscales=True
+    ),
+    GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler"): AttachedKind(
+        {"v1": "VerticalPodAutoscalerSpec"}, "targetRef"
+    ),
 }
-"""The kinds that may always be attached, and what kubernetes_types calls the spec of each version."""
-_AUTOSCALERS = {_HPA, _SCALED_OBJECT}
-_TARGETS = {_HPA: "scaleTargetRef", _SCALED_OBJECT: "scaleTargetRef", _VPA: "targetRef"}
+"""The kinds that may always be attached; specs.validation.attached has the rules for their fields."""
+TARGET_FIELDS = {kind.target for kind in KINDS.values() if kind.target}
 _METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
 _TRIGGER_FIELDS = {
     "workerDeploymentName": "",
@@ -53,30 +69,30 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         if template.mapping("metadata").has(field):
             template.mapping("metadata").problem(field, "is generated for each version: remove it")
     inner = template.mapping("spec")
-    _check_strings(template)
-    _check_targets(inner)
-    if group_kind == _PDB:
-        _check_selector(inner)
-    _check_replicas(inner)
-    _check_metrics(inner)
-    _check_triggers(inner)
+    _check_references(template, inner)
+    _check_measurements(inner)
+    if group_kind == _PDB and is_sentinel(selector := inner.value.get("selector")):
+        whose = "no pods" if selector is None else "every pod of the namespace"
+        inner.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
+    if inner.raw("minReplicas") == 0:
+        inner.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
     value = template.value
-    if structs := _STRUCTS.get(group_kind):
-        value = _checked(template, group_kind, structs, version)
-    autoscales = group_kind in _AUTOSCALERS and "scaleTargetRef" in inner.value
+    kind = KINDS.get(group_kind)
+    if kind:
+        value = _checked(template, group_kind, kind, version)
+    autoscales = kind is not None and kind.autoscales and kind.target in inner.value
     return AttachedResource(name, value, autoscales)
 
 
 def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -> list[Finding]:
-    """What an API server would refuse of the object of one version only because of its own `names`.
+    """What an API server would refuse of one version's copy of a template, because of that version's `names`.
 
-    `names` are those that placeholders ask for; of a template without placeholders there is nothing to say.
+    They take the place of the placeholders, and can be too long or hold the wrong characters for that place.
     """
     group, _, version = str(template.get("apiVersion")).rpartition("/")
-    struct = _STRUCTS.get(GroupKind(group, str(template.get("kind"))), {}).get(version)
-    if struct is None or not any(
-        "{{" in item for _, _, item in _entries(template, "") if isinstance(item, str)
-    ):
+    kind = KINDS.get(GroupKind(group, str(template.get("kind"))))
+    struct = kind and kind.structs.get(version)
+    if not struct or not any("{{" in item for _, _, item in _entries(template, "") if isinstance(item, str)):
         return []
     found: list[Finding] = []
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
@@ -98,7 +114,7 @@ def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[Gr
     found = GroupKind(group, template.text("kind", required=True))
     if not found.kind or not (slash or version):
         return found, version
-    allowed = (*_STRUCTS, *more_kinds)
+    allowed = (*KINDS, *more_kinds)
     if found.kind in NEVER_ATTACHED:
         template.problem("kind", f"{found.kind} can never be attached to a version")
     elif found not in allowed:
@@ -107,16 +123,14 @@ def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[Gr
     return found, version
 
 
-def _checked(
-    template: Fields, group_kind: GroupKind, structs: Mapping[str, str], version: str
-) -> Mapping[str, Any]:
+def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, version: str) -> Mapping[str, Any]:
     """The template as far as the kind knows its fields, all of them checked as an API server does.
 
     It is empty when a field is of a wrong type.
     """
-    struct = structs.get(version)
+    struct = kind.structs.get(version)
     if struct is None:
-        served = " or ".join(f"{group_kind.group}/{name}" for name in structs)
+        served = " or ".join(f"{group_kind.group}/{name}" for name in kind.structs)
         template.problem("apiVersion", f"{template.value['apiVersion']} is not {served}")
         return template.value
     written = {
@@ -125,11 +139,10 @@ def _checked(
         if name in _TOP_FIELDS and item is not None
     }
     sample = _filled_in(written, _SAMPLE_NAMES)
-    target = _TARGETS.get(group_kind)
     sample["spec"] = sample.get("spec") or {}
-    if target and isinstance(sample["spec"], dict) and target not in sample["spec"]:
-        sample["spec"][target] = _SAMPLE_TARGET
-        missing = Finding(join_path(template.at("spec"), target), f"is required: {_INJECT}")
+    if kind.target and isinstance(sample["spec"], dict) and kind.target not in sample["spec"]:
+        sample["spec"][kind.target] = _SAMPLE_TARGET
+        missing = Finding(join_path(template.at("spec"), kind.target), f"is required: {_INJECT}")
         template.refused([missing])
     most, is_whole = template.diagnostics.most, True
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
@@ -158,7 +171,7 @@ def _known(written: Any, stored: Any) -> Any:
 
 def _filled_in(value: Any, names: Mapping[str, str], key: str = "") -> Any:
     """A copy with these names, and samples of what else rendering fills in."""
-    if key in {"scaleTargetRef", "targetRef"} and is_sentinel(value):
+    if key in TARGET_FIELDS and is_sentinel(value):
         return _SAMPLE_TARGET
     if isinstance(value, str):
         return filled(value, names)
@@ -173,7 +186,7 @@ def _without_nulls(value: Any, key: str = "") -> Any:
         return [_without_nulls(item) for item in value]
     if not isinstance(value, dict):
         return value
-    asking: dict[str, Any] = {"scaleTargetRef": {}, "targetRef": {}, "matchLabels": {}}
+    asking: dict[str, Any] = {"matchLabels": {}, **{name: {} for name in TARGET_FIELDS}}
     if key == "metadata":
         asking |= dict.fromkeys(_TRIGGER_FIELDS, "")
     return {
@@ -183,16 +196,14 @@ def _without_nulls(value: Any, key: str = "") -> Any:
     }
 
 
-def _check_strings(template: Fields) -> None:
+def _check_references(template: Fields, spec: Fields) -> None:
+    """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
     for path, key, item in _entries(template.value, ""):
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(
                 join_path(path, key),
                 "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in",
             )
-
-
-def _check_targets(spec: Fields) -> None:
     for path, key, item in _entries(spec.value, ""):
         if key == "scaleTargetRef" and not is_sentinel(item):
             spec.problem(join_path(path, key), f"must point at each version's own Deployment: {_INJECT}")
@@ -201,19 +212,8 @@ def _check_targets(spec: Fields) -> None:
             spec.problem(field, f"must be that of each version's own Deployment: {_INJECT}")
 
 
-def _check_selector(spec: Fields) -> None:
-    selector = spec.value.get("selector")
-    if selector is None or (selector == {}):
-        whose = "no pods" if selector is None else "every pod of the namespace"
-        spec.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
-
-
-def _check_replicas(spec: Fields) -> None:
-    if spec.raw("minReplicas") == 0:
-        spec.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
-
-
-def _check_metrics(spec: Fields) -> None:
+def _check_measurements(spec: Fields) -> None:
+    """Refuse labels of metrics and fields of triggers that name a version: twgen fills them in."""
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
         labels = value_at(metric, "external", "metric", "selector", "matchLabels")
@@ -221,23 +221,17 @@ def _check_metrics(spec: Fields) -> None:
             if isinstance(labels, dict) and label in labels:
                 path = join_path("metrics", index, "external", "metric", "selector", "matchLabels", label)
                 spec.problem(path, "is filled in for each version: remove it")
-
-
-def _check_triggers(spec: Fields) -> None:
     triggers = spec.raw("triggers")
     for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
         if value_at(trigger, "type") != "temporal":
             continue
         for field, placeholder in _TRIGGER_FIELDS.items():
             value = value_at(trigger, "metadata", field)
-            if value in (None, "") or (placeholder and _is_placeholder(value, placeholder)):
+            is_same = isinstance(value, str) and value.replace(" ", "") == placeholder.replace(" ", "")
+            if value in (None, "") or (placeholder and is_same):
                 continue
             path = join_path("triggers", index, "metadata", field)
             spec.problem(path, 'is of each version: write "" to have it filled in')
-
-
-def _is_placeholder(value: Any, placeholder: str) -> bool:
-    return isinstance(value, str) and value.replace(" ", "") == placeholder.replace(" ", "")
 
 
 def _entries(value: Any, path: str) -> Iterator[tuple[str, str | int, Any]]:

@@ -71,9 +71,9 @@ def _objects_of(spec: WorkerSpec, build_id: str, deployment: str) -> Iterator[Ge
 def collisions(
     made: Iterable[GeneratedObject], passthrough: Iterable[Document], namespace: str
 ) -> Iterator[Problem]:
-    """A problem for each object that is another one's too, of whatever version of its API group.
+    """A problem for each object that is there twice; versions of an API group do not tell objects apart.
 
-    `namespace` is that of passthrough documents that name none; empty: not known, so it may be a worker's.
+    `namespace` is that of passthrough documents that name none; empty: not known, it may be any worker's.
     """
     seen: dict[tuple[str, str, str, str], GeneratedObject] = {}
     for item in made:

@@ -175,7 +175,7 @@ class Fields:
             return default
 
     def choice(self, name: str, kind: type[Choice], default: Choice, *, hint: str = "") -> Choice:
-        """One of an enumeration's values; the hint is for one that is none and not similar to any."""
+        """One of an enumeration's values; `hint` ends the message when none of them is similar."""
         value = self._typed(name, str)
         return default if value is None else self._chosen(name, value, kind, hint) or default
 
@@ -210,12 +210,12 @@ class Fields:
             yield Fields(item, path, self.diagnostics)
 
     def close(self, *also: str) -> None:
-        """Note every field that was not read, less those named."""
-        known = self._read.union(also)
+        """Note every field that nobody has read, but those in `also`: there is no such field."""
+        names = self._read.union(also)
         self.diagnostics.add_unknown(
-            Finding(join_path(self.path, name), f"no such field{did_you_mean(name, known)}")
+            Finding(join_path(self.path, name), f"no such field{did_you_mean(name, names)}")
             for name in self.value
-            if name not in known
+            if name not in names
         )
 
     def _typed(self, name: str, kind: type) -> Any:

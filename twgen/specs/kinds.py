@@ -1,5 +1,6 @@
-"""Which kinds twgen reads, what they used to be called, and which documents only look like one of them."""
+"""What a document is: of a kind that twgen reads, meant to be one, for Helm or kustomize, or not ours."""
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -42,6 +43,8 @@ _OF_THE_TEMPORAL_OPERATOR = {
     "TemporalWorkerProcess",
 }
 """Another project's, in the same group: https://github.com/alexandrevilain/temporal-operator."""
+_HELM_TEMPLATE = r"\{\{-?\s*(?!\.(?:DeploymentName|BuildID|TemporalNamespace)\b)[\w.$/(]"
+_KUSTOMIZE = "kustomize.config.k8s.io"
 
 
 class Kind(NamedTuple):
@@ -119,6 +122,37 @@ def why_left_out(value: Any) -> str:
     missing = [name for name in ("apiVersion", "kind") if not fields.get(name)]
     hints = "".join(_instead_of(name, fields) for name in missing)
     return f"has no {' and '.join(missing)}: left out{hints}"
+
+
+def render_first(document: Document) -> str:
+    """What to run before twgen, for a Kustomization or a chart of Helm; empty: the document is neither."""
+    value = document.value
+    is_for_kustomize = is_marked(value) and value["apiVersion"].partition("/")[0] == _KUSTOMIZE
+    if not isinstance(value, dict) or (is_marked(value) and not is_for_kustomize):
+        return ""
+    from shlex import quote  # most runs have no such file
+
+    file = PurePath(document.source)
+    folder = quote(str(file.parent))
+    if is_for_kustomize or file.stem == "kustomization":
+        return f"is for kustomize: run `kustomize build {folder} | twgen render -`"
+    return f"is a chart of Helm: run `helm template {folder} | twgen render -`" if is_chart(document) else ""
+
+
+def is_chart(document: Document) -> bool:
+    """The document describes a chart of Helm, whose other files stand beside it."""
+    return document.source.rpartition("/")[2] == "Chart.yaml" and "kind" not in document.value
+
+
+def template_of_helm(source: str, text: bytes) -> str:
+    """What to run before twgen, when text that is no YAML is a template of Helm; empty: it is none."""
+    if b"{{" not in text or not re.search(_HELM_TEMPLATE, text.decode(errors="replace")):
+        return ""
+    from shlex import quote
+
+    folder = PurePath(source).parent
+    chart = folder.parent if folder.name == "templates" else folder
+    return f"is a template of Helm: run `helm template {quote(str(chart))} | twgen render -`"
 
 
 def without_lists(document: Document) -> Iterator[Document]:

@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
+from pathlib import PurePath
 from typing import NamedTuple
 
 from twgen.model.operator import GroupKind
@@ -16,7 +17,6 @@ from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
-from twgen.specs.unrendered import is_chart, render_first
 from twgen.specs.workers import parse_worker
 from twgen.versioning.names import TWGEN_API
 
@@ -53,9 +53,9 @@ class _Sorted:
     """What twgen writes and its operator gives it, and the kind of each: no specs."""
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
-    """What a reference to something missing may mean, so that it is no mistake of its own.
+    """Kinds of documents whose name or namespace is wrong, and names of documents whose kind is.
 
-    Kinds of documents whose name or namespace is wrong, and names of documents whose kind is.
+    A reference that finds nothing may mean one of these: it is not reported beside what is wrong with them.
     """
 
 
@@ -109,7 +109,7 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
                 found.specs.append(read_spec_document(document, kind, rule, most))
             else:
                 found.records.append((document, kind.name))
-        elif message := render_first(document):
+        elif message := kinds.render_first(document):
             found.problems.append(Problem.at(document, "", message))
         elif isinstance(value, dict) and (wrong := kinds.wrong_kind(value)):
             found.problems.append(Problem.at(document, wrong.path, wrong.message))
@@ -228,9 +228,8 @@ def _warn_of_strays(found: _Sorted, workers: Container[tuple[str, str]]) -> None
 
 
 def _left_out(found: _Sorted) -> Iterable[Problem]:
-    from pathlib import PurePath  # a folder of specs alone does without
-
-    charts = {PurePath(item.document.source).parent for item in found.problems if is_chart(item.document)}
+    refused = (problem.document for problem in found.problems)
+    charts = {PurePath(document.source).parent for document in refused if kinds.is_chart(document)}
     for document in found.unmarked:
         file = PurePath(document.source)
         if charts.isdisjoint(file.parents):

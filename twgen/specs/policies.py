@@ -22,6 +22,10 @@ _OF_THE_JOB = ("holdFor", "serviceAccountName", "controlPlaneSecretRef")
 def parse_policy(spec: Fields) -> Policy:
     """The Policy of a document's `spec`."""
     worker, control_plane = spec.mapping("workerRef"), spec.mapping("controlPlaneSecretRef")
+    written = spec.raw("history")
+    for index, source in enumerate(written if isinstance(written, list) else ()):
+        if source == "Git":
+            spec.problem(f"history[{index}]", "the history of Git is not read yet: leave Git out")
     policy = Policy(
         worker=worker.object_name("name", required=spec.has("workerRef")),
         identity=spec.line("identity"),
@@ -34,7 +38,7 @@ def parse_policy(spec: Fields) -> Policy:
         connection_changes=spec.choice("connectionChanges", ConnectionChanges, ConnectionChanges.TARGET),
         environment=spec.choice("environment", EnvironmentNames, EnvironmentNames.CURRENT),
         owner_references=spec.choice("ownerReferences", OwnerReferences, OwnerReferences.RENDER),
-        history=_history(spec),
+        history=spec.choices("history", HistorySource, tuple(HistorySource)),
         missing_template=spec.choice("missingTemplate", MissingTemplate, MissingTemplate.WARN),
         on_delete=spec.choice("onDelete", OnDelete, OnDelete.CONFIRM),
         max_versions=spec.integer("maxVersions", 75, least=1) or 75,
@@ -57,11 +61,3 @@ def parse_policy(spec: Fields) -> Policy:
 def default_policy() -> Policy:
     """The policy of a worker that has none."""
     return parse_policy(Fields({}, "spec", Diagnostics()))
-
-
-def _history(spec: Fields) -> tuple[HistorySource, ...]:
-    written = spec.value.get("history")
-    for index, source in enumerate(written if isinstance(written, list) else ()):
-        if source == "Git":
-            spec.problem(f"history[{index}]", "the history of Git is not read yet: leave Git out")
-    return spec.choices("history", HistorySource, tuple(HistorySource))

@@ -32,13 +32,12 @@ _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimest
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRule:
-    """The namespace of documents that name none (empty: they must), and whether others may be named.
-
-    Raises InvalidInput for a default that is no name of a namespace.
-    """
+    """Which Kubernetes namespaces documents have; raises InvalidInput for a default that cannot be one."""
 
     default: str = ""
+    """That of documents that name none; empty: each must name one."""
     only: bool = False
+    """No document may name another."""
 
     def __post_init__(self) -> None:
         if self.default and (len(self.default) > LONGEST_LABEL or not re.search(LABEL, self.default)):
@@ -98,7 +97,14 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
     value, old_paths = _in_todays_spelling(kind, document.value, diagnostics)
     top = Fields(value, "", diagnostics)
     metadata = top.mapping("metadata")
-    name = _name(metadata, kind)
+    if kind.name == kinds.WORKER:
+        written = metadata.raw("name")
+        if isinstance(written, str) and "." in written:
+            instead = quoted(written.replace(".", "-"))
+            metadata.problem("name", f"Temporal refuses a dot in the name of a worker: write {instead}")
+        name = metadata.text("name", required=True, form=LABEL, most=LONGEST_LABEL)
+    else:
+        name = metadata.object_name("name", required=True)
     namespace = "" if kind.name == kinds.CLUSTER_CONNECTION else _namespace(metadata, rule)
     for field in ("labels", "annotations"):
         texts = metadata.mapping(field)
@@ -143,16 +149,6 @@ def _without(value: dict[str, Any], path: list[str]) -> dict[str, Any]:
 def _with(value: Any, path: list[str], item: Any) -> dict[str, Any]:
     fields = value if isinstance(value, dict) else {}
     return {**fields, path[0]: _with(fields.get(path[0]), path[1:], item) if len(path) > 1 else item}
-
-
-def _name(metadata: Fields, kind: kinds.Kind) -> str:
-    if kind.name != kinds.WORKER:
-        return metadata.object_name("name", required=True)
-    name = metadata.raw("name")
-    if isinstance(name, str) and "." in name:
-        instead = quoted(name.replace(".", "-"))
-        metadata.problem("name", f"Temporal refuses a dot in the name of a worker: write {instead}")
-    return metadata.text("name", required=True, form=LABEL, most=LONGEST_LABEL)
 
 
 def _namespace(metadata: Fields, rule: NamespaceRule) -> str:

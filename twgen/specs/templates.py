@@ -55,7 +55,11 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
         _refuse_names(spec, worker)
     containers = pod.get("containers") or [{}]
     image = containers[0].get("image", "")
-    if image and not worker.has_custom_build_id and (doubt := _doubt_about(image)):
+    tag = image_tag(image)
+    can_move = "@" not in image and (not tag or tag in _MUTABLE_TAGS)
+    if image and can_move and not worker.has_custom_build_id:
+        what = f"the tag {tag!r} can move" if tag else "there is no tag"
+        doubt = f"{what}: a changed image keeps its build ID, so nothing would be deployed"
         path.warning("containers[0].image", doubt)
 
 
@@ -117,11 +121,3 @@ def _refuse_names(spec: Fields, worker: WorkerSpec) -> None:
                 f"{resource.name} cannot be attached: its spec.template.{finding.path} {finding.message}"
             )
             spec.refused([Finding(spec.path, message)])
-
-
-def _doubt_about(image: str) -> str:
-    tag = image_tag(image)
-    if "@" in image or (tag and tag not in _MUTABLE_TAGS):
-        return ""
-    what = f"the tag {tag!r} can move" if tag else "there is no tag"
-    return f"{what}: a changed image keeps its build ID, so nothing would be deployed"

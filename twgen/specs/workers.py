@@ -44,7 +44,7 @@ def parse_worker(
 ) -> WorkerSpec:
     """The WorkerSpec of a document; of no use when it has problems.
 
-    `connection_of` a name, of one of some kinds, is the Connection, or what is wrong.
+    `connection_of(name, kinds)` is the Connection of that name and one of these kinds, or why there is none.
     """
     spec = document.fields
     options = spec.mapping("workerOptions")
@@ -52,6 +52,7 @@ def parse_worker(
         spec.problem("workerOptions", "is required")
     custom = options.text("unsafeCustomBuildID", most=LONGEST_BUILD_ID)
     template, target = _template(spec, custom)
+    sunset = spec.mapping("sunset")
     worker = WorkerSpec(
         namespace=document.namespace,
         name=document.name,
@@ -61,7 +62,10 @@ def parse_worker(
         min_ready_seconds=spec.integer("minReadySeconds", 0, least=0) or 0,
         progress_deadline_seconds=spec.integer("progressDeadlineSeconds", 600, least=1) or 600,
         rollout=_rollout(spec),
-        sunset=_sunset(spec.mapping("sunset")),
+        sunset=Sunset(
+            scaledown_delay=sunset.duration("scaledownDelay", timedelta(hours=1)),
+            delete_delay=sunset.duration("deleteDelay", timedelta(hours=24)),
+        ),
         template=template,
         build_id=target,
         has_custom_build_id=bool(cleaned_build_id(custom)),
@@ -78,8 +82,8 @@ def parse_worker(
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a legal label value: {cleaned}")
     check_template(spec, worker)
-    options.close()
-    spec.close()
+    for fields in (options, sunset, spec):
+        fields.close()
     return worker
 
 
@@ -188,12 +192,3 @@ def _gate(fields: Fields) -> Gate:
     gate = Gate(workflow_type, fields.raw("input"), inputs[0] if inputs else None)
     fields.close()
     return gate
-
-
-def _sunset(fields: Fields) -> Sunset:
-    sunset = Sunset(
-        scaledown_delay=fields.duration("scaledownDelay", timedelta(hours=1)),
-        delete_delay=fields.duration("deleteDelay", timedelta(hours=24)),
-    )
-    fields.close()
-    return sunset

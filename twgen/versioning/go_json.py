@@ -30,29 +30,23 @@ def _encoder(type_name: str) -> _Encode:
     if encode := _SCALARS.get(type_name):
         return encode
     if type_name.startswith(LIST):
-        return _list_encoder(_encoder(type_name.removeprefix(LIST)))
+        item = _encoder(type_name.removeprefix(LIST))
+        return lambda items: f"[{','.join([item(value) for value in items])}]"
     if type_name.startswith(MAP):
-        return _map_encoder(_encoder(type_name.removeprefix(MAP)))
+        entry = _encoder(type_name.removeprefix(MAP))
+        return lambda entries: (
+            f"{{{','.join([f'{encode_basestring(key)}:{entry(entries[key])}' for key in sorted(entries)])}}}"
+        )
     return _struct_encoder(struct_fields(type_name))
 
 
-def _list_encoder(encode_item: _Encode) -> _Encode:
-    return lambda items: "[" + ",".join([encode_item(item) for item in items]) + "]"
-
-
-def _map_encoder(encode_item: _Encode) -> _Encode:
-    def encode(entries: dict[str, Any]) -> str:
-        return (
-            "{"
-            + ",".join([f"{encode_basestring(key)}:{encode_item(entries[key])}" for key in sorted(entries)])
-            + "}"
-        )
-
-    return encode
-
-
 def _struct_encoder(fields: tuple[Field, ...]) -> _Encode:
-    rows = [(f.name, f'"{f.name}":', f.type, f.written == "filled", _when_absent(f)) for f in fields]
+    rows = []
+    for field in fields:
+        when_absent = "null" if field.written == "orNull" else ""
+        if field.written == "always":
+            when_absent = _ZEROS.get(field.type) or _encoder(field.type)({})
+        rows.append((field.name, f'"{field.name}":', field.type, field.written == "filled", when_absent))
 
     def encode(struct: dict[str, Any]) -> str:
         written = []
@@ -68,32 +62,12 @@ def _struct_encoder(fields: tuple[Field, ...]) -> _Encode:
     return encode
 
 
-def _when_absent(field: Field) -> str | None:
-    if field.written == "orNull":
-        return "null"
-    if field.written == "always":
-        return _ZEROS.get(field.type) or _encoder(field.type)({})
-    return None
-
-
-def _encode_bool(value: bool) -> str:  # noqa: FBT001 - one of the encoders, which all take the value alone
-    return "true" if value else "false"
-
-
-def _encode_quantity(value: str | float) -> str:
-    return f'"{canonical_quantity(quantity_text(value))}"'
-
-
-def _encode_int_or_string(value: int | str) -> str:
-    return encode_basestring(value) if isinstance(value, str) else str(value)
-
-
 _SCALARS: dict[str, _Encode] = {
     "string": encode_basestring,
-    "bool": _encode_bool,
+    "bool": lambda value: "true" if value else "false",
     "int32": str,
     "int64": str,
-    "quantity": _encode_quantity,
-    "intOrString": _encode_int_or_string,
+    "quantity": lambda value: f'"{canonical_quantity(quantity_text(value))}"',
+    "intOrString": lambda value: encode_basestring(value) if isinstance(value, str) else str(value),
 }
 _ZEROS = {"string": '""', "bool": "false", "int32": "0", "int64": "0", "quantity": '"0"', "intOrString": "0"}

@@ -128,7 +128,7 @@ def injection(connection: Connection, who: Identity, names: EnvironmentNames) ->
 
 
 def with_injection(pod: Pod, wanted: Injection, replacing: Iterable[str] = ()) -> dict[str, Any]:
-    """The pod connected so.
+    """The pod with what is `wanted` injected.
 
     What it has of the names in `replacing` goes; a variable or volume that stays keeps its place, and nothing
     else is touched.
@@ -147,7 +147,7 @@ def without_injection(pod: Pod, names: Iterable[str]) -> dict[str, Any]:
 
 
 def injection_found(pod: Pod, names: frozenset[str]) -> Injection:
-    """What the first container that has any of these names, and the pod, have of them."""
+    """What a pod has of these names: variables and mounts of the first container with one, and volumes."""
     for container in pod.get("containers") or ():
         variables = tuple(item for item in container.get("env") or () if item.get("name") in names)
         if variables:
@@ -186,7 +186,7 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
 
 
 def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool:
-    """The values under these names are of the connection whose hash was recorded; none recorded: they may be.
+    """The values under these names have the recorded hash of a connection, or no hash was recorded.
 
     So a key that the team added by hand is told from one that was injected.
     """

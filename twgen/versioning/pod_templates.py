@@ -87,14 +87,14 @@ def content_of(template: Template, injected: frozenset[str]) -> dict[str, Any]:
 def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
     """The names that were injected into a Deployment's pods, from its own annotation, or by its hash.
 
-    None: neither tells, so that whatever is there may be the team's own. The manifest is one as applied, or
-    less what a server adds.
+    None: neither tells, so that whatever is there may be the team's own. `manifest` is without what an API
+    server fills in.
     """
     template = manifest["spec"]["template"]
     said = (manifest["metadata"].get("annotations") or {}).get(INJECTED)
     if said is not None:
         return frozenset(said.split(",")) & names_found(template["spec"])
-    recorded = ((template.get("metadata") or {}).get("annotations") or {}).get(CONNECTION_HASH, "")
+    recorded = annotation_of(template, CONNECTION_HASH)
     possible = (
         names
         for names in possible_names(template["spec"])
@@ -105,6 +105,11 @@ def injected_names(manifest: Mapping[str, Any]) -> frozenset[str] | None:
 
 def fits_hash(template: Template, injected: frozenset[str]) -> bool:
     """The recorded hash is that of the template without these injected names."""
-    recorded = ((template.get("metadata") or {}).get("annotations") or {}).get(TEMPLATE_HASH)
     stored = stored_template(content_of(template, injected), "")
+    recorded = annotation_of(template, TEMPLATE_HASH)
     return not stored.problems and pod_template_hash(template_json(stored.template)) == recorded
+
+
+def annotation_of(template: Template, name: str) -> str:
+    """The value of an annotation of a pod template; empty: it has none."""
+    return ((template.get("metadata") or {}).get("annotations") or {}).get(name) or ""

@@ -116,7 +116,11 @@ def _canonical_binary(text: str, number: str, whole: str, fraction: str, power: 
         units, rest = _MAX_INT64, 0
     if rest or units < _BINARY_FROM:
         return _sign(number, amount) + _decimal(amount, exponent, scientific=False)
-    return _sign(number, amount) + _binary(units)
+    power = 0
+    while units % _BINARY_FROM == 0:
+        units //= _BINARY_FROM
+        power += 1
+    return f"{_sign(number, amount)}{units}{_BINARY_SUFFIXES[power]}"
 
 
 def _sign(number: str, amount: int) -> str:
@@ -142,11 +146,3 @@ def _decimal(amount: int, exponent: int, *, scientific: bool) -> str:
     if scientific:
         return f"{digits}e{exponent}" if exponent else digits
     return digits + _DECIMAL_SUFFIXES.get(exponent, "")
-
-
-def _binary(units: int) -> str:
-    power = 0
-    while units % 1024 == 0:
-        units //= 1024
-        power += 1
-    return f"{units}{_BINARY_SUFFIXES[power]}"

@@ -3,14 +3,23 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
-from twgen.model.problem import MOST_TOLD, Finding
-from twgen.versioning.findings import Findings, Path
+from twgen.model.paths import Path, written_path
+from twgen.model.problem import MOST_TOLD, Finding, did_you_mean
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 from twgen.versioning.quantities import canonical_quantity, quantity_text
 
+_NOUNS = {
+    bool: "true or false",
+    int: "a number",
+    float: "a fraction",
+    str: "a string",
+    list: "a list",
+    dict: "a mapping",
+}
 _DIGITS_FIRST = re.compile(r"[+-]?\.?[0-9]")
 _A_QUANTITY = "a quantity, such as 500m, 1.5 or 2Gi"
 _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a whole number
@@ -19,8 +28,8 @@ _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a wh
 class Stored(NamedTuple):
     """What is stored, the wrong types and missing fields in it, and the unknown fields, which are not kept.
 
-    The template is whole only when there are no problems. Of these, as of the unknown fields, no more are
-    listed than was asked for and one.
+    The template is whole only when there are no problems. Of problems, as of unknown fields, at most one more
+    than the caller's `most` is listed, which tells that there are more.
     """
 
     template: dict[str, Any]
@@ -41,13 +50,40 @@ def stored_template(template: object, path: str, most: int = MOST_TOLD) -> Store
 
 def stored_struct(value: object, struct: str, path: str, kind: str, most: int = MOST_TOLD) -> Stored:
     """As stored_template, for another struct of the table; `kind` is what people call what it is part of."""
-    findings = Findings(kind, most)
-    stored = _storer(struct)(value, (None, path), findings)
-    return Stored(stored or {}, tuple(findings.problems), tuple(findings.unknown))
+    walk = _Walk(path, kind, most)
+    stored = _storer(struct)(value, None, walk)
+    return Stored(stored or {}, tuple(walk.problems), tuple(walk.unknown))
 
 
-# Returns what is stored of a value: None when it is refused, and the findings say why.
-_Store = Callable[[Any, Path, Findings], Any]
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What is wrong so far with a value that stands at `start` and is, or is part of, `kind`.
+
+    Of problems and of unknown fields, one more than `most` is kept, which tells that there are more.
+    """
+
+    start: str
+    kind: str
+    most: int
+    problems: list[Finding] = field(default_factory=list)
+    unknown: list[Finding] = field(default_factory=list)
+
+    def add_problem(self, path: Path, message: str) -> None:
+        if len(self.problems) <= self.most:
+            self.problems.append(Finding(written_path(path, self.start), message))
+
+    def add_wrong_type(self, path: Path, expected: str, value: object) -> None:
+        hint = "; put it in quotes" if expected == "a string" and isinstance(value, int | float) else ""
+        self.add_problem(path, f"must be {expected}, not {_NOUNS.get(type(value), 'null')}{hint}")
+
+    def add_unknown(self, path: Path, name: str, fields: dict[str, str]) -> None:
+        if len(self.unknown) <= self.most:
+            message = f"is not a field of {self.kind}{did_you_mean(name, fields)}"
+            self.unknown.append(Finding(written_path((path, name), self.start), message))
+
+
+# Returns what is stored of a value: None when it is refused, and the walk says why.
+_Store = Callable[[Any, Path, _Walk], Any]
 
 
 @cache
@@ -62,48 +98,48 @@ def _storer(type_name: str) -> _Store:
 
 
 def _struct_storer(fields: tuple[Field, ...]) -> _Store:
-    types = {field.name: field.type for field in fields}
-    defaults = [(field.name, field.default) for field in fields if field.default is not None]
-    required = [field.name for field in fields if field.required]
+    types = {row.name: row.type for row in fields}
+    defaults = [(row.name, row.default) for row in fields if row.default is not None]
+    required = [row.name for row in fields if row.required]
 
-    def store(value: Any, path: Path, findings: Findings) -> dict[str, Any] | None:
+    def store(value: Any, path: Path, walk: _Walk) -> dict[str, Any] | None:
         if not isinstance(value, dict):
-            findings.add_wrong_type(path, "a mapping", value)
+            walk.add_wrong_type(path, "a mapping", value)
             return None
         stored = {}
         for name, item in value.items():
             type_name = types.get(name)
             if type_name is None:
-                findings.add_unknown((path, name), types)
+                walk.add_unknown(path, name, types)
             elif item is not None:
-                stored[name] = _storer(type_name)(item, (path, name), findings)
+                stored[name] = _storer(type_name)(item, (path, name), walk)
         for name, default in defaults:
             stored.setdefault(name, default)
         for name in required:
             if name not in stored:
-                findings.add_problem((path, name), "is required")
+                walk.add_problem((path, name), "is required")
         return stored
 
     return store
 
 
 def _list_storer(store_item: _Store) -> _Store:
-    def store(value: Any, path: Path, findings: Findings) -> list[Any] | None:
+    def store(value: Any, path: Path, walk: _Walk) -> list[Any] | None:
         if not isinstance(value, list):
-            findings.add_wrong_type(path, "a list", value)
+            walk.add_wrong_type(path, "a list", value)
             return None
-        return [store_item(item, (path, index), findings) for index, item in enumerate(value)]
+        return [store_item(item, (path, index), walk) for index, item in enumerate(value)]
 
     return store
 
 
 def _map_storer(store_item: _Store) -> _Store:
-    def store(value: Any, path: Path, findings: Findings) -> dict[str, Any] | None:
+    def store(value: Any, path: Path, walk: _Walk) -> dict[str, Any] | None:
         if not isinstance(value, dict):
-            findings.add_wrong_type(path, "a mapping", value)
+            walk.add_wrong_type(path, "a mapping", value)
             return None
         return {
-            _valid_unicode(key): store_item(item, (path, key), findings)
+            _valid_unicode(key): store_item(item, (path, key), walk)
             for key, item in value.items()
             if item is not None
         }
@@ -111,10 +147,10 @@ def _map_storer(store_item: _Store) -> _Store:
     return store
 
 
-def _store_string(value: Any, path: Path, findings: Findings) -> str | None:
+def _store_string(value: Any, path: Path, walk: _Walk) -> str | None:
     if isinstance(value, str):
         return _valid_unicode(value)
-    findings.add_wrong_type(path, "a string", value)
+    walk.add_wrong_type(path, "a string", value)
     return None
 
 
@@ -124,24 +160,24 @@ def _valid_unicode(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _store_bool(value: Any, path: Path, findings: Findings) -> bool | None:
+def _store_bool(value: Any, path: Path, walk: _Walk) -> bool | None:
     if isinstance(value, bool):
         return value
-    findings.add_wrong_type(path, "true or false", value)
+    walk.add_wrong_type(path, "true or false", value)
     return None
 
 
 def _int_storer(bits: int, expected: str) -> _Store:
     limit = 1 << (bits - 1)
 
-    def store(value: Any, path: Path, findings: Findings) -> int | None:
+    def store(value: Any, path: Path, walk: _Walk) -> int | None:
         if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_WHOLE_FLOAT:
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            findings.add_wrong_type(path, expected, value)
+            walk.add_wrong_type(path, expected, value)
             return None
         if not -limit <= value < limit:
-            findings.add_problem(path, f"must be from {-limit} to {limit - 1}")
+            walk.add_problem(path, f"must be from {-limit} to {limit - 1}")
             return None
         return value
 
@@ -151,26 +187,26 @@ def _int_storer(bits: int, expected: str) -> _Store:
 _store_whole_number_beside_strings = _int_storer(32, "a whole number or a string")
 
 
-def _store_int_or_string(value: Any, path: Path, findings: Findings) -> Any:
+def _store_int_or_string(value: Any, path: Path, walk: _Walk) -> Any:
     store = _store_string if isinstance(value, str) else _store_whole_number_beside_strings
-    return store(value, path, findings)
+    return store(value, path, walk)
 
 
-def _store_quantity(value: Any, path: Path, findings: Findings) -> str | float | None:
+def _store_quantity(value: Any, path: Path, walk: _Walk) -> str | float | None:
     if _is_quantity(value):
         return value
     if isinstance(value, str):
-        findings.add_problem(path, f"must be {_A_QUANTITY}, not {json.dumps(value[:40])}")
+        walk.add_problem(path, f"must be {_A_QUANTITY}, not {json.dumps(value[:40])}")
     else:
-        findings.add_wrong_type(path, _A_QUANTITY, value)
+        walk.add_wrong_type(path, _A_QUANTITY, value)
     return None
 
 
-def _store_int_or_quantity(value: Any, path: Path, findings: Findings) -> str | float | None:
+def _store_int_or_quantity(value: Any, path: Path, walk: _Walk) -> str | float | None:
     if isinstance(value, float) and not value.is_integer():
-        findings.add_wrong_type(path, "a whole number, or a quantity in quotes", value)
+        walk.add_wrong_type(path, "a whole number, or a quantity in quotes", value)
         return None
-    return _store_quantity(value, path, findings)
+    return _store_quantity(value, path, walk)
 
 
 def _is_quantity(value: Any) -> TypeGuard[str | float]:

@@ -30,7 +30,7 @@ _SEPARATE = "; write --- between two documents"
 
 
 def read_all(text: str, budget: Budget) -> list[Any]:
-    """Return what read_documents does for any text, the slow way that every fast one agrees with."""
+    """Return what read_documents does, for any text: slower than the fast paths, which agree with it."""
     return _Reader(text, budget).documents()
 
 
@@ -110,7 +110,8 @@ class _Reader:
             if kind is ScalarEvent and event.implicit[0] and event.tag is None and event.anchor is None:
                 key = keys.get(event.value)
             if key is None:
-                if _is_merge(event):
+                is_scalar = kind is ScalarEvent and event.value == "<<"
+                if is_scalar and (event.implicit[0] or event.tag == _MERGE_TAG):
                     merged |= self._merge(found, depth)
                     continue
                 key = self._key(event, depth)
@@ -235,12 +236,6 @@ class _Reader:
 
 def _is_plain(event: Any) -> bool:
     return event.__class__ is ScalarEvent and event.implicit[0] and event.anchor is None and event.tag is None
-
-
-def _is_merge(event: Any) -> bool:
-    if event.__class__ is not ScalarEvent or event.value != "<<":
-        return False
-    return bool(event.implicit[0]) or event.tag == _MERGE_TAG
 
 
 def _error_at(event: Any, message: str) -> YamlError:

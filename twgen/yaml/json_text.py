@@ -26,7 +26,13 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     nodes = budget.nodes + text.count(",") + text.count("[") + text.count("{")
     if nodes > budget.limits.nodes or budget.documents == budget.limits.documents:
         return None
-    if not _is_within(text, budget.limits.depth):
+    # taking away the innermost brackets again and again tells how deep they nest
+    unescaped = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
+    quotes_and_brackets = unescaped.encode().translate(_BRACKETS, _ALL_ELSE).replace(b'""', b"")
+    brackets, levels = _QUOTED.sub(b"", quotes_and_brackets), 0
+    while brackets and levels < budget.limits.depth:
+        brackets, levels = brackets.replace(b"()", b""), levels + 1
+    if brackets:
         return None
     try:
         found: dict[str, Any] | list[Any] = _DECODER.decode(text)
@@ -62,19 +68,6 @@ class _NoNumber(Exception):
     """Text that Python's decoder takes for a number."""
 
 
-def _is_within(text: str, depth: int) -> bool:
-    """Say whether a JSON text nests no deeper, by taking away its innermost brackets again and again."""
-    if "\\" in text:
-        text = text.replace("\\\\", "").replace('\\"', "")
-    quotes_and_brackets = text.encode().translate(_BRACKETS, _ALL_ELSE).replace(b'""', b"")
-    brackets = _QUOTED.sub(b"", quotes_and_brackets)
-    for _ in range(depth):
-        if not brackets:
-            break
-        brackets = brackets.replace(b"()", b"")
-    return not brackets
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -86,12 +79,11 @@ def _refuse(name: str) -> NoReturn:
     raise _NoNumber(name)
 
 
-def _fraction(digits: str) -> int | float:
-    return json_number(float(digits))
-
-
 _QUOTE = json.encoder.encode_basestring
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_int=json_integer, parse_float=_fraction, parse_constant=_refuse
+    object_pairs_hook=_unique,
+    parse_int=json_integer,
+    parse_float=lambda digits: json_number(float(digits)),
+    parse_constant=_refuse,
 )

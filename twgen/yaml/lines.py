@@ -1,6 +1,7 @@
 """Where something stands in a text: a second, slower pass, for messages only."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from yaml import YAMLError
@@ -62,7 +63,11 @@ def _visit(events: Iterator[Any], node: Any, path: Place, wanted: Any, found: di
         step: Any = index
         value = event
         if isinstance(node, MappingStartEvent):
-            step = _key(event) if isinstance(event, ScalarEvent) else None
+            step = None
+            if isinstance(event, ScalarEvent):
+                with suppress(NotAScalar):
+                    is_plain = event.implicit[0] and event.tag is None
+                    step = resolve_key(event.value) if is_plain else event.value
             _skip(events, event)
             value = next(events, None)
         if step in wanted:
@@ -79,10 +84,3 @@ def _skip(events: Iterator[Any], event: Any) -> None:
         event = next(events, None)
         if event is None:
             return
-
-
-def _key(event: ScalarEvent) -> str | None:
-    try:
-        return resolve_key(event.value) if event.implicit[0] and event.tag is None else event.value
-    except NotAScalar:
-        return None

@@ -59,7 +59,11 @@ def resolve_plain(text: str) -> Scalar:
 def resolve_tagged(tag: str, text: str) -> Scalar:
     """Return the value of a scalar with an explicit tag; raises NotAScalar where text and tag disagree."""
     if tag == _BINARY:
-        return _from_base64(text)
+        try:
+            content = base64.b64decode(text.replace("\n", ""), validate=True)
+        except ValueError:
+            raise NotAScalar("!!binary needs base64") from None
+        return replace_surrogates(content.decode(errors="surrogateescape"))
     expected = _TAGGED.get(tag)
     value = _resolve(text) if expected else text
     is_right = expected is None or type(value) is expected or (expected is float and type(value) is int)
@@ -114,18 +118,13 @@ def _resolve(text: str) -> Scalar:
         return text
     if text in _NOT_FINITE:
         return _NOT_FINITE[text]
-    number = _number(text)
-    return text if number is None else number
-
-
-def _number(text: str) -> int | float | None:
     # a leading point goes straight to Go's float parser, which minds where underscores stand
     digits = text if text[0] == "." else text.replace("_", "")
     integer = _integer(digits)
     pattern = _FRACTION if text[0] == "." else _FLOAT
-    if integer is None and pattern.fullmatch(digits) and math.isfinite(value := float(digits)):
-        return value
-    return integer
+    if integer is not None:
+        return integer
+    return value if pattern.fullmatch(digits) and math.isfinite(value := float(digits)) else text
 
 
 def _integer(digits: str) -> int | None:
@@ -156,14 +155,6 @@ def _float_key(value: float) -> str:
     if int(exponent) not in _KEY_EXPONENTS:
         return shortest
     return f"{float(shortest):.{max(0, len(mantissa.partition('.')[2]) - int(exponent))}f}"
-
-
-def _from_base64(text: str) -> str:
-    try:
-        content = base64.b64decode(text.replace("\n", ""), validate=True)
-    except ValueError:
-        raise NotAScalar("!!binary needs base64") from None
-    return replace_surrogates(content.decode(errors="surrogateescape"))
 
 
 def token(text: str) -> str:

@@ -23,25 +23,24 @@ _MOST_TAG_DIRECTIVES = 100
 
 def replace_surrogates(text: str) -> str:
     """Return the text with U+FFFD for every lone surrogate, as Go's decoders do."""
-    return _SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def decode(content: bytes | str) -> str:
     """Return the text of UTF-8 (or UTF-16 with a byte order mark) without that mark; raises YamlError."""
-    text = _decode_bytes(content) if isinstance(content, bytes) else content.removeprefix("\ufeff")
+    if isinstance(content, bytes):
+        encoding = "utf-16" if content.startswith(_UTF16_MARKS) else "utf-8-sig"
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError as error:
+            line = line_after(content[: error.start]) if encoding == "utf-8-sig" else None
+            raise YamlError("this is not UTF-8 text: save the file as UTF-8", line) from None
+    else:
+        text = replace_surrogates(content.removeprefix("\ufeff"))
     # libyaml compares every directive with all before it: a file of nothing else would take hours
     if text.count("%TAG") > _MOST_TAG_DIRECTIVES:
         raise YamlError(f"more than {_MOST_TAG_DIRECTIVES} %TAG directives: write the tags in full")
-    return text if isinstance(content, bytes) or text.isascii() else replace_surrogates(text)
-
-
-def _decode_bytes(content: bytes) -> str:
-    encoding = "utf-16" if content.startswith(_UTF16_MARKS) else "utf-8-sig"
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = line_after(content[: error.start]) if encoding == "utf-8-sig" else None
-        raise YamlError("this is not UTF-8 text: save the file as UTF-8", line) from None
+    return text
 
 
 def line_after(before: bytes) -> int:

@@ -183,13 +183,9 @@ def _constant(value: Any) -> str:
     if value.__class__ is int:
         return str(value)
     if value.__class__ is float:
-        return _float(value)
+        written = str(json_number(value))
+        # YAML 1.1 readers know an exponent only behind a point
+        return written.replace("e", ".0e") if "e" in written and "." not in written else written
     if value in ({}, []):
         return "{}" if value.__class__ is dict else "[]"
     raise TypeError(f"a document cannot hold a {type(value).__name__}")
-
-
-def _float(value: float) -> str:
-    written = str(json_number(value))
-    # YAML 1.1 readers know an exponent only behind a point
-    return written.replace("e", ".0e") if "e" in written and "." not in written else written

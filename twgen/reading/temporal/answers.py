@@ -188,15 +188,11 @@ def _ramping(config: "RoutingConfig") -> RampingVersion | None:
         return None
     return RampingVersion(
         build_id=config.ramping_deployment_version.build_id,
-        percentage=_percentage(config.ramping_version_percentage),
+        # six digits are what single precision keeps of any decimal number
+        percentage=float(f"{config.ramping_version_percentage:.6g}"),
         since=moment(config, "ramping_version_changed_time"),
         percentage_changed_at=moment(config, "ramping_version_percentage_changed_time"),
     )
-
-
-def _percentage(single_precision: float) -> float:
-    # six digits are what single precision keeps of any decimal number
-    return float(f"{single_precision:.6g}")
 
 
 def _version(summary: "WorkerDeploymentInfo.WorkerDeploymentVersionSummary") -> Version:

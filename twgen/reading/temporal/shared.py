@@ -111,7 +111,10 @@ class SharedReads:
         """
         from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
 
-        names = ", ".join(_quoted(f"{worker}:{build_id}") for worker, build_id in versions)
+        names = ", ".join(
+            "'" + f"{worker}:{build_id}".replace("\\", "\\\\").replace("'", "\\'") + "'"
+            for worker, build_id in versions
+        )
         query = (
             f"TemporalWorkerDeploymentVersion IN ({names}) "
             f"AND TemporalWorkflowVersioningBehavior = '{behaviour}' AND CloseTime IS NULL"
@@ -126,8 +129,3 @@ def _named(spec: WorkerSpec) -> str:
         if spec.document.source
         else spec.worker_deployment
     )
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

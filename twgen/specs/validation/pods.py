@@ -1,6 +1,6 @@
 """The rules for pod templates: those of one field, those between the fields of one struct."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from twgen.model.problem import quoted
@@ -195,17 +195,13 @@ def _sysctls(struct: Mapping[str, Any]) -> Wrong:
 def _projection(struct: Mapping[str, Any]) -> Wrong:
     """The files of all sources lie in one folder."""
     seen: set[str] = set()
-    for at, path in _projected_paths(struct.get("sources") or ()):
-        if path and path in seen:
-            yield at, f"{quoted(path)} is there twice"
-        seen.add(path)
-
-
-def _projected_paths(sources: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    for index, source in enumerate(sources):
+    for index, source in enumerate(struct.get("sources") or ()):
         for kind in ("secret", "configMap", "downwardAPI"):
             for place, item in enumerate((source.get(kind) or {}).get("items") or ()):
-                yield ("sources", index, kind, "items", place, "path"), item["path"]
+                path = item["path"]
+                if path and path in seen:
+                    yield ("sources", index, kind, "items", place, "path"), f"{quoted(path)} is there twice"
+                seen.add(path)
 
 
 def _trust_bundle(struct: Mapping[str, Any]) -> Wrong:

@@ -11,10 +11,11 @@ Wrong = Iterator[tuple[Steps, str]]
 Rule = Callable[[Mapping[str, Any]], Wrong]
 
 _MOST_ANNOTATIONS = 256 * 1024
+_MOST_NAMED = 5
 
 
 def required(*names: str) -> Rule:
-    """Fields that may be left out by their type, and are refused when they are, or are empty."""
+    """Fields that must be there and not be empty, though Go's types let one leave them out."""
 
     def rule(struct: Mapping[str, Any]) -> Wrong:
         for name in names:
@@ -30,7 +31,9 @@ def exactly_one(*names: str) -> Rule:
     def rule(struct: Mapping[str, Any]) -> Wrong:
         present = [name for name in names if name in struct]
         if not present:
-            yield (), f"needs {_either(names)}"
+            *others, last = names[:_MOST_NAMED]
+            more = " ..." if len(names) > _MOST_NAMED else ""
+            yield (), f"needs {', '.join(others)} or {last}{more}"
         for name in present[1:]:
             yield (name,), f"cannot stand beside {present[0]}: keep one"
 
@@ -108,8 +111,3 @@ def requirement(value_check: Check | None) -> Rule:
                 yield ("values", index), wrong
 
     return rule
-
-
-def _either(names: tuple[str, ...]) -> str:
-    shown = names[:5]
-    return ", ".join(shown[:-1]) + f" or {shown[-1]}" + (" ..." if len(names) > len(shown) else "")

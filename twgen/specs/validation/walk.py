@@ -88,18 +88,15 @@ def checks_of(struct: str, field: Field) -> Iterator[Check]:
     name = f"{struct}.{field.name}"
     if field.enum:
         # an absent text is an empty one where Go leaves it out
-        absent = ("",) if field.written == "filled" and not field.required else ()
-        yield _absent_or(one_of(tuple(field.enum))) if absent else one_of(tuple(field.enum))
+        may_be_empty = field.written == "filled" and not field.required
+        is_one = one_of(tuple(field.enum))
+        yield (lambda value: is_one(value) if value else "") if may_be_empty else is_one
     if field.minimum is not None:
         yield Range(field.minimum)
     if field.nonempty or (field.written == "always" and field.type == "string" and name not in _MAY_BE_EMPTY):
         yield filled
     if check := _FIELDS.get(name) or _FIELDS.get(f"{name}[]"):
         yield check
-
-
-def _absent_or(check: Check) -> Check:
-    return lambda value: check(value) if value else ""
 
 
 def _repetitions(items: list[Mapping[str, Any]], keys: Sequence[str]) -> Iterator[tuple[Steps, str]]:

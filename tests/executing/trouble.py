@@ -1,0 +1,285 @@
+"""Temporal as a model on a clock that jumps, and rollouts that meet trouble on their way to it."""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import HOUR, MAIN, MINUTE, NOW, RAMPS, SECOND, live, situation
+from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable, TwgenError
+from twgen.executing.rollout import Rollout, roll_out
+from twgen.model.operator import Caller
+from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.spec import Gate, WorkerSpec
+from twgen.model.world import GateRun, GateStatus, WorkerDeployment, World
+from twgen.simulating.temporal import TemporalModel, server_of
+from twgen.versioning.names import ABORTED, PAUSED
+
+ME, YOU, ELSE = "twgen/me", "twgen/you", "somebody/else"
+GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check", input={"deep": True})))
+TROUBLES = ("", "", "", "refused", "lost request", "lost answer", "late", "slow")
+SLOW, LATE = 7 * SECOND, 25 * SECOND
+DEEDS = ("ramp", "unversioned", "stop ramp", "back", "pause", "resume", "abort", "retry", "claim", "release")
+
+
+@dataclass
+class Server:
+    """A Temporal that is modelled, with a clock on which everybody sleeps in turn."""
+
+    token: int = 1
+    last_modifier: str = ""
+    marks: dict[str, Any] = field(default_factory=dict)
+    """Of the target."""
+    done: list[str] = field(default_factory=list)
+    registrations: int = 1
+    gate_inputs: list[bytes | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.model = TemporalModel(server_of("1.32.0"), NOW, HOUR, 3 * MINUTE)
+        for build_id in ("v1", "v3"):
+            self.model.polled(build_id, [MAIN])
+        self.model.set_current("v1")
+        self.model.advance(NOW + HOUR)
+        self._sleeping: list[tuple[Any, int, asyncio.Future[None]]] = []
+        self._order = count()
+
+    async def sleep(self, length: timedelta) -> None:
+        assert length > timedelta()
+        wakes = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleeping, (self.model.now + length, next(self._order), wakes))
+        await wakes
+
+    def run(self, *work: Coroutine[Any, Any, WorkerPlan | None]) -> list[Any]:
+        """What all of it returns or raises, side by side, as the clock jumps from one wake to the next."""
+
+        async def all_of_it() -> list[Any]:
+            tasks = [asyncio.ensure_future(each) for each in work]
+            while self._sleeping or not all(task.done() for task in tasks):
+                for _ in range(3):  # whoever is awake goes on until it sleeps
+                    await asyncio.sleep(0)
+                if self._sleeping:
+                    moment, _, wakes = heapq.heappop(self._sleeping)
+                    self.model.advance(moment)
+                    wakes.set_result(None)
+            return await asyncio.gather(*tasks, return_exceptions=True)
+
+        ended = asyncio.run(all_of_it())
+        for end in ended:
+            if isinstance(end, BaseException) and not isinstance(end, TwgenError):
+                raise end
+        return ended
+
+    def described(self) -> WorkerDeployment:
+        found = self.model.described()
+        assert found
+        versions = tuple(
+            replace(version, metadata=dict(self.marks) if version.build_id == "v3" else {})
+            for version in found.versions
+        )
+        return replace(found, versions=versions, conflict_token=str(self.token))
+
+    def change(self, apply: Callable[[], None], by: str) -> None:
+        """As a server does: what changes nothing, by whoever changed it last, leaves the token alone."""
+        before = self._value()
+        apply()
+        if self._value() != before or self.last_modifier != by:
+            self.token, self.last_modifier = self.token + 1, by
+
+    def _value(self) -> Any:
+        current, ramping = self.model.routing.current, self.model.routing.ramping
+        ramp = ramping and (ramping.build_id, ramping.percentage)
+        return current and current.build_id, ramp, self.model.manager
+
+    async def person(self, deeds: Sequence[tuple[int, str]]) -> None:
+        """Do what people do, each deed so many seconds after the one before."""
+        for pause, deed in deeds:
+            await self.sleep(pause * SECOND)
+            await self._do(deed)
+        await self.sleep(HOUR)
+        for deed in ("resume", "retry", "release"):
+            await self._do(deed)
+
+    async def _do(self, deed: str) -> None:
+        model = self.model
+        routing = {"ramp": ("v3", 50), "unversioned": ("", 10), "stop ramp": ("", 0), "abort": ("", 0)}
+        if deed == "abort":
+            self.marks[ABORTED] = {"by": "a person"}
+        if deed in routing:
+            current = model.routing.current
+            if not (current and current.build_id == routing[deed][0]) and "v3" in model.versions:
+                self.change(lambda: model.set_ramp(*routing[deed]), model.manager)
+        match deed:
+            case "back":
+                self.change(lambda: model.set_current("v1"), model.manager)
+            case "pause":
+                self.marks[PAUSED] = {"by": "a person"}
+            case "resume":
+                self.marks[PAUSED] = False
+            case "retry":
+                self.marks[ABORTED] = False
+            case "claim" | "release":
+                self.change(lambda: setattr(model, "manager", ELSE if deed == "claim" else ""), ELSE)
+            case "vanish" if not any(
+                routed and routed.build_id == "v3"
+                for routed in (model.routing.current, model.routing.ramping)
+            ):
+                model.versions.pop("v3")
+                model.gate_ends.clear()
+                self.marks.clear()
+                await self.sleep(30 * SECOND)
+                model.polled("v3", [MAIN])
+                self.registrations += 1
+
+
+@dataclass
+class Client:
+    """One rollout's way to the server, which checks that every write is justified by a read of its own."""
+
+    server: Server
+    spec: WorkerSpec
+    identity: str = ME
+    troubles: list[str] = field(default_factory=list)
+    """What goes wrong with the next reads and writes."""
+    said: list[str] = field(default_factory=list)
+    looks: int = 0
+    glances: int = 0
+    read_last: WorkerDeployment | None = None
+    """Until it has justified a write."""
+
+    async def read(self) -> World:
+        self.looks += 1
+        self.read_last = None
+        trouble = await self._trouble()
+        found = self.server.described()
+        if trouble == "slow":
+            await self.server.sleep(SLOW)
+        self.read_last = found
+        return situation(found, [live("v1"), live("v3")])
+
+    async def conflict_token(self) -> str:
+        self.glances += 1
+        await self._trouble()
+        return self.server.described().conflict_token
+
+    async def set_manager(self, manager: str, conflict_token: str) -> str:
+        def apply() -> None:
+            if (self.server.model.manager, self.server.last_modifier) == (manager, self.identity):
+                return
+            self._check(conflict_token)
+            assert self.server.model.manager == "", "it takes the worker over from somebody"
+            self.server.change(lambda: setattr(self.server.model, "manager", manager), self.identity)
+
+        await self._write(f"manager {manager}", apply, conflict_token)
+        return str(self.server.token)
+
+    async def route(self, change: RoutingPlan, conflict_token: str) -> None:
+        model = self.server.model
+
+        def move() -> None:
+            if change.action is RoutingAction.SET_CURRENT:
+                model.set_current(change.build_id or "")
+            else:
+                model.set_ramp(change.build_id or "", change.percentage or 0)
+
+        def apply() -> None:
+            current, ramping = model.routing.current, model.routing.ramping
+            live = (ramping.build_id, ramping.percentage) if ramping else ("", 0)
+            is_set = change.action is RoutingAction.SET_CURRENT
+            wanted = (change.build_id, change.percentage)
+            is_so = current and current.build_id == change.build_id if is_set else live == wanted
+            if is_so and self.server.last_modifier == self.identity:
+                return  # before it looks at the token
+            self._check(conflict_token)
+            if model.manager not in {"", self.identity}:
+                raise OwnedBySomebodyElse("ManagerIdentity")
+            if change.build_id and change.build_id not in model.versions:
+                raise StateUnavailable("no such version")
+            self.server.change(move, self.identity)
+
+        marks = next(
+            (told.metadata or {} for told in (self.read_last or WorkerDeployment()).versions
+             if told.build_id == "v3"), {},
+        )  # fmt: skip
+        if change.action is not RoutingAction.CLEAR_RAMP:
+            assert not marks.get(ABORTED), "it was aborted"
+            assert not marks.get(PAUSED), "it was paused"
+        await self._write(f"{change.action} {change.build_id} {change.percentage}", apply, conflict_token)
+
+    async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
+        model = self.server.model
+
+        def apply() -> None:
+            if "v3" not in model.versions:
+                raise StateUnavailable("no such version")
+            if any(run.workflow_id == gate.workflow_id for run in model.versions["v3"].gate_runs or ()):
+                raise OwnedBySomebodyElse("it runs already")
+            self.server.gate_inputs.append(gate_input)
+            run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, model.now)
+            model.start_gate("v3", run, model.now + 20 * SECOND, GateStatus.COMPLETED)
+
+        await self._write(f"gate {gate.workflow_id.rpartition('-')[2]}", apply)
+
+    async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
+        raise AssertionError((build_id, marks))
+
+    def _check(self, conflict_token: str) -> None:
+        if conflict_token != str(self.server.token):
+            raise OwnedBySomebodyElse("conflict token mismatch")
+
+    async def _write(self, name: str, apply: Callable[[], None], conflict_token: str | None = None) -> None:
+        read, self.read_last = self.read_last, None
+        assert read, f"{name} has no read of its own"
+        assert read.manager_identity in {"", self.identity}, f"{name}, though it is somebody else's"
+        assert conflict_token in {None, read.conflict_token}, f"{name} goes with a token that was not read"
+
+        def arrive() -> None:
+            apply()
+            self.server.done.append(name)
+
+        async def arrive_late() -> None:
+            await self.server.sleep(LATE)
+            with suppress(OwnedBySomebodyElse, StateUnavailable):  # nobody waits for the answer
+                arrive()
+
+        trouble = await self._trouble()
+        if trouble == "late":
+            self.arriving = asyncio.ensure_future(arrive_late())
+            await self.server.sleep(20 * SECOND)
+            raise OutOfTime("nobody knows")
+        if trouble == "slow":
+            await self.server.sleep(SLOW)
+        arrive()
+        if trouble == "lost answer":
+            raise OutOfTime("nobody knows")
+
+    async def _trouble(self) -> str:
+        trouble = self.troubles.pop(0) if self.troubles else ""
+        if trouble == "refused":
+            raise StateUnavailable("refused")
+        if trouble == "lost request":
+            raise OutOfTime("nobody knows")
+        return trouble
+
+    def rolling(self, *, once: bool = False) -> Coroutine[Any, Any, WorkerPlan]:
+        async def gate_input() -> bytes:
+            return b'{"deep": true}'
+
+        rollout = Rollout(
+            spec=self.spec,
+            caller=Caller(self.identity, drives=True),
+            clock=lambda: self.server.model.now,
+            sleep=self.server.sleep,
+            read=self.read,
+            conflict_token=self.conflict_token,
+            writer=lambda identity: self if identity == self.identity else pytest.fail(identity),
+            gate_input=gate_input,
+            show=lambda _: None,
+            say=self.said.append,
+        )
+        return roll_out(rollout, once=once)
