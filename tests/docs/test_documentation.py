@@ -22,7 +22,10 @@ EXAMPLE = ROOT / "examples" / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDS_A_SERVER = re.compile(r"\||kubectl|--via|^twgen (plan|render) \.$|^twgen status \. -w")
+NEEDS_A_SERVER = re.compile(
+    r"\||kubectl|--via|^twgen (plan|render|status) \.$|^twgen status \. -w"
+    r"|^twgen (rollout|promote|abort|retry|pause|resume|ownership) "
+)
 
 
 def blocks(page: Path, language: str) -> list[str]:

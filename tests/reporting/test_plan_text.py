@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.planning.situations import MAIN, NOW, SPEC, live, routing, situation, temporal, version
 from tests.reporting.told import plan_of_story
 from tests.strategies import TARGET
@@ -69,6 +71,22 @@ def test_target_that_gets_traffic_while_nobody_polls_is_said_first() -> None:
     assert alarm == f"  {said}"
     (worker,) = plan_document(plan)["workers"]
     assert worker["unserved"] == said
+
+
+@pytest.mark.parametrize(
+    ("manager", "order"),
+    [
+        ("", "claim the worker and make v3 current, because "),
+        ("controller", "take the worker over from controller and make v3 current, because "),
+        ("twgen/me", "make v3 current, because "),
+    ],
+)
+def test_plan_says_who_gives_the_worker_up_for_the_change(manager: str, order: str) -> None:
+    policy = replace(SPEC.policy, identity="me", adopt_from=("controller",))
+    says = temporal(version("v3", task_queues=(MAIN,)), traffic=routing(None), manager_identity=manager)
+    world = situation(says, [live("v3")])
+    plan = make_plan([replace(SPEC, policy=policy)], world, NOW, Caller("twgen/nobody"))
+    assert text(plan, 200).splitlines()[1].startswith(f"  next: {order}")
 
 
 def test_each_of_many_versions_is_named_once() -> None:

@@ -68,7 +68,8 @@ TREES = {
         """,
     "new-version": """
         … shop/payments  Waiting  Temporal namespace default
-          target  v2.0.1-c656: Temporal does not know it yet: no worker of it has polled
+          target  v2.0.1-c656: it has no Deployment yet: apply what `twgen render`
+                  prints
           owner   twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656         Not registered   no Deployment  ◀ target
         │     will be created with 3 pods
@@ -77,8 +78,8 @@ TREES = {
     "foreign-owner": """
         ✗ shop/payments  Blocked  Temporal namespace default
           target  v2.0.1-c656: temporal-worker-controller/prod manages it. To take over,
-                  let it release the Worker Deployment, or name it in spec.adoptFrom of
-                  a RolloutPolicy
+                  run `twgen ownership claim --from temporal-worker-controller/prod`, or
+                  name it in spec.adoptFrom of a RolloutPolicy
           owner   temporal-worker-controller/prod (somebody else)
         ├── v2.0.1-c656         Inactive for 72h  3/3 pods  ◀ target
         └── v1.4.2-6964  100 %  Current for 24h   3/3 pods

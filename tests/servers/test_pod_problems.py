@@ -64,7 +64,7 @@ def test_pod_that_crashes_is_told_with_its_exit_code(
 
     def crashed() -> bool:
         problem = problems(cluster.kubeconfig, namespace).get("v1", "")
-        return problem.startswith("crashes (Error, exit code 3) and waits (CrashLoopBackOff: ")
+        return problem.startswith("crashes (Error, exit code 3) and waits (CrashLoopBackOff)")
 
     eventually(crashed)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -219,6 +220,28 @@ def test_abort_ends_the_ramp_and_it_stays_so_until_retry(story: Story) -> None:
     assert story.run("retry").code == 0
     story.run("rollout", "--once")
     assert story.shares()["v2"] == 25
+
+
+def test_rollout_that_the_page_looks_at_closely_happens_so(story: Story) -> None:
+    becomes_current(story, "v1")
+    story.describe("v2", steps=(25, 50))
+    story.start("v2")
+    page = (Path(__file__).parents[2] / "docs" / "rollout.md").read_text()
+    [block] = re.findall(r"^```\n(twgen rollout \. --once\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shares = []
+    for line in block.splitlines():
+        ended = story.run(*(word for word in line.split()[1:] if word != "."))
+        assert ended.code == 0, (line, ended)
+        shares.append(story.shares()["v2"])
+    assert shares == [25, 25, 25, 50, 50, 0, 0, 100, 100, 100, 100, 100]
+    assert story.recorded()["managerIdentity"] == MANAGER
+
+    command = [TWGEN, "ownership", "release", story.folder, *OPTIONS]
+    unasked = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=ENVIRONMENT
+    )
+    assert (unasked.returncode, "-y says yes" in unasked.stderr) == (2, True), unasked
+    assert story.recorded()["managerIdentity"] == MANAGER
 
 
 def test_pause_keeps_the_traffic_as_it_is_until_resume(story: Story) -> None:

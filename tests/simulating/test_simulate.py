@@ -129,7 +129,7 @@ def test_worker_without_replicas_waits() -> None:
     assert worker.outcome is Outcome.WAITING
     assert (
         worker.because
-        == "Temporal does not know it yet: its spec says zero replicas: no worker can take traffic"
+        == "Temporal does not know it yet, since its spec says zero replicas: no worker can take traffic"
     )
     assert worker.notes == ("previous is current and its spec says zero replicas",)
 

@@ -122,7 +122,7 @@ def _intervene(params: dict[str, Any], decide: Decision) -> None:
         world = servers.run([spec], story)
     now = specs._replace(workers=(spec,))
     status = Observation(now, world, caller, clock()).status()
-    write(f"done: {status_lines(status)[0].text}\n")
+    write(f"{status_lines(status)[0].text}\n")
 
 
 def the_worker(workers: tuple[WorkerSpec, ...], name: str) -> WorkerSpec:

@@ -1,5 +1,6 @@
 """`twgen ownership`: who manages a Worker Deployment."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -40,7 +41,7 @@ def show(**params: Any) -> None:
     _manage(params, lambda manager, _: manager, yes=True)
 
 
-@command.command()
+@command.command(short_help="Become the manager of a worker.")
 @paths_argument
 @options("owner", "yes")
 @_common
@@ -62,7 +63,7 @@ def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
     _manage(params, claimed, yes=yes)
 
 
-@command.command()
+@command.command(short_help="Stop managing a worker.")
 @paths_argument
 @options("yes")
 @_common
@@ -103,6 +104,8 @@ def _manage(params: dict[str, Any], decide: Callable[[str, str], str], *, yes: b
             return f"{name}: managed by {manager or 'nobody'}; this is {identity}"
         change = f"{name}: managed by {manager or 'nobody'} before, by {wanted or 'nobody'} from now on"
         if not yes:
+            if not sys.stdin or not sys.stdin.isatty():
+                raise InvalidInput(f"{change}? Nobody is there to ask: -y says yes")
             click.confirm(change, abort=True, err=True)
         writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
         await writer.set_manager(wanted, worker.temporal.conflict_token)

@@ -5,6 +5,7 @@ import gc
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import click
@@ -26,6 +27,7 @@ from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.plan import worker_world
+from twgen.planning.sentences import spoken
 from twgen.specs.parse import Specs
 
 Answer = TypeVar("Answer")
@@ -44,10 +46,12 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
 
     \b
     twgen rollout .
+    twgen rollout . --within 2h
     twgen rollout . --once
 
     Ends with 0 when every worker is Settled, 1 when one is Blocked, 4 when --within has passed, and 5 when
-    somebody else manages a worker. With --once, it looks and makes one change at most.
+    somebody else manages a worker. With --once, it makes one change at most and ends with 0 unless Blocked.
+    It may be ended and run again at any time: it goes on from what Temporal says.
     """
     gc.enable()  # it lives for hours
     settings = settings_of(params)
@@ -68,7 +72,7 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
         try:
             ended = servers.run(specs.workers, story)
         except TimeoutError as error:
-            late = f"not settled within {within:g} s: {view.unsettled()}"
+            late = f"not settled within {spoken(timedelta(seconds=within))}: {view.unsettled()}"
             raise OutOfTime(late) from error
     _judge(ended)
 
@@ -120,7 +124,11 @@ class _View:
     def __init__(self, settings: Settings, specs: Specs, caller: Caller, output: str, color: str) -> None:
         self.settings, self.specs, self.caller = settings, specs, caller
         self._log = StatusLog(as_json=output == "json")
-        self._screen = Screen(color) if output == "text" and is_terminal() else None
+        self._screen = (
+            Screen(color, "Ctrl-C ends, and leaves traffic as it is then")
+            if output == "text" and is_terminal()
+            else None
+        )
         self._world = World(clock(), {})
 
     def show(self, world: World) -> None:
@@ -150,14 +158,15 @@ class _View:
         return work.result()
 
     def unsettled(self) -> str:
-        """The workers that are not settled by what was read last."""
-        settled = {
-            worker.plan.versions.spec.worker_deployment
-            for worker in self._observation().status().workers
-            if worker.plan.routing.phase is Phase.SETTLED
-        }
+        """The workers that are not settled by what was read last, and why."""
+        plans = [worker.plan for worker in self._observation().status().workers]
+        read = {plan.versions.spec.worker_deployment: plan for plan in plans}
         names = [spec.worker_deployment for spec in self.specs.workers]
-        return ", ".join(name for name in names if name not in settled)
+        return "; ".join(
+            _where_it_stands(read[name]) if name in read else f"{name} was not read"
+            for name in names
+            if name not in read or read[name].routing.phase is not Phase.SETTLED
+        )
 
     def _observation(self) -> Observation:
         read = [
@@ -169,14 +178,18 @@ class _View:
         return Observation(specs, self._world, self.caller, self._world.taken_at)
 
 
+def _where_it_stands(plan: WorkerPlan) -> str:
+    return f"{plan.versions.spec.worker_deployment} is {plan.routing.phase}, because {plan.routing.because}"
+
+
 def _judge(ended: Sequence[WorkerPlan | BaseException]) -> None:
     """Raise what keeps the rollouts from being done."""
     for end in ended:
         if isinstance(end, BaseException):
             raise end
     blocked = [end for end in ended if isinstance(end, WorkerPlan) and end.routing.phase is Phase.BLOCKED]
-    names = ", ".join(end.versions.spec.worker_deployment for end in blocked)
+    stand = "; ".join(map(_where_it_stands, blocked))
     if any(end.routing.reason is RoutingReason.FOREIGN_MANAGER for end in blocked):
-        raise OwnedBySomebodyElse(f"blocked: {names}")
+        raise OwnedBySomebodyElse(stand)
     if blocked:
-        raise NegativeAnswer(f"blocked: {names}")
+        raise NegativeAnswer(stand)

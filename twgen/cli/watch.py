@@ -92,11 +92,11 @@ def _newer(reading: Future[Observation], seen: Seen) -> Seen:
 class Screen:
     """A terminal on which where every worker stands is painted again and again."""
 
-    def __init__(self, color: str) -> None:
+    def __init__(self, color: str, leaving: str = "Ctrl-C ends") -> None:
         from rich.console import Console
         from rich.live import Live
 
-        self._color = color
+        self._color, self._leaving = color, leaving
         # whether it is a terminal, and in colour, has been decided
         system: Literal["auto"] | None = "auto" if wants_colour(color) else None
         self._console = Console(force_terminal=True, color_system=system, highlight=False)
@@ -132,7 +132,7 @@ class Screen:
         now, ascii_only = clock(), not writes_unicode()
         columns, rows = self._console.size
         age = spoken(now - seen.observation.read_at)
-        heading = [Text(f"{now:%H:%M:%S} UTC, read {age} ago; Ctrl-C ends", "dim")]
+        heading = [Text(f"{now:%H:%M:%S} UTC, read {age} ago; {self._leaving}", "dim")]
         if seen.failure:
             failure = printable(f"this is from {age} ago: {seen.failure}")
             heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))

@@ -122,8 +122,8 @@ class RoutingReason(StrEnum):
     FOREIGN_MANAGER = "ForeignManager"
     """Somebody else manages the Worker Deployment.
 
-    Let the other manager release the worker, or name it in `spec.adoptFrom` of a RolloutPolicy. If
-    it is you, set `spec.identity`.
+    Let the other manager release the worker, take it over by `twgen ownership claim --from`, or name
+    it in `spec.adoptFrom` of a RolloutPolicy. If it is you, set `spec.identity`.
     """
     VERSION_CAP_REACHED = "VersionCapReached"
     """The target is not created: `maxVersions` versions still exist.
@@ -186,7 +186,8 @@ class RoutingReason(StrEnum):
     GATE_RUNNING = "GateRunning"
     """The gate has not completed on every workflow task queue.
 
-    Nothing: `twgen rollout` starts it and waits for it.
+    Nothing at first: `twgen rollout` starts it and waits for it. One that runs for long shows why in
+    `temporal workflow describe`: a worker without that workflow type leaves it running.
     """
     MISSING_TASK_QUEUE = "MissingTaskQueue"
     """The target does not poll a task queue of the current version.

@@ -35,14 +35,14 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     if target.has_all_traffic:
         raise _refused(target, "it has all of the traffic")
     if target.is_aborted:
-        raise _refused(target, "it is marked aborted: `twgen retry` first")
+        raise _refused(target, "it is marked aborted; `twgen retry` first")
     if target.obstacle:
         raise _refused(target, target.obstacle.because)
     if target.is_current:
         return Intervention("end the ramp to anything else", {}, _change(target, RoutingAction.CLEAR_RAMP))
     passed = gate_passed(target)
     if not passed and not skip_gate:
-        raise _refused(target, "its gate has not passed: --skip-gate goes on without it")
+        raise _refused(target, "its gate has not passed; --skip-gate goes on without it")
     if queue := missing_queue(target):
         raise _refused(target, f"it does not poll {queue}, which {target.current} does")
     live = rounded_percentage(target.ramp.percentage) if target.ramp else 0.0
@@ -122,14 +122,17 @@ def _refuse_what_nobody_may(target: Target) -> None:
     if target.is_foreign:
         raise OwnedBySomebodyElse(
             f"{target.spec.worker_deployment}: {target.temporal.manager_identity} manages it, and this is"
-            f" {target.identity}: --identity says as whom to act"
+            f" {target.identity}; `twgen ownership claim` takes it over, --identity says as whom to act"
         )
     if not target.is_registered:
-        raise _refused(target, "Temporal does not know it yet: no worker of it has polled")
+        raise _refused(
+            target,
+            "Temporal does not know it yet, so nothing can be changed; `twgen status` says what it lacks",
+        )
 
 
 def _refused(target: Target, because: str) -> NegativeAnswer:
-    return NegativeAnswer(f"{target.spec.worker_deployment}: {target.build_id}: {because}")
+    return NegativeAnswer(f"{target.spec.worker_deployment}, target {target.build_id}: {because}")
 
 
 def _mark(target: Target) -> dict[str, str]:

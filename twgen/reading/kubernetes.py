@@ -108,7 +108,10 @@ def pod_problem(pod: Manifest) -> str:
     for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]:
         state = container.get("state") or {}
         last = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
-        waits = f"waits{_said(state['waiting'])}" if "waiting" in state else ""
+        waiting = dict(state.get("waiting") or {})
+        if waiting.get("reason") == "CrashLoopBackOff":
+            waiting.pop("message", None)  # it counts the seconds: each look would be news
+        waits = f"waits{_said(waiting)}" if "waiting" in state else ""
         if code := last.get("exitCode"):
             crashes = f"crashes{_said(last, f'exit code {code}')}"
             return f"{crashes} and {waits}" if waits else crashes

@@ -33,8 +33,8 @@ def test_worker_of_somebody_else_is_blocked_with_how_to_take_over() -> None:
     plan = routed(world("temporal-worker-controller/prod"))
     assert (plan.action, plan.phase, plan.claim_manager) == (NONE, Phase.BLOCKED, False)
     assert plan.because == (
-        "temporal-worker-controller/prod manages it. To take over, let it release the Worker Deployment, or"
-        " name it in spec.adoptFrom of a RolloutPolicy"
+        "temporal-worker-controller/prod manages it. To take over, run `twgen ownership claim --from"
+        " temporal-worker-controller/prod`, or name it in spec.adoptFrom of a RolloutPolicy"
     )
 
 
@@ -75,7 +75,7 @@ def test_manual_worker_of_somebody_else_is_blocked_like_any_other() -> None:
 def test_manual_worker_that_nothing_is_wanted_of_says_why() -> None:
     says = temporal(version("v1"), traffic=routing("v1"))
     plan = routed(situation(says, [live("v1")]), MANUAL)
-    assert plan.because == "Temporal does not know it yet: no worker of it has polled"
+    assert plan.because == "it has no Deployment yet: apply what `twgen render` prints"
 
 
 def test_change_that_people_make_themselves_is_planned_and_waits() -> None:

@@ -56,7 +56,10 @@ def unserved_traffic(target: Target) -> str:
     for build_id in sorted(routed_build_ids(target.temporal) - {target.build_id}):
         live = target.deployments.get(build_id)
         if target.world.deployments is not None and (live is None or not live.available_replicas):
-            return f"new workflows go to {build_id}, and none of its pods is available"
+            lacks = (
+                "none of its pods is available" if live else "it has no Deployment: apply the manifests again"
+            )
+            return f"new workflows go to {build_id}, and {lacks}"
     return ""
 
 

@@ -43,7 +43,7 @@ def obstacle(target: "Target") -> Obstacle | None:
 
 def _in_cluster(target: "Target", live: LiveDeployment) -> Obstacle | None:
     pods = target.world.pod_problems.get(target.build_id)
-    told = f": its newest Pod {pods}" if pods else ""
+    told = f", and its newest Pod {pods}" if pods else ""
     if live.terminating:
         because = "its Deployment is being deleted: it is created again when it is gone"
         return Obstacle(because, has_pods=False)

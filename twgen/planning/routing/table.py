@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import MOST_VERSIONS, RolloutStep, Strategy
-from twgen.model.world import UpdateState
-from twgen.planning.routing.gates import gate_failures, gate_passed
+from twgen.model.world import GateStatus, UpdateState
+from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
 from twgen.planning.routing.target import Target
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, spoken
@@ -47,18 +47,19 @@ _BLOCKED = Phase.BLOCKED
 TABLE: _Table = (
     Row(Reason.FOREIGN_MANAGER,
         lambda t: t.is_foreign and not t.has_all_traffic,
-        lambda t: _none(f"{t.temporal.manager_identity} manages it. To take over, let it release the Worker"
-                        " Deployment, or name it in spec.adoptFrom of a RolloutPolicy", _BLOCKED)),
+        lambda t: _none(f"{t.temporal.manager_identity} manages it. To take over, run `twgen ownership claim"
+                        f" --from {t.temporal.manager_identity}`, or name it in spec.adoptFrom of a"
+                        " RolloutPolicy", _BLOCKED)),
     Row(Reason.VERSION_CAP_REACHED,
         lambda t: bool(t.not_created),
         lambda t: _none(t.not_created, _BLOCKED)),
     Row(Reason.ABORTED,
         lambda t: t.is_aborted,
         lambda t: _clear_ramp("it is marked aborted") if t.ramp
-        else _none("it is marked aborted: `twgen retry` or a new build ID goes on", _BLOCKED)),
+        else _none("it is marked aborted; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.PAUSED,
         lambda t: t.is_paused and not t.has_all_traffic,
-        lambda _: _none("a person paused it: `twgen resume` goes on")),
+        lambda _: _none("a person paused it; `twgen resume` goes on")),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp is not None,
         lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),
@@ -153,11 +154,15 @@ def _wait_for_registration(t: Target) -> Wanted:
     told = "Temporal only has it as Created" if t.version else "Temporal does not know it yet"
     if not t.version and others >= MOST_VERSIONS:
         return _none(
-            f"{told}, and knows {others} other versions: at its cap (by default {MOST_VERSIONS}) it refuses"
+            f"{told}, and knows {others} other versions. At its cap (by default {MOST_VERSIONS}) it refuses"
             " the polls of a new one until one of those is deleted"
         )
     if t.deployment and found:
-        return _none(f"{told}: {found.because}", Phase.BLOCKED if found.needs_a_person else Phase.WAITING)
+        return _none(
+            f"{told}, since {found.because}", Phase.BLOCKED if found.needs_a_person else Phase.WAITING
+        )
+    if not t.deployment and t.world.deployments is not None:
+        return _none("it has no Deployment yet: apply what `twgen render` prints")
     told += ": no worker of it has polled"
     if not t.deployment:
         return _none(told)
@@ -189,7 +194,9 @@ def _update_ends(t: Target) -> datetime | None:
 
 def _on_queues(t: Target) -> str:
     names = t.workflow_task_queues
-    return f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
+    on = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
+    going = [run.workflow_id for run in gate_runs(t).values() if run and run.status is GateStatus.RUNNING]
+    return f"{on}; {listed(going)} {'is' if len(going) == 1 else 'are'} running" if going else on
 
 
 def _failed_gate(t: Target) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from twgen.model.plan import Plan, WorkerPlan
-from twgen.reporting.plan.text import COLUMNS, folded_warnings, next_change, several, version_rows
+from twgen.reporting.plan.text import COLUMNS, folded_warnings, next_with_reason, several, version_rows
 from twgen.reporting.printable import printable_copy
 
 _PIECE = re.compile(r"`[\w ./:=-]+`|[^\s`]+|`")
@@ -31,7 +31,7 @@ def _worker(worker: WorkerPlan) -> Iterator[str]:
     if worker.unserved:
         yield f"> **{sentence(worker.unserved).strip()}**"
         yield ""
-    said = sentence(f"{next_change(routing)}: {routing.because}")
+    said = sentence(next_with_reason(worker))
     yield f"Target {code(spec.build_id)}. **Next:** {said}{'' if said.endswith('?') else '.'}"
     for gate in worker.gates:
         yield ""

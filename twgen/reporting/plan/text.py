@@ -48,9 +48,8 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
     yield from wrapped(title, width, "", "  ")
     if worker.unserved:
         yield from wrapped(Text(worker.unserved, ALARM[1]), width, "  ")
-    claim = f", claiming it from {worker.manager or 'nobody'}" if routing.claim_manager else ""
     due = f" (due {clock_time(routing.due_at, now)})" if routing.due_at else ""
-    yield from labelled("next:", f"{next_change(routing)}{claim}: {routing.because}{due}", width, "  ")
+    yield from labelled("next:", f"{next_with_reason(worker)}{due}", width, "  ")
     for gate in worker.gates:
         starts = f"start {gate.workflow_type} on task queue {gate.task_queue} ({gate.workflow_id})"
         yield from labelled("gate:", starts, width, "  ")
@@ -63,6 +62,13 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
     yield from table(COLUMNS, rows, width, "  ")
     for text in folded_warnings(worker):
         yield from warning(text, width, "  ")
+
+
+def next_with_reason(worker: WorkerPlan) -> str:
+    """The next change of traffic, who must first give the worker up for it, and why."""
+    routing = worker.routing
+    before = f"take the worker over from {worker.manager} and " if worker.manager else "claim the worker and "
+    return f"{before if routing.claim_manager else ''}{next_change(routing)}, because {routing.because}"
 
 
 def next_change(routing: RoutingPlan) -> str:

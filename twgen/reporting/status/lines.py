@@ -54,7 +54,7 @@ def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
         yield _line(name, f"ALARM: {worker.plan.unserved}")
     comes = next_phrase(worker, now)
     parts = (
-        f"{routing.phase}: {target_phrase(worker)}",
+        f"{routing.phase}, target {target_phrase(worker)}",
         f"next: {comes}" if comes else "",
         f"gate {gate}" if gate else "",
         f"owner: {owner}",
