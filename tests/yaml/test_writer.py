@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twgen.yaml.json_text import indented_json
 from twgen.yaml.reader import read_documents
 from twgen.yaml.scalars import json_number
 from twgen.yaml.writer import write_documents
@@ -150,8 +149,3 @@ def test_json_is_yaml_too() -> None:
         == read_documents(write_documents([document]))
         == [document]
     )
-
-
-@given(VALUES)
-def test_indented_json_is_what_the_standard_library_writes(value: Any) -> None:
-    assert indented_json(value) == json.dumps(value, indent=2, ensure_ascii=False)

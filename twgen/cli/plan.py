@@ -1,5 +1,6 @@
 """`twgen plan`."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,6 @@ from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.plan.markdown import plan_markdown
-from twgen.yaml.json_text import indented_json
 
 
 @click.command()
@@ -57,6 +57,6 @@ def _text(plan: Plan, color: str) -> str:
 
 _REPORTS: dict[str, Callable[[Plan, str], str]] = {
     "text": _text,
-    "json": lambda plan, _: indented_json(plan_document(plan)) + "\n",
+    "json": lambda plan, _: json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n",
     "markdown": lambda plan, _: plan_markdown(plan),
 }

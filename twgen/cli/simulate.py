@@ -1,5 +1,6 @@
 """`twgen simulate`."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,6 @@ from twgen.cli.output import wants_colour, warn, width, write
 from twgen.cli.settings import settings_of
 from twgen.model.timeline import Assumptions, Timeline
 from twgen.simulating.simulate import simulate
-from twgen.yaml.json_text import indented_json
 
 _GATE_FAILS_AFTER = timedelta(minutes=1)
 
@@ -65,7 +65,7 @@ def _text(timeline: Timeline, color: str) -> str:
 def _json(timeline: Timeline, _: str) -> str:
     from twgen.reporting.timeline.document import timeline_document
 
-    return indented_json(timeline_document(timeline)) + "\n"
+    return json.dumps(timeline_document(timeline), indent=2, ensure_ascii=False) + "\n"
 
 
 def _svg(timeline: Timeline, _: str) -> str:

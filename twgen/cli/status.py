@@ -1,5 +1,6 @@
 """`twgen status`."""
 
+import json
 from typing import Any
 
 import click
@@ -11,7 +12,6 @@ from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
-from twgen.yaml.json_text import indented_json
 
 
 @click.command()
@@ -36,7 +36,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     if not watch:
         status = observe(settings).status()
         if output == "json":
-            write(indented_json(status_document(status)) + "\n")
+            write(json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n")
         elif not wants_tree(color):
             write("".join(f"{line.text}\n" for line in status_lines(status)))
         else:

@@ -1,5 +1,6 @@
 """Problems in the coordinates of the file: a line each for people, and whole reports for programs."""
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,6 @@ from typing import Any
 from twgen.model.problem import Problem
 from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
-from twgen.yaml.json_text import indented_json
 
 Located = tuple[Problem, int | None]
 
@@ -147,7 +147,7 @@ def _by_file(problems: Iterable[Located]) -> dict[str, list[str]]:
 
 
 def _json(document: dict[str, Any]) -> str:
-    return indented_json(document) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _case(name: str, inside: str) -> str:

@@ -49,21 +49,6 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     return found
 
 
-def indented_json(value: Any, margin: str = "\n") -> str:
-    """A document as `json.dumps` writes it with `indent=2`, which is several times slower."""
-    if isinstance(value, str):
-        return _QUOTE(value)
-    if value is None or value is True or value is False:
-        return _CONSTANTS[value]
-    inner = f"{margin}  "
-    if isinstance(value, dict) and value:
-        items = [f"{_QUOTE(name)}: {indented_json(item, inner)}" for name, item in value.items()]
-        return f"{{{inner}{f',{inner}'.join(items)}{margin}}}"
-    if isinstance(value, list) and value:
-        return f"[{inner}{f',{inner}'.join([indented_json(item, inner) for item in value])}{margin}]"
-    return repr(value)  # of a number, or of what is empty
-
-
 class _NoNumber(Exception):
     """Text that Python's decoder takes for a number."""
 
@@ -79,8 +64,6 @@ def _refuse(name: str) -> NoReturn:
     raise _NoNumber(name)
 
 
-_QUOTE = json.encoder.encode_basestring
-_CONSTANTS = {None: "null", True: "true", False: "false"}
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique,
     parse_int=json_integer,
