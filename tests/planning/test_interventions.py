@@ -71,9 +71,9 @@ STATES: Mapping[str, Target] = {
 }
 
 
-UNKNOWN = "Temporal does not know it yet: no worker of it has polled"
-NO_GATE = "its gate has not passed: --skip-gate goes on without it"
-ABORTED_FIRST = "it is marked aborted: `twgen retry` first"
+UNKNOWN = "Temporal does not know it yet, so nothing can be changed; `twgen status` says what it lacks"
+NO_GATE = "its gate has not passed; --skip-gate goes on without it"
+ABORTED_FIRST = "it is marked aborted; `twgen retry` first"
 NO_PODS = "it has no Deployment yet"
 LACKS = "it does not poll activity task queue bulk, which v1 does"
 ALL = "it has all of the traffic"
@@ -131,7 +131,7 @@ def test_command_does_what_the_state_allows_or_says_why_not(state: str, command:
     try:
         intervention = COMMANDS[command](target)
     except NegativeAnswer as error:
-        told = str(error).removeprefix("shop/payments: v3: ")
+        told = str(error).removeprefix("shop/payments, target v3: ")
     assert (done_by(intervention) if intervention else told) == expected
     assert not intervention or not is_done(target, intervention), "it changes something"
 
