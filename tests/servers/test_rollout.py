@@ -266,7 +266,7 @@ def test_marks_are_set_and_lifted_again_and_again(story: Story) -> None:
     assert story.run("rollout").code == 0
 
 
-def test_two_rollouts_at_once_make_one_change(story: Story) -> None:
+def test_two_rollouts_at_once_end_where_one_would(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25, 50), gate="GateWorkflow")
     story.start("v2")

@@ -12,7 +12,7 @@ from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, paths_argument
 from twgen.cli.output import say, write
 from twgen.cli.settings import clock, settings_of
-from twgen.errors import InvalidInput, OutOfTime
+from twgen.errors import InvalidInput
 from twgen.executing.rollout import intervene
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.spec import WorkerSpec
@@ -100,23 +100,16 @@ def _intervene(params: dict[str, Any], decide: Decision) -> None:
     caller = planning_caller(settings)
 
     async def story(opened: Connections) -> World:
-        world = await servers.read_soon(opened, [spec], for_routing=True)
-        worker = worker_world(spec, world)
-        identity = acting_identity(spec, worker, caller)
-        target = Target(spec, worker, clock(), identity)
-        intervention = decide(target)
-        say(f"{spec.worker_deployment}: will {intervention.will}")
-        writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
-        late = None
-        try:
-            await intervene(target, intervention, writer)
-        except OutOfTime as error:
-            late = error
-        world = await servers.read_soon(opened, [spec], for_routing=True)
-        # what timed out may have been done all the same, and is not repeated
-        if late and not interventions.is_done(Target(spec, worker_world(spec, world), clock()), intervention):
-            raise late
-        return world
+        async def look() -> Target:
+            world = await servers.read_soon(opened, [spec], for_routing=True)
+            worker = worker_world(spec, world)
+            return Target(spec, worker, clock(), acting_identity(spec, worker, caller))
+
+        def writer(identity: str) -> TemporalWriter:
+            return TemporalWriter(spec, identity, opened.temporal, settings.timeout)
+
+        await intervene(look, decide, writer, say)
+        return await servers.read_soon(opened, [spec], for_routing=True)
 
     with Servers(settings) as servers:
         world = servers.run([spec], story)

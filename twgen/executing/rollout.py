@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from twgen.errors import TwgenError
+from twgen.errors import OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.interventions import Intervention
+from twgen.planning.interventions import Intervention, is_done
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import FAILED_LOOK, is_over, only_time_passes_until, until_next_look
 from twgen.planning.routing.target import Target
@@ -131,15 +131,37 @@ async def _wait(rollout: Rollout, plan: WorkerPlan, worker: WorkerWorld, now: da
     return None
 
 
-async def intervene(target: Target, intervention: Intervention, writer: Writer) -> None:
-    """Do what a person decided: the marks first, so that no rollout undoes the change of traffic."""
-    if intervention.marks:
-        await writer.mark(target.build_id, intervention.marks)
-    if change := intervention.change:
-        conflict_token = target.temporal.conflict_token
-        if change.claim_manager:
-            conflict_token = await writer.set_manager(target.identity, conflict_token)
-        await writer.route(change, conflict_token)
+async def intervene(
+    look: Callable[[], Awaitable[Target]],
+    decide: Callable[[Target], Intervention],
+    writer: Callable[[str], Writer],
+    say: Callable[[str], None],
+) -> None:
+    """Say what a person's command does to the target, and do it; raises as deciding and writing do.
+
+    The marks come first, so that no rollout undoes the change of traffic.
+    """
+    target = await look()
+    intervention, before = decide(target), target.temporal.routing
+    say(f"{target.spec.worker_deployment}: will {intervention.will}")
+    writes = writer(target.identity)
+    try:
+        if intervention.marks:
+            await writes.mark(target.build_id, intervention.marks)
+        if change := intervention.change:
+            if change.claim_manager:
+                await writes.set_manager(target.identity, target.temporal.conflict_token)
+                # as in a rollout: what a claim answers goes with no change of traffic
+                target = await look()
+                if target.is_foreign or target.temporal.routing != before:
+                    raise OwnedBySomebodyElse(
+                        f"{target.spec.worker_deployment}: somebody changed its traffic at the same time"
+                    )
+            await writes.route(change, target.temporal.conflict_token)
+    except OutOfTime:
+        # it may have been done all the same, and is not repeated
+        if not is_done(await look(), intervention):
+            raise
 
 
 def _done(change: RoutingPlan) -> str:
