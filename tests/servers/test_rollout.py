@@ -234,14 +234,14 @@ def test_rollout_that_the_page_looks_at_closely_happens_so(story: Story) -> None
         assert ended.code == 0, (line, ended)
         shares.append(story.shares()["v2"])
     assert shares == [25, 25, 25, 50, 50, 0, 0, 100, 100, 100, 100, 100]
-    assert story.recorded()["managerIdentity"] == MANAGER
+    assert story.described().manager_identity == MANAGER
 
     command = [TWGEN, "ownership", "release", story.folder, *OPTIONS]
     unasked = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=ENVIRONMENT
     )
     assert (unasked.returncode, "-y says yes" in unasked.stderr) == (2, True), unasked
-    assert story.recorded()["managerIdentity"] == MANAGER
+    assert story.described().manager_identity == MANAGER
 
 
 def test_pause_keeps_the_traffic_as_it_is_until_resume(story: Story) -> None:
@@ -349,7 +349,7 @@ def test_rollout_that_cannot_read_or_has_no_time_ends_so(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=())
     late = story.run("rollout", "--within", "3s")
-    assert (late.code, "not settled within 3 s: live/" in late.stderr) == (4, True), late
+    assert (late.code, "not settled within 3s: live/" in late.stderr) == (4, True), late
     with refusing() as address:
         story.describe("v2", steps=(), address=address)
         assert story.run("rollout").code == 3
