@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.broken_documents import json_values, mutations
@@ -133,6 +133,7 @@ def test_no_broken_ledger_is_a_bug(ledger: Path, data: st.DataObject) -> None:
 
 @COMMON
 @given(document=mutations(OPERATOR))
+@example(document={**OPERATOR, "kind": [None]})
 def test_no_broken_operator_configuration_is_a_bug(
     folder: Path, monkeypatch: pytest.MonkeyPatch, document: Any
 ) -> None:

@@ -55,7 +55,7 @@ def refusal(path: str) -> str:
         ),
         (
             "[1, 2]",
-            " holds 1 of kind '': it must hold one Snapshot, as `twgen snapshot` prints it",
+            " holds 1 of kind (none): it must hold one Snapshot, as `twgen snapshot` prints it",
         ),
         ('{"kind": "Snapshot",\n "takenAt": NaN}', ":2: NaN is not a number of JSON: quote it"),
         (

@@ -73,7 +73,8 @@ def _read_record(
     except YamlError as error:
         raise InvalidDocuments([why_unreadable(path, content, error)]) from error
     found = [(index, document) for index, document in enumerate(documents) if document is not None]
-    kinds = Counter(quoted(str(value_at(document, "kind") or "")) for _, document in found)
+    named = (value_at(document, "kind") for _, document in found)
+    kinds = Counter(quoted(kind) if isinstance(kind, str) else "(none)" for kind in named)
     if len(found) != 1 or quoted(expected.partition(",")[0]) not in kinds:
         held = (
             " and ".join(f"{count} of kind {kind}" for kind, count in kinds.most_common(3)) or "no document"
