@@ -1,6 +1,6 @@
 """`twgen promote`, `abort`, `retry`, `pause`, `resume`: what a person does to the rollout of one worker."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,10 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, paths_argument
 from twgen.cli.output import say, write
-from twgen.cli.settings import clock, settings_of
+from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidInput
 from twgen.executing.rollout import intervene
 from twgen.executing.temporal import TemporalWriter
-from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
@@ -23,6 +22,7 @@ from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.reporting.status.lines import status_lines
+from twgen.specs.parse import Specs
 
 Decision = Callable[[Target], Intervention]
 
@@ -92,11 +92,8 @@ def resume(**params: Any) -> None:
 
 
 def _intervene(params: dict[str, Any], decide: Decision) -> None:
-    settings = settings_of(params)
-    if settings.surroundings.needs_identity:
-        raise InvalidInput("a plugin of Argo CD only renders")
-    specs = load_specs(replace(settings, quiet=True), needs_worker=True)
-    spec = the_worker(specs.workers, params["worker"] or "")
+    settings, specs = the_worker(params)
+    [spec] = specs.workers
     caller = planning_caller(settings)
 
     async def story(opened: Connections) -> World:
@@ -113,17 +110,23 @@ def _intervene(params: dict[str, Any], decide: Decision) -> None:
 
     with Servers(settings) as servers:
         world = servers.run([spec], story)
-    now = specs._replace(workers=(spec,))
-    status = Observation(now, world, caller, clock()).status()
+    status = Observation(specs, world, caller, clock()).status()
     write(f"{status_lines(status)[0].text}\n")
 
 
-def the_worker(workers: tuple[WorkerSpec, ...], name: str) -> WorkerSpec:
-    """The worker that `--worker` names, or the only one; raises InvalidInput."""
-    found = [spec for spec in workers if name in {"", spec.name, spec.worker_deployment}]
+def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
+    """What was asked for, and the specs of the one worker that `--worker` names, or that there is.
+
+    Raises InvalidInput where there is no such one, and in a plugin.
+    """
+    settings, name = settings_of(params), params["worker"] or ""
+    if settings.surroundings.needs_identity:
+        raise InvalidInput("a plugin of Argo CD only renders")
+    specs = load_specs(replace(settings, quiet=True), needs_worker=True)
+    found = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})
     if len(found) == 1:
-        return found[0]
-    names = ", ".join(sorted(spec.worker_deployment for spec in workers))
+        return settings, specs._replace(workers=found)
+    names = ", ".join(sorted(spec.worker_deployment for spec in specs.workers))
     if not found:
         raise InvalidInput(f"there is no worker {name!r}: there is {names}")
     raise InvalidInput(f"--worker says which: {names}")

@@ -2,17 +2,15 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import click
 
-from twgen.cli.inputs import load_specs, planning_caller
+from twgen.cli.inputs import planning_caller
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import READING, options, paths_argument
 from twgen.cli.output import write
-from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput, NegativeAnswer, OwnedBySomebodyElse
 from twgen.executing.temporal import TemporalWriter
 from twgen.planning.ownership import acting_identity
@@ -84,11 +82,8 @@ def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
 
 def _manage(params: dict[str, Any], decide: Callable[[str, str], str], *, yes: bool) -> None:
     """Make the manager what is decided of the manager and the own identity; empty: nobody."""
-    settings = settings_of(params)
-    if settings.surroundings.needs_identity:
-        raise InvalidInput("a plugin of Argo CD only renders")
-    specs = load_specs(replace(settings, quiet=True), needs_worker=True)
-    spec = the_worker(specs.workers, params["worker"] or "")
+    settings, specs = the_worker(params)
+    [spec] = specs.workers
 
     async def story(opened: Connections) -> str:
         worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -25,12 +25,13 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import World
+from twgen.model.world import RecordedDeployment, World
 from twgen.planning.plan import worker_world
 from twgen.planning.sentences import spoken
 from twgen.specs.parse import Specs
 
 Answer = TypeVar("Answer")
+Ledger = Mapping[tuple[str, str], RecordedDeployment]
 
 _FRAME_SECONDS = 1.0
 
@@ -59,11 +60,12 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
         raise InvalidInput("a plugin of Argo CD only renders: run `twgen rollout` elsewhere")
     specs = load_specs(settings, needs_worker=True)
     caller = replace(planning_caller(settings), drives=True)
+    ledger = load_recorded(settings, specs)
     view = _View(settings, specs, caller, output, color)
     with Servers(settings) as servers:
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            workers = [_rollout(spec, view, servers, opened) for spec in specs.workers]
+            workers = [_rollout(spec, ledger, view, servers, opened) for spec in specs.workers]
             async with asyncio.timeout(within):
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
@@ -77,9 +79,10 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
     _judge(ended)
 
 
-def _rollout(spec: WorkerSpec, view: "_View", servers: Servers, opened: Connections) -> Rollout:
+def _rollout(
+    spec: WorkerSpec, ledger: Ledger, view: "_View", servers: Servers, opened: Connections
+) -> Rollout:
     settings = view.settings
-    ledger = load_recorded(settings, view.specs)
 
     async def read() -> World:
         world = await servers.read_soon(opened, [spec], for_routing=True)
