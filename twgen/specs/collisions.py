@@ -65,7 +65,7 @@ def _deployment(spec: WorkerSpec, name: str) -> GeneratedObject:
 
 
 def _attached(spec: WorkerSpec, names: Iterable[str]) -> Iterator[GeneratedObject]:
-    """A version's copies of all attached resources, or of none, by the names that they have in their order."""
+    """A version's copies of all attached resources, or of none, whose names are in the same order."""
     for resource, name in zip(spec.attached, names, strict=False):
         template = f"attached template {resource.name}"
         origin = f"{template} of worker {spec.worker_deployment}", f"rename the {template}", resource.document
