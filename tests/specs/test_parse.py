@@ -334,6 +334,7 @@ def test_kind_or_version_that_is_none_of_ours_is_refused_with_the_right_one(
     assert problem.message.endswith(right)
 
 
+NUMBER = "must be a string, not a whole number; put it in quotes"
 APIVERSION = "temporal.io/v1alpha1; did you mean apiVersion where it says 'apiversion'?"
 
 
@@ -349,9 +350,15 @@ APIVERSION = "temporal.io/v1alpha1; did you mean apiVersion where it says 'apive
             {"apiversion": "temporal.io/v1alpha1", "kind": "Connection"},
             f"apiVersion: is required: {APIVERSION}",
         ),
-        ({"apiVersion": 1, "kind": "Service"}, "apiVersion: must be a string; put it in quotes"),
-        ({"apiVersion": True, "kind": "List"}, "apiVersion: must be a string; put it in quotes"),
-        ({"apiVersion": "v1", "kind": ["Service"]}, "kind: must be a string"),
+        (
+            {"apiVersion": 1, "kind": "Service"},
+            "apiVersion: must be a string, not a whole number; put it in quotes",
+        ),
+        (
+            {"apiVersion": True, "kind": "List"},
+            "apiVersion: must be a string, not true or false; put it in quotes",
+        ),
+        ({"apiVersion": "v1", "kind": ["Service"]}, "kind: must be a string, not a list"),
     ],
 )
 def test_mistyped_mark_of_a_document_is_refused(document: dict[str, Any], message: str) -> None:

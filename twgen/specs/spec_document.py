@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import Document, Finding, Place, Problem, path_in_file, quoted, shortened
+from twgen.model.problem import (
+    Document,
+    Finding,
+    Place,
+    Problem,
+    noun,
+    path_in_file,
+    quoted,
+    shortened,
+    wrong_type,
+)
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL
@@ -110,7 +120,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
         texts = metadata.mapping(field)
         for key in texts.value:
             if texts.has(key) and not isinstance(texts.value[key], str):
-                wrong = Finding(join_path(texts.path, key), "must be a string; put it in quotes")
+                wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
                 diagnostics.add_problems([wrong])
     metadata.close("namespace", *_OBJECT_META)
     if not top.has("spec") and kind.name != kinds.POLICY:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from json import loads
 from typing import Any, Literal
 
-from twgen.model.problem import quoted
+from twgen.model.problem import quoted, wrong_type
 from twgen.model.spec import (
     AttachedResource,
     Connection,
@@ -20,7 +20,7 @@ from twgen.model.spec import (
     WorkerSpec,
 )
 from twgen.specs.connections import parse_data_key
-from twgen.specs.fields import Fields, noun
+from twgen.specs.fields import Fields
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
 from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
 from twgen.specs.spec_document import SpecDocument
@@ -164,7 +164,7 @@ def _percentage(fields: Fields, before: float) -> float:
     value: Any = fields.raw("rampPercentage")
     least, most = RAMP_PERCENTAGES
     if isinstance(value, bool) or not isinstance(value, int | float):
-        wrong = "is required" if value is None else f"must be a number, not {noun(value)}"
+        wrong = "is required" if value is None else wrong_type("a number", value)
         fields.problem("rampPercentage", wrong)
         return before
     if not least <= value <= most:
