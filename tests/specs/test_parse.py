@@ -586,3 +586,11 @@ def test_record_in_place_of_specs_says_what_it_is_and_where_it_belongs(kind: str
     assert warning.startswith(f"kind: a {kind} is no spec")
     assert remedy in warning
     assert parsed(record, worker(), CONNECTION).warnings == ()
+
+
+def test_only_keda_brings_pods_back_from_zero() -> None:
+    hpa = scaler("cpu", "HorizontalPodAutoscaler", "autoscaling/v2", maxReplicas=5)
+    keda = scaler("backlog", "ScaledObject", "keda.sh/v1alpha1", triggers=[])
+    for document, scales_from_zero in ((hpa, False), (keda, True)):
+        [attached] = parsed(worker(), CONNECTION, document).workers[0].attached
+        assert (attached.autoscales, attached.scales_from_zero) == (True, scales_from_zero)

@@ -16,6 +16,7 @@ from twgen.versioning.names import (
     selector_labels,
 )
 
+# KEDA's: no other of the kinds that may be attached scales from zero
 _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 
 
@@ -41,7 +42,7 @@ def _metadata(
     # an autoscaler or a budget must not go before the pods that it is for
     protection = f",{NOT_PRUNED}" if version.protected or version.action is VersionAction.NONE else ""
     annotations = {SYNC_OPTIONS: f"{APPLIED_BY_SERVER}{protection}"}
-    if version.action is VersionAction.SCALE_DOWN and resource.kind == "ScaledObject":
+    if version.action is VersionAction.SCALE_DOWN and resource.scales_from_zero:
         annotations |= _PAUSED
     metadata["annotations"] = (template.get("annotations") or {}) | annotations
     if version.live and version.live.uid and spec.policy.owner_references is OwnerReferences.RENDER:

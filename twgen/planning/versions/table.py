@@ -149,10 +149,7 @@ def _live(v: VersionFacts, least: int = 0) -> int | None:
     """The live replicas, and no fewer than `least`; left out where an autoscaler or a person holds them."""
     if not v.live:
         return None
-    # of the autoscalers, only KEDA brings a Deployment back from zero
-    stays_at_zero = v.live.replicas < least and not any(
-        item.kind == "ScaledObject" for item in v.spec.attached
-    )
+    stays_at_zero = v.live.replicas < least and not any(item.scales_from_zero for item in v.spec.attached)
     if v.spec.replicas_are_external and v.live.replicas_are_external and not stays_at_zero:
         return None
     return max(v.live.replicas, least)
