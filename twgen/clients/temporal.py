@@ -129,12 +129,19 @@ class TemporalClients:
         profile = self.profile_of(call.connection, call.namespace, call.worker)
         key = (call.connection.host_port, profile.name if profile else "")
         if key not in self._connecting:
-            self._connecting[key] = asyncio.create_task(self._connect(call.connection.host_port, profile))
+            opening = asyncio.create_task(self._connect(call.connection.host_port, profile))
+
+            def forget_failure(done: "asyncio.Task[ServiceClient]") -> None:
+                if done.cancelled() or done.exception():
+                    del self._connecting[key]
+
+            # before anybody who waits hears of it: a late waiter would forget what another has opened since
+            opening.add_done_callback(forget_failure)
+            self._connecting[key] = opening
         try:
             # one call that is cut must not cut the connection of the others
             return await asyncio.shield(self._connecting[key])
         except (RuntimeError, ValueError) as error:
-            self._connecting.pop(key, None)  # the next call tries anew
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
             raise unreachable(self._who(call), call.connection.name, key[1], error) from error
