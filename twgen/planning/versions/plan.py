@@ -129,6 +129,10 @@ def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: s
         outcome, reason = Outcome(_NONE, None, because), Reason.MANIFEST_LOST
     spec, is_blocked = version.spec, reason is Reason.VERSION_CAP_REACHED
     is_dropped = outcome.action is VersionAction.DROP
+    attached = tuple(
+        AttachedObject(resource.kind, attached_resource_name(spec.name, resource.name, version.build_id))
+        for resource in spec.attached
+    )
     return VersionPlan(
         build_id=version.build_id,
         status=version.status,
@@ -144,7 +148,7 @@ def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: s
         recorded=recorded,
         is_doubtful=outcome.action is _KEEP and version.is_doubtful,
         replaced_injection=replaced,
-        attached=() if is_dropped or is_blocked else _attached(spec, version.build_id),
+        attached=() if is_dropped or is_blocked else attached,
     )
 
 
@@ -188,13 +192,6 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
     ledger = version.ledger
     tells_of_others = found and ledger and ledger.template_hash != found.recorded.template_hash
     return None if tells_of_others else ledger
-
-
-def _attached(spec: WorkerSpec, build_id: str) -> tuple[AttachedObject, ...]:
-    return tuple(
-        AttachedObject(resource.kind, attached_resource_name(spec.name, resource.name, build_id))
-        for resource in spec.attached
-    )
 
 
 def _takes_something_away(version: VersionFacts) -> bool:

@@ -45,13 +45,14 @@ _LOOKS_IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
 LIVE: _Table = (
     Row(Reason.TEMPLATE_CHANGED,
         lambda v: v.is_target and v.spec.has_custom_build_id and v.template_differs,
-        lambda v: _update(_spec(v), "its pod template changed under its custom build ID")),
+        lambda v: Outcome(VersionAction.UPDATE, _spec(v),
+                          "its pod template changed under its custom build ID")),
     Row(Reason.TARGET,
         lambda v: v.is_target,
         lambda v: _keep(_spec(v), "it is the target")),
     Row(Reason.LIVES_ELSEWHERE,
         lambda v: v.lives_elsewhere,
-        lambda v: _keep(_live(v), f"its pods talk to {_place(v)}, for which this answer does not speak")),
+        lambda v: _keep(_live(v), f"its pods talk to {v.place}, for which this answer does not speak")),
     Row(Reason.IN_USE,
         lambda v: v.status in IN_ROUTING,
         lambda v: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
@@ -129,10 +130,6 @@ def _keep(replicas: int | None, because: str) -> Outcome:
     return Outcome(VersionAction.KEEP, replicas, because)
 
 
-def _update(replicas: int | None, because: str) -> Outcome:
-    return Outcome(VersionAction.UPDATE, replicas, because)
-
-
 def _create(replicas: int | None, because: str) -> Outcome:
     return Outcome(VersionAction.CREATE, replicas, because)
 
@@ -186,10 +183,6 @@ def _scaledown_delay(v: VersionFacts) -> str:
 
 def _state(v: VersionFacts) -> str:
     return f"it is {v.status.value.lower()}"
-
-
-def _place(v: VersionFacts) -> str:
-    return v.recorded.place if v.recorded else ""
 
 
 def _other_build_id(v: VersionFacts) -> str:
