@@ -25,16 +25,13 @@ _ACTIONS = {
 
 def plan_text(plan: Plan, *, colour: bool, width: int) -> str:
     """The plan, worker by worker: what happens next and why, then every version; `width` in characters."""
-    return written(_lines(printable_copy(plan), width), colour=colour)
-
-
-def _lines(plan: Plan, width: int) -> Iterator[Text]:
-    for index, worker in enumerate(plan.workers):
-        if index:
-            yield Text()
-        yield from _worker(worker, plan.now, width)
+    plan = printable_copy(plan)
+    lines: list[Text] = []
+    for worker in plan.workers:
+        lines += [*([Text()] if lines else []), *_worker(worker, plan.now, width)]
     for text in plan.warnings:
-        yield from warning(text, width)
+        lines += warning(text, width)
+    return written(lines, colour=colour)
 
 
 def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:

@@ -119,10 +119,9 @@ def outlook_phrase(version: VersionView, now: datetime) -> str:
 
 
 def _create(version: VersionView) -> str:
-    replicas = version.plan.replicas
-    if not version.cluster_was_read:
-        return ""  # it may well be there
-    return "will be created" + (f" with {counted(replicas, 'pod')}" if replicas is not None else "")
+    size = "" if version.plan.replicas is None else f" with {counted(version.plan.replicas, 'pod')}"
+    # in a cluster that was not read it may well be there
+    return f"will be created{size}" if version.cluster_was_read else ""
 
 
 def _scale(version: VersionView) -> str:
