@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, InvalidInput
-from twgen.model.operator import Caller
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import MOST_TOLD_IN_ALL, Problem
 from twgen.model.times import format_time
@@ -19,7 +18,6 @@ from twgen.reporting.problems import problem_lines
 from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.kinds import WORKER
 from twgen.specs.parse import Specs, parse_specs
-from twgen.specs.spec_document import NamespaceRule
 from twgen.versioning.names import CONTROLLER_API
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     No worker is a warning too; raises InvalidInput where one is needed.
     """
     read = read_paths(settings.paths, settings.sources)
-    specs = parse_specs(read.documents, namespace_rule(settings), settings.operator.attached_kinds)
+    specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
     doubts = specs.unknown_fields + specs.warnings
     if specs.problems or read.unreadable or (doubts and settings.strict):
         problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
@@ -46,7 +44,7 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     if not settings.quiet and not specs.workers:
         warn([no_worker(settings)])
     nameless = [worker.worker_deployment for worker in specs.workers if not worker.policy.identity]
-    if nameless and settings.surroundings.needs_identity and not rendering_caller(settings).identity:
+    if nameless and settings.surroundings.needs_identity and not settings.rendering_caller.identity:
         raise InvalidInput(
             f"{nameless[0]} has no manager identity: the operator names its instance in"
             " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
@@ -107,21 +105,6 @@ def load_recorded(settings: Settings, specs: Specs) -> Mapping[tuple[str, str], 
     return recorded_versions(read_ledgers(specs.ledgers, settings.sources))
 
 
-def namespace_rule(settings: Settings) -> NamespaceRule:
-    """Whose namespace a document gets."""
-    return settings.surroundings.namespace_rule(settings.namespace)
-
-
-def rendering_caller(settings: Settings) -> Caller:
-    """Who renders."""
-    return settings.surroundings.rendering_caller(settings.identity, settings.operator)
-
-
-def planning_caller(settings: Settings) -> Caller:
-    """Who plans: at a terminal, the person."""
-    return settings.surroundings.planning_caller(settings.identity, settings.operator)
-
-
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
     if not problems:
         return []
@@ -132,7 +115,7 @@ def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
 
 def refuse_collisions(settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]) -> None:
     """Raise InvalidDocuments when the objects of two versions, or one and a document, are the same."""
-    namespace = namespace_rule(settings).default
+    namespace = settings.namespace_rule.default
     problems = tuple(collisions(generated_objects(workers), specs.passthrough, namespace))
     if problems:
         raise InvalidDocuments(_lines(problems, settings.sources))

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.inputs import load_specs, planning_caller
+from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, paths_argument
@@ -94,7 +94,7 @@ def resume(**params: Any) -> None:
 def _intervene(params: dict[str, Any], decide: Decision) -> None:
     settings, specs = the_worker(params)
     [spec] = specs.workers
-    caller = planning_caller(settings)
+    caller = settings.planning_caller
 
     async def story(opened: Connections) -> World:
         async def look() -> Target:

@@ -60,7 +60,7 @@ class Servers:
     ) -> World:
         """As `read`, for a coroutine that `run` runs."""
         deadline = Deadline(self._settings.timeout)
-        rule = self._settings.surroundings.namespace_rule(self._settings.namespace)
+        rule = self._settings.namespace_rule
         temporal = SharedReads(opened.temporal, deadline)
         namespace = "" if workers else rule.default
         cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None

@@ -7,12 +7,10 @@ import click
 from twgen.cli.inputs import (
     load_specs,
     load_world,
-    namespace_rule,
     plan_warnings,
     planning_time,
     refuse,
     refuse_collisions,
-    rendering_caller,
 )
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
@@ -34,8 +32,8 @@ def command(output: str, **params: Any) -> None:
     """
     settings = settings_of(params)
     specs = load_specs(settings)
-    caller = rendering_caller(settings)
-    plan, namespace = VersionsPlan((), ()), namespace_rule(settings).default
+    caller = settings.rendering_caller
+    plan, namespace = VersionsPlan((), ()), settings.namespace_rule.default
     # without a worker there may still be what the last one of the namespace left behind
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)

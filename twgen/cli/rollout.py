@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from twgen.cli.display import TICK, Log, Screen, display
-from twgen.cli.inputs import load_recorded, load_specs, planning_caller
+from twgen.cli.inputs import load_recorded, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, output_option, paths_argument
@@ -55,7 +55,7 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
     if settings.surroundings.needs_identity:
         raise InvalidInput("a plugin of Argo CD only renders: run `twgen rollout` elsewhere")
     specs = load_specs(settings, needs_worker=True)
-    caller = replace(planning_caller(settings), drives=True)
+    caller = replace(settings.planning_caller, drives=True)
     ledger = load_recorded(settings, specs)
     with (
         Servers(settings) as servers,

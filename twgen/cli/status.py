@@ -1,13 +1,12 @@
 """`twgen status`."""
 
-import json
 from typing import Any
 
 import click
 
 from twgen.cli.observer import observe
 from twgen.cli.options import READING, options, output_option, paths_argument
-from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
+from twgen.cli.output import json_text, wants_colour, wants_tree, width, write, writes_unicode
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.reporting.status.document import status_document
@@ -36,7 +35,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     if not watch:
         status = observe(settings).status()
         if output == "json":
-            write(json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n")
+            write(json_text(status_document(status)))
         elif not wants_tree(color):
             write("".join(f"{line.text}\n" for line in status_lines(status)))
         else:
