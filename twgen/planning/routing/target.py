@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import RolloutStep, WorkerSpec
 from twgen.model.world import (
     LiveDeployment,
     RampingVersion,
@@ -17,6 +17,7 @@ from twgen.model.world import (
     WorkerWorld,
 )
 from twgen.planning.routing.serving import Obstacle, obstacle
+from twgen.planning.sentences import rounded_percentage
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
 from twgen.versioning.names import ABORTED, GATE_SKIPPED, PAUSED
@@ -91,6 +92,24 @@ class Target:
         """A ramp to anything else."""
         ramping = self.temporal.routing.ramping
         return ramping if ramping and ramping.build_id != self.build_id else None
+
+    @property
+    def live_percentage(self) -> float:
+        """Its share of new workflows while it ramps; 0 when it does not."""
+        return rounded_percentage(self.ramp.percentage) if self.ramp else 0.0
+
+    @property
+    def step(self) -> RolloutStep:
+        """The last step that is not above its live percentage, else the first; there must be one."""
+        live, steps = self.live_percentage, self.spec.rollout.steps
+        below = (step for step in reversed(steps) if rounded_percentage(step.percentage) <= live)
+        return next(below, steps[0])
+
+    @property
+    def next_step(self) -> RolloutStep | None:
+        """The first step above its live percentage; None: next comes all of the traffic."""
+        live, steps = self.live_percentage, self.spec.rollout.steps
+        return next((step for step in steps if rounded_percentage(step.percentage) > live), None)
 
     @property
     def has_all_traffic(self) -> bool:
