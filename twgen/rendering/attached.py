@@ -13,6 +13,7 @@ from twgen.versioning.names import (
     SYNC_OPTIONS,
     attached_resource_name,
     filled,
+    placeholders,
     selector_labels,
 )
 
@@ -22,7 +23,8 @@ _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 
 def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:
     """The object that a rendered version gets for an attached resource."""
-    template = _copied(resource.template, _names(spec, version))
+    names = placeholders(version.deployment, version.build_id, spec.temporal_namespace)
+    template = _copied(resource.template, names)
     manifest = {name: value for name, value in template.items() if name not in {"metadata", "spec"}}
     manifest["metadata"] = _metadata(spec, version, resource, template.get("metadata") or {})
     if isinstance(template.get("spec"), dict):
@@ -49,14 +51,6 @@ def _metadata(
         owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}
         metadata["ownerReferences"] = [{"apiVersion": "apps/v1", **owner}]
     return metadata
-
-
-def _names(spec: WorkerSpec, version: VersionPlan) -> dict[str, str]:
-    return {
-        "DeploymentName": version.deployment,
-        "BuildID": version.build_id,
-        "TemporalNamespace": spec.temporal_namespace,
-    }
 
 
 def _injected(spec: WorkerSpec, version: VersionPlan, body: dict[str, Any]) -> dict[str, Any]:

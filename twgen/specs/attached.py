@@ -9,7 +9,7 @@ from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
 from twgen.specs.fields import Fields
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.names import filled, unknown_placeholder
+from twgen.versioning.names import filled, placeholders, unknown_placeholder
 from twgen.versioning.stored_form import stored_struct
 
 
@@ -54,7 +54,7 @@ _TRIGGER_FIELDS = {
 
 The fields are those of github.com/kedacore/keda, pkg/scalers/temporal_scaler.go.
 """
-_SAMPLE_NAMES = {"DeploymentName": "worker-build-id", "BuildID": "build-id", "TemporalNamespace": "namespace"}
+_SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace")
 _SAMPLE_TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _INJECT = "write {} to have it filled in for each version"
