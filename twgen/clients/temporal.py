@@ -88,6 +88,7 @@ class TemporalClients:
         return await deadline.bound(self._who(call), self._answer(call, deadline))
 
     async def _answer(self, call: Call[Answer], deadline: Deadline) -> Answer:
+        from aiolimiter import AsyncLimiter
         from temporalio.service import RPCError
         from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, wait_random_exponential
 
@@ -102,8 +103,13 @@ class TemporalClients:
             reraise=True,
         )
 
+        rate = _RATES.get(call.method, _OTHERS)
+        key = (call.connection.host_port, call.namespace, rate.name)
+        if key not in self._limiters:
+            self._limiters[key] = AsyncLimiter(rate.at_once, rate.at_once / rate.calls)
+
         async def attempt() -> Any:
-            await self._limiter(call).acquire()
+            await self._limiters[key].acquire()
             return await getattr(client.workflow_service, call.method)(call.request, retry=False)
 
         try:
@@ -115,15 +121,6 @@ class TemporalClients:
                 raise deadline.missed(self._who(call)) from error
             raise refusal(self._who(call), error) from error
         return call.value(answer)
-
-    def _limiter(self, call: Call[Any]) -> "AsyncLimiter":
-        from aiolimiter import AsyncLimiter
-
-        rate = _RATES.get(call.method, _OTHERS)
-        key = (call.connection.host_port, call.namespace, rate.name)
-        if key not in self._limiters:
-            self._limiters[key] = AsyncLimiter(rate.at_once, rate.at_once / rate.calls)
-        return self._limiters[key]
 
     async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
         profile = self.profile_of(call.connection, call.namespace, call.worker)

@@ -50,11 +50,14 @@ def plan_worker_versions(
 
 def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> tuple[str, ...]:
     """The build IDs whose open pinned workflows must be counted: their pods, or their code, would go."""
-    return tuple(
-        version.build_id
-        for version in version_facts(spec, worker, now)
-        if version.version and _takes_something_away(version)
-    )
+    found = []
+    for version in version_facts(spec, worker, now):
+        action = decide(version)[1].action
+        edited = action is _KEEP and version.applied is not None and bool(version.applied.since.changed)
+        replaced = edited or action in {VersionAction.SCALE_DOWN, _UPDATE}
+        if version.version and (replaced or (action is VersionAction.DROP and version.live)):
+            found.append(version.build_id)
+    return tuple(found)
 
 
 def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
@@ -192,14 +195,6 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
     ledger = version.ledger
     tells_of_others = found and ledger and ledger.template_hash != found.recorded.template_hash
     return None if tells_of_others else ledger
-
-
-def _takes_something_away(version: VersionFacts) -> bool:
-    action = decide(version)[1].action
-    if action is VersionAction.DROP:
-        return version.live is not None
-    edited = action is _KEEP and version.applied is not None and bool(version.applied.since.changed)
-    return action in {VersionAction.SCALE_DOWN, _UPDATE} or edited
 
 
 def _blocked(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -> str:
