@@ -39,7 +39,7 @@ def squeezed(text: str) -> str:
 def of_plan(plan: Plan) -> Iterator[str]:
     yield from plan.warnings
     for worker in plan.workers:
-        spec, routing = worker.versions.spec, worker.routing
+        spec, routing = worker.spec, worker.routing
         yield from (
             spec.worker_deployment,
             spec.build_id,

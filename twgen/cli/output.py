@@ -4,9 +4,8 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
 
 from twgen.errors import InvalidInput
 from twgen.reporting.printable import printable
@@ -52,13 +51,6 @@ def write(data: str | bytes) -> None:
     if data:
         sys.stdout.buffer.write(data if isinstance(data, bytes) else data.encode(errors="backslashreplace"))
         sys.stdout.buffer.flush()
-
-
-def json_text(document: Mapping[str, Any]) -> str:
-    """A report as JSON that a person can read too."""
-    import json
-
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def say(line: str) -> None:

@@ -14,7 +14,7 @@ from twgen.cli.inputs import (
     refuse_collisions,
 )
 from twgen.cli.options import READING, options, output_option, paths_argument
-from twgen.cli.output import json_text, wants_colour, width, write
+from twgen.cli.output import wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Plan
@@ -23,6 +23,7 @@ from twgen.planning.worker_status import is_pending
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.plan.markdown import plan_markdown
 from twgen.reporting.plan.text import plan_text
+from twgen.reporting.printable import json_text
 
 _REPORTS: dict[str, Callable[[Plan, str], str]] = {
     "text": lambda plan, color: plan_text(plan, colour=wants_colour(color), width=width()),

@@ -9,9 +9,10 @@ from click.core import ParameterSource
 
 from twgen.cli.inputs import load_specs, load_world, planning_time
 from twgen.cli.options import options, output_option, paths_argument
-from twgen.cli.output import json_text, wants_colour, warn, width, write
+from twgen.cli.output import wants_colour, warn, width, write
 from twgen.cli.settings import settings_of
 from twgen.model.timeline import Assumptions, Timeline
+from twgen.reporting.printable import json_text
 from twgen.reporting.timeline.document import timeline_document
 from twgen.reporting.timeline.picture import timeline_svg
 from twgen.reporting.timeline.text import timeline_text

@@ -6,9 +6,10 @@ import click
 
 from twgen.cli.observer import observe
 from twgen.cli.options import READING, options, output_option, paths_argument
-from twgen.cli.output import json_text, wants_colour, wants_tree, width, write, writes_unicode
+from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
+from twgen.reporting.printable import json_text
 from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
 

@@ -57,7 +57,7 @@ def _goes_on(status: Status) -> bool:
     if any(phase not in {Phase.SETTLED, Phase.BLOCKED} for phase in phases):
         return True
     blocked = [
-        worker.plan.versions.spec.worker_deployment
+        worker.plan.spec.worker_deployment
         for worker, phase in zip(status.workers, phases, strict=True)
         if phase is Phase.BLOCKED
     ]

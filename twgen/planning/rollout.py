@@ -33,7 +33,7 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime) -> bool:
     """Nothing is left to do, or a person has to do it."""
     if plan.routing.phase is Phase.SETTLED:
         # a server tells of a change before every task queue has heard of it
-        return not is_updating(Target(plan.versions.spec, world, now))
+        return not is_updating(Target(plan.spec, world, now))
     return plan.routing.phase is Phase.BLOCKED
 
 

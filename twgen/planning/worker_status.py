@@ -25,8 +25,8 @@ def make_status(plan: Plan, world: World, caller: Caller) -> Status:
 
 
 def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> WorkerView:
-    spec = worker.versions.spec
-    target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.blocked)
+    spec = worker.spec
+    target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.not_created)
     is_gated = not (target.is_current or target.is_rollback)
     runs, attempt = (gate_runs(target) if is_gated else {}), gate_attempt(target)
     beside = (version for version in worker.versions.versions if version.build_id != target.build_id)
@@ -77,7 +77,7 @@ def _changes(version: VersionPlan) -> bool:
 
 
 def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
-    policy, owner = worker.versions.spec.policy, worker.manager
+    policy, owner = worker.spec.policy, worker.manager
     if not owner:
         return Ownership.NOBODY
     if owner == worker.identity:

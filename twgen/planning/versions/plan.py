@@ -31,12 +31,12 @@ def plan_worker_versions(
     Raises StateUnavailable when a version lost its manifest and the policy says that this must not be.
     """
     decided = [(version, *decide(version)) for version in version_facts(spec, worker, now)]
-    blocked = _blocked(spec, [(version, reason) for version, reason, _ in decided])
+    not_created = _why_not_created(spec, [(version, reason) for version, reason, _ in decided])
     plans, warnings = [], list(doubts_about_cluster(spec, worker))
     for version, reason, outcome in decided:
         if reason is Reason.NOT_NEEDED:
             continue
-        plan = _planned(version, reason, outcome, blocked)
+        plan = _planned(version, reason, outcome, not_created)
         stays = plan.live is not None and plan.action in {_KEEP, VersionAction.SCALE_DOWN}
         if stays and (changed := tuple(changed_marks(spec, plan, identity))):
             told = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
@@ -45,7 +45,7 @@ def plan_worker_versions(
         warnings += version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
             raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}")
-    return WorkerVersions(spec, tuple(plans), tuple(warnings), blocked)
+    return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created)
 
 
 def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> tuple[str, ...]:
@@ -117,11 +117,11 @@ def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Itera
         )
 
 
-def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: str) -> VersionPlan:
+def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, not_created: str) -> VersionPlan:
     recorded, replaced = _from_history(version), None
     if version.is_target and outcome.action in {VersionAction.CREATE, _UPDATE}:
         recorded = None
-        if outcome.action is VersionAction.CREATE and blocked:
+        if outcome.action is VersionAction.CREATE and not_created:
             because = "it waits until another version is gone"
             outcome, reason = Outcome(_NONE, None, because), Reason.VERSION_CAP_REACHED
     elif outcome.action is _KEEP and version.live:
@@ -197,7 +197,7 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
     return None if tells_of_others else ledger
 
 
-def _blocked(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -> str:
+def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -> str:
     """Why the target's Deployment is not created; empty: it is, or exists."""
     target = next(version for version, _ in decided if version.is_target)
     # one that Temporal may already send work to needs its pods, however many there are

@@ -19,7 +19,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def _worker(worker: WorkerPlan) -> dict[str, Any]:
-    spec, routing = worker.versions.spec, worker.routing
+    spec, routing = worker.spec, worker.routing
     return {
         "worker": spec.worker_deployment,
         "temporalNamespace": spec.temporal_namespace,

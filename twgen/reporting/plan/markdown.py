@@ -24,7 +24,7 @@ def plan_markdown(plan: Plan) -> str:
 
 
 def _worker(worker: WorkerPlan) -> Iterator[str]:
-    spec, routing = worker.versions.spec, worker.routing
+    spec, routing = worker.spec, worker.routing
     # what stands beside a name is read with it: `:1` and a colon are an emoji
     yield f"### {sentence(f'{spec.worker_deployment}: {routing.phase}')}"
     yield ""

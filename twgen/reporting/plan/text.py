@@ -35,7 +35,7 @@ def plan_text(plan: Plan, *, colour: bool, width: int) -> str:
 
 
 def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
-    spec, routing = worker.versions.spec, worker.routing
+    spec, routing = worker.spec, worker.routing
     sign, style = ALARM if worker.unserved else PHASES[routing.phase]
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
@@ -87,7 +87,7 @@ def replicas_cell(version: VersionPlan) -> str:
 
 def version_rows(worker: WorkerPlan) -> Iterator[tuple[list[VersionPlan], tuple[str, ...]]]:
     """The versions of each row and its other cells; those that are alike share one when they are too many."""
-    target = worker.versions.spec.build_id
+    target = worker.spec.build_id
 
     def likeness(version: VersionPlan) -> object:
         is_target = version.build_id == target

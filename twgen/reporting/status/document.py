@@ -24,7 +24,7 @@ def status_document(status: Status) -> dict[str, Any]:
 
 
 def _worker(worker: WorkerView) -> dict[str, Any]:
-    spec, routing = worker.plan.versions.spec, worker.plan.routing
+    spec, routing = worker.plan.spec, worker.plan.routing
     next_change = _change(worker.later, routing.due_at) if worker.later else None
     if routing.action is not RoutingAction.NONE:
         next_change = _change(routing, None)

@@ -48,7 +48,7 @@ def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
 
 
 def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
-    spec, routing = worker.plan.versions.spec, worker.plan.routing
+    spec, routing = worker.plan.spec, worker.plan.routing
     name, gate, owner = spec.worker_deployment, gate_phrase(worker), owner_phrase(worker)
     if worker.plan.unserved:
         yield _line(name, f"ALARM: {worker.plan.unserved}")

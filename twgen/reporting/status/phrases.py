@@ -40,7 +40,7 @@ def percentage_text(percentage: float | None) -> str:
 
 def target_phrase(worker: WorkerView) -> str:
     """The target, and why the worker is where it is."""
-    return f"{worker.plan.versions.spec.build_id}: {worker.plan.routing.because}"
+    return f"{worker.plan.spec.build_id}: {worker.plan.routing.because}"
 
 
 def next_phrase(worker: WorkerView, now: datetime) -> str:
@@ -66,7 +66,7 @@ def owner_phrase(worker: WorkerView) -> str:
 
 def gate_phrase(worker: WorkerView) -> str:
     """How far the gate is on every task queue; empty: there is none, or it is not needed."""
-    gate = worker.plan.versions.spec.rollout.gate
+    gate = worker.plan.spec.rollout.gate
     if not gate or not worker.gates:
         return ""
     runs = (
