@@ -20,7 +20,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import Status
 from twgen.model.timeline import Timeline
 from twgen.model.world import World
-from twgen.reporting.plan.text import folded_warnings, plan_text, replicas_cell
+from twgen.reporting.plan.phrases import folded_warnings, replicas_cell
+from twgen.reporting.plan.text import plan_text
 from twgen.reporting.status.phrases import outlook_phrase, pods_phrase, state_phrase, target_phrase
 from twgen.reporting.status.tree import status_text
 from twgen.reporting.timeline.phrases import offset, summary, version_name

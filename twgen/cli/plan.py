@@ -22,11 +22,17 @@ from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.plan.markdown import plan_markdown
-from twgen.reporting.plan.text import plan_text
 from twgen.reporting.printable import json_text
 
+
+def _text(plan: Plan, color: str) -> str:
+    from twgen.reporting.plan.text import plan_text  # the other formats do without rich
+
+    return plan_text(plan, colour=wants_colour(color), width=width())
+
+
 _REPORTS: dict[str, Callable[[Plan, str], str]] = {
-    "text": lambda plan, color: plan_text(plan, colour=wants_colour(color), width=width()),
+    "text": _text,
     "json": lambda plan, _: json_text(plan_document(plan)),
     "markdown": lambda plan, _: plan_markdown(plan),
 }

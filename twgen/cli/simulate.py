@@ -15,12 +15,19 @@ from twgen.model.timeline import Assumptions, Timeline
 from twgen.reporting.printable import json_text
 from twgen.reporting.timeline.document import timeline_document
 from twgen.reporting.timeline.picture import timeline_svg
-from twgen.reporting.timeline.text import timeline_text
 from twgen.simulating.simulate import simulate
 
 _GATE_FAILS_AFTER = timedelta(minutes=1)
+
+
+def _text(timeline: Timeline, color: str) -> str:
+    from twgen.reporting.timeline.text import timeline_text  # the other formats do without rich
+
+    return timeline_text(timeline, colour=wants_colour(color), width=width())
+
+
 _REPORTS: dict[str, Callable[[Timeline, str], str]] = {
-    "text": lambda timeline, color: timeline_text(timeline, colour=wants_colour(color), width=width()),
+    "text": _text,
     "json": lambda timeline, _: json_text(timeline_document(timeline)),
     "svg": lambda timeline, _: timeline_svg(timeline),
 }

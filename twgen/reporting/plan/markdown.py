@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from twgen.model.plan import Plan, WorkerPlan
-from twgen.reporting.plan.text import COLUMNS, folded_warnings, next_with_reason, several, version_rows
+from twgen.reporting.plan.phrases import COLUMNS, folded_warnings, next_with_reason, several, version_rows
 from twgen.reporting.printable import printable_copy
 
 _PIECE = re.compile(r"`[\w ./:=-]+`|[^\s`]+|`")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from twgen.model.status import Status, VersionView, WorkerView
-from twgen.reporting.plan.text import folded_warnings
+from twgen.reporting.plan.phrases import folded_warnings
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.phrases import (
     gate_phrase,

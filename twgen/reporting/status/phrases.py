@@ -7,7 +7,7 @@ from twgen.model.plan import Phase, RoutingAction, VersionAction
 from twgen.model.status import Ownership, VersionView, WorkerView
 from twgen.model.world import GateStatus, VersionStatus
 from twgen.planning.sentences import clock_time, counted, spoken
-from twgen.reporting.plan.text import next_change
+from twgen.reporting.plan.phrases import next_change
 
 _STATES: Mapping[VersionStatus, str] = {
     VersionStatus.DRAINED: "Drained {age} ago",

@@ -12,8 +12,8 @@ from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.world import VersionStatus
 from twgen.planning.sentences import counted
 from twgen.planning.worker_status import worst_first
-from twgen.reporting.layout import ALARM, PHASES, folded, labelled, warning, wrapped, written
-from twgen.reporting.plan.text import folded_warnings, several
+from twgen.reporting.layout import ALARM, PHASES, labelled, warning, wrapped, written
+from twgen.reporting.plan.phrases import folded, folded_warnings, several
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.phrases import (
     gate_phrase,
