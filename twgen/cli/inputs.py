@@ -127,7 +127,7 @@ def plan_warnings(workers: Iterable[WorkerVersions], general: Iterable[str]) -> 
     return [*about, *general]
 
 
-def refuse(warnings: list[str]) -> None:
+def refuse_warnings(warnings: list[str]) -> None:
     """Raise InvalidDocuments when there are any."""
     if warnings:
         raise InvalidDocuments(warnings)

@@ -24,8 +24,6 @@ from twgen.planning.routing.target import Target
 from twgen.reporting.status.lines import status_lines
 from twgen.specs.parse import Specs
 
-Decision = Callable[[Target], Intervention]
-
 _common = options("worker", *READING, "identity", "namespace", "operator_config", "quiet")
 
 
@@ -91,7 +89,7 @@ def resume(**params: Any) -> None:
     _intervene(params, interventions.resume)
 
 
-def _intervene(params: dict[str, Any], decide: Decision) -> None:
+def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention]) -> None:
     settings, specs = the_worker(params)
     [spec] = specs.workers
     caller = settings.planning_caller

@@ -10,8 +10,8 @@ from twgen.cli.inputs import (
     load_world,
     plan_warnings,
     planning_time,
-    refuse,
     refuse_collisions,
+    refuse_warnings,
 )
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
@@ -55,7 +55,7 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:
-        refuse(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
+        refuse_warnings(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
     write(_REPORTS[output](plan, color))
     if exit_code and is_pending(plan):
         raise NegativeAnswer("changes are pending")

@@ -9,8 +9,8 @@ from twgen.cli.inputs import (
     load_world,
     plan_warnings,
     planning_time,
-    refuse,
     refuse_collisions,
+    refuse_warnings,
 )
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
@@ -42,7 +42,7 @@ def command(output: str, **params: Any) -> None:
     manifests = render_manifests(plan.workers, specs.passthrough, caller.of)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if settings.strict:
-        refuse(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
+        refuse_warnings(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
     if not settings.quiet:
         warn(warnings)
         if params["no_hooks"]:
