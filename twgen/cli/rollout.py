@@ -5,7 +5,7 @@ import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -31,12 +31,45 @@ from twgen.specs.parse import Specs
 
 Ledger = Mapping[tuple[str, str], RecordedDeployment]
 
+_WITHIN = 3600.0
+"""Seconds."""
+
+
+class View(Protocol):
+    """What shows rollouts to whoever follows them."""
+
+    @property
+    def settings(self) -> Settings:
+        """What the command line asked for."""
+
+    @property
+    def caller(self) -> Caller:
+        """As whom they are planned."""
+
+    async def show(self, world: World) -> None:
+        """Take in a look at some of the workers."""
+
+    def say(self, line: str) -> None:
+        """Tell of a change, or of a failure."""
+
 
 @click.command()
 @paths_argument
 @output_option("text", "json")
-@options("once", "within", *READING, "identity", "namespace", "operator_config", "strict", "quiet", "color")
-def command(output: str, color: str, once: bool, within: float, **params: Any) -> None:  # noqa: FBT001
+@options(
+    "once",
+    "within",
+    "intent",
+    "intent_hash",
+    *READING,
+    "identity",
+    "namespace",
+    "operator_config",
+    "strict",
+    "quiet",
+    "color",
+)
+def command(output: str, color: str, once: bool, within: float | None, **params: Any) -> None:  # noqa: FBT001
     """Move the traffic of every worker to its target: start the gate, ramp, make it current.
 
     Deployments are not created here: apply what `twgen render` prints.
@@ -54,6 +87,12 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
     settings = settings_of(params)
     if settings.surroundings.needs_identity:
         raise InvalidInput("a plugin of Argo CD only renders: run `twgen rollout` elsewhere")
+    if place := params["intent"]:
+        from twgen.cli.in_cluster import IntentRollout
+
+        log = Log(as_json=output == "json")
+        return IntentRollout(settings, place, params["intent_hash"] or "", within, log).run()
+    within = within or _WITHIN
     specs = load_specs(settings, needs_worker=True)
     caller = replace(settings.planning_caller, drives=True)
     ledger = load_recorded(settings, specs)
@@ -61,15 +100,14 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
         Servers(settings) as servers,
         display(output, color, "Ctrl-C ends, and leaves traffic as it is then") as shown,
     ):
-        rollouts = _Rollouts(settings, specs, caller, ledger, shown)
+        view = _View(settings, specs, caller, shown)
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            workers = [rollouts.of(spec, servers, opened) for spec in specs.workers]
+            workers = [rollout_of(spec, ledger, view, servers, opened) for spec in specs.workers]
             async with asyncio.timeout(within):
                 # one that fails does not stop the others
-                work = asyncio.gather(
-                    *(roll_out(worker, once=once) for worker in workers), return_exceptions=True
-                )
+                rollouts = (roll_out(worker, once=once) for worker in workers)
+                work = asyncio.gather(*rollouts, return_exceptions=True)
                 while not (await asyncio.wait([work], timeout=TICK))[0]:
                     shown.repaint()
             return work.result()
@@ -77,77 +115,80 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
         try:
             ended = servers.run(specs.workers, story)
         except TimeoutError as error:
-            late = f"not settled within {spoken(timedelta(seconds=within))}: {rollouts.unsettled()}"
+            late = f"not settled within {spoken(timedelta(seconds=within))}: {view.unsettled()}"
             raise OutOfTime(late) from error
-    _judge(ended)
+    return judge(ended)
 
 
-class _Rollouts:
-    """What the rollouts of one command share, and what was read last of every worker."""
+def rollout_of(
+    spec: WorkerSpec, ledger: Ledger, view: View, servers: Servers, opened: Connections
+) -> Rollout:
+    """The rollout of a worker, over these connections, which a view shows."""
+    settings = view.settings
 
-    def __init__(
-        self, settings: Settings, specs: Specs, caller: Caller, ledger: Ledger, shown: Screen | Log
-    ) -> None:
-        self._settings, self._specs, self._caller, self._ledger = settings, specs, caller, ledger
+    async def read() -> World:
+        world = await servers.read_soon(opened, [spec], for_routing=True)
+        return world.remembering(ledger)
+
+    async def conflict_token() -> str:
+        world = await servers.read_soon(opened, [spec], for_routing=False)
+        temporal = worker_world(spec, world).temporal
+        return temporal.conflict_token if temporal else ""
+
+    return Rollout(
+        spec=spec,
+        caller=view.caller,
+        clock=clock,
+        sleep=lambda length: asyncio.sleep(length.total_seconds()),
+        read=read,
+        conflict_token=conflict_token,
+        writer=lambda identity: TemporalWriter(spec, identity, opened.temporal, settings.timeout),
+        gate_input=lambda: read_gate_input(spec, opened.kubernetes, Deadline(settings.timeout)),
+        show=view.show,
+        say=view.say,
+    )
+
+
+class _View:
+    """Shows the rollouts of one command, and keeps what was read last of every worker."""
+
+    def __init__(self, settings: Settings, specs: Specs, caller: Caller, shown: Screen | Log) -> None:
+        self.settings, self.specs, self.caller = settings, specs, caller
+        self.say = shown.say
         self._shown = shown
         self._world = World(clock(), {})
 
-    def of(self, spec: WorkerSpec, servers: Servers, opened: Connections) -> Rollout:
-        """The rollout of one worker, over the connections that are open."""
-
-        async def read() -> World:
-            world = await servers.read_soon(opened, [spec], for_routing=True)
-            return world.remembering(self._ledger)
-
-        async def conflict_token() -> str:
-            world = await servers.read_soon(opened, [spec], for_routing=False)
-            temporal = worker_world(spec, world).temporal
-            return temporal.conflict_token if temporal else ""
-
-        timeout = self._settings.timeout
-        return Rollout(
-            spec=spec,
-            caller=self._caller,
-            clock=clock,
-            sleep=lambda length: asyncio.sleep(length.total_seconds()),
-            read=read,
-            conflict_token=conflict_token,
-            writer=lambda identity: TemporalWriter(spec, identity, opened.temporal, timeout),
-            gate_input=lambda: read_gate_input(spec, opened.kubernetes, Deadline(timeout)),
-            show=self._show,
-            say=self._shown.say,
-        )
-
-    def _show(self, world: World) -> None:
+    async def show(self, world: World) -> None:
+        """Take in a look at some of the workers."""
         self._world = World(world.taken_at, {**self._world.workers, **world.workers})
         self._shown.show(self._observation())
-
-    def _observation(self) -> Observation:
-        read = (
-            spec
-            for spec in self._specs.workers
-            if (spec.worker_deployment, spec.temporal_namespace) in self._world.workers
-        )
-        specs = self._specs._replace(workers=tuple(read))
-        return Observation(specs, self._world, self._caller, self._world.taken_at)
 
     def unsettled(self) -> str:
         """The workers that are not settled by what was read last, and why."""
         plans = [worker.plan for worker in self._observation().status().workers]
-        read = {plan.versions.spec.worker_deployment: plan for plan in plans}
-        names = [spec.worker_deployment for spec in self._specs.workers]
+        read = {plan.spec.worker_deployment: plan for plan in plans}
+        names = [spec.worker_deployment for spec in self.specs.workers]
         return "; ".join(
             _where_it_stands(read[name]) if name in read else f"{name} was not read"
             for name in names
             if name not in read or read[name].routing.phase is not Phase.SETTLED
         )
 
+    def _observation(self) -> Observation:
+        read = [
+            spec
+            for spec in self.specs.workers
+            if (spec.worker_deployment, spec.temporal_namespace) in self._world.workers
+        ]
+        specs = self.specs._replace(workers=tuple(read))
+        return Observation(specs, self._world, self.caller, self._world.taken_at)
+
 
 def _where_it_stands(plan: WorkerPlan) -> str:
-    return f"{plan.versions.spec.worker_deployment} is {plan.routing.phase}, because {plan.routing.because}"
+    return f"{plan.spec.worker_deployment} is {plan.routing.phase}, because {plan.routing.because}"
 
 
-def _judge(ended: Sequence[WorkerPlan | BaseException]) -> None:
+def judge(ended: Sequence[WorkerPlan | BaseException]) -> None:
     """Raise what keeps the rollouts from being done."""
     for end in ended:
         if isinstance(end, BaseException):
