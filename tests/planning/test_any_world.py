@@ -28,7 +28,7 @@ def waits_for_a_person(plan: WorkerPlan, worker: SimulatedWorker) -> bool:
 
     Strategy Manual, no replicas, a ramp without a date, a gate of a worker that runs no workflow.
     """
-    spec, ramp = plan.versions.spec, worker.temporal.routing.ramping
+    spec, ramp = plan.spec, worker.temporal.routing.ramping
     undated = ramp is not None and not (ramp.percentage_changed_at or ramp.since)
     by_hand = spec.rollout.strategy is Strategy.MANUAL
     version = worker.temporal.versions.get(spec.build_id)

@@ -31,7 +31,7 @@ def plan(case: dict[str, Any]) -> WorkerPlan:
 
 def as_the_controller_says_it(worker: WorkerPlan) -> dict[str, Any]:
     versions = worker.versions.versions
-    target = worker.versions.spec.build_id
+    target = worker.spec.build_id
     scaled = {
         version.build_id: version.replicas
         for version in versions

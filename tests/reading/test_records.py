@@ -62,7 +62,7 @@ def refusal(path: str) -> str:
             f"{HEAD}{WORKER}kind: Snapshot\n",
             ":6: the key 'kind' is there twice; write --- between two documents",
         ),
-        (f"---\n---\n{HEAD}{WORKER}- 7\n", ":8: workers[1]: must be a mapping, not the number 7"),
+        (f"---\n---\n{HEAD}{WORKER}- 7\n", ":8: workers[1]: must be a mapping, not a whole number"),
         (
             f"{HEAD}{WORKER}{WORKER}",
             ":6: workers[1]: worker shop/pay default is there twice, first at [0] (shop/pay)",
@@ -95,7 +95,7 @@ def test_every_mistake_of_an_operator_is_told_with_its_line(write: Write) -> Non
         read_operator_file(path, Sources())
     assert caught.value.problems == (
         f"{path}:3: instanse: no such field; did you mean instance?",
-        f"{path}:4: clusters: must be a list, not the number 7",
+        f"{path}:4: clusters: must be a list, not a whole number",
     )
 
 
@@ -107,5 +107,6 @@ def test_configuration_of_an_operator_is_read(write: Write) -> None:
 def test_very_many_problems_are_cut_and_told_in_bounded_time(write: Write) -> None:
     path = write(f"{HEAD}" + "- 7\n" * 200_000)
     assert (
-        refusal(path) == f"{path}:5: workers[0]: must be a mapping, not the number 7 (and 1000 more problems)"
+        refusal(path)
+        == f"{path}:5: workers[0]: must be a mapping, not a whole number (and 1000 more problems)"
     )

@@ -83,7 +83,7 @@ def test_template_without_a_recorded_hash_fits_any() -> None:
         ),
         (
             lambda found: found["versions"][0]["deployment"]["metadata"].update(labels={"a": 1}),
-            "versions[0].deployment.metadata.labels.a: must be a string, not the number 1",
+            "versions[0].deployment.metadata.labels.a: must be a string, not a whole number",
         ),
         (
             lambda found: found["versions"][0].update(buildID="v9"),

@@ -37,6 +37,7 @@ SCALER = AttachedResource(
         "spec": {"scaleTargetRef": None, "triggers": []},
     },
     autoscales=True,
+    scales_from_zero=True,
 )
 
 

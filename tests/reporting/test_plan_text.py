@@ -12,8 +12,8 @@ from twgen.model.plan import Plan, VersionAction, VersionPlan
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.world import VersionStatus as S
 from twgen.planning.plan import make_plan
-from twgen.reporting.layout import MOST_ROWS
 from twgen.reporting.plan.document import plan_document
+from twgen.reporting.plan.phrases import MOST_ROWS
 from twgen.reporting.plan.text import plan_text
 
 

@@ -20,8 +20,8 @@ from twgen.model.timeline import Stage, Timeline
 from twgen.model.world import World
 from twgen.reporting.printable import printable
 from twgen.reporting.timeline.document import timeline_document
+from twgen.reporting.timeline.panel import scale_of
 from twgen.reporting.timeline.picture import timeline_svg
-from twgen.reporting.timeline.scale import scale_of
 from twgen.reporting.timeline.text import timeline_text
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "timelines"

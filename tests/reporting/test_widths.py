@@ -20,7 +20,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.status import Status
 from twgen.model.timeline import Timeline
 from twgen.model.world import World
-from twgen.reporting.plan.text import folded_warnings, plan_text, replicas_cell
+from twgen.reporting.plan.phrases import folded_warnings, replicas_cell
+from twgen.reporting.plan.text import plan_text
 from twgen.reporting.status.phrases import outlook_phrase, pods_phrase, state_phrase, target_phrase
 from twgen.reporting.status.tree import status_text
 from twgen.reporting.timeline.phrases import offset, summary, version_name
@@ -39,7 +40,7 @@ def squeezed(text: str) -> str:
 def of_plan(plan: Plan) -> Iterator[str]:
     yield from plan.warnings
     for worker in plan.workers:
-        spec, routing = worker.versions.spec, worker.routing
+        spec, routing = worker.spec, worker.routing
         yield from (
             spec.worker_deployment,
             spec.build_id,

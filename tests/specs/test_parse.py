@@ -332,6 +332,7 @@ def test_kind_or_version_that_is_none_of_ours_is_refused_with_the_right_one(
     assert problem.message.endswith(right)
 
 
+NUMBER = "must be a string, not a whole number; put it in quotes"
 APIVERSION = "temporal.io/v1alpha1; did you mean apiVersion where it says 'apiversion'?"
 
 
@@ -347,9 +348,15 @@ APIVERSION = "temporal.io/v1alpha1; did you mean apiVersion where it says 'apive
             {"apiversion": "temporal.io/v1alpha1", "kind": "Connection"},
             f"apiVersion: is required: {APIVERSION}",
         ),
-        ({"apiVersion": 1, "kind": "Service"}, "apiVersion: must be a string; put it in quotes"),
-        ({"apiVersion": True, "kind": "List"}, "apiVersion: must be a string; put it in quotes"),
-        ({"apiVersion": "v1", "kind": ["Service"]}, "kind: must be a string"),
+        (
+            {"apiVersion": 1, "kind": "Service"},
+            "apiVersion: must be a string, not a whole number; put it in quotes",
+        ),
+        (
+            {"apiVersion": True, "kind": "List"},
+            "apiVersion: must be a string, not true or false; put it in quotes",
+        ),
+        ({"apiVersion": "v1", "kind": ["Service"]}, "kind: must be a string, not a list"),
     ],
 )
 def test_mistyped_mark_of_a_document_is_refused(document: dict[str, Any], message: str) -> None:
@@ -577,3 +584,11 @@ def test_record_in_place_of_specs_says_what_it_is_and_where_it_belongs(kind: str
     assert warning.startswith(f"kind: a {kind} is no spec")
     assert remedy in warning
     assert parsed(record, worker(), CONNECTION).warnings == ()
+
+
+def test_only_keda_brings_pods_back_from_zero() -> None:
+    hpa = scaler("cpu", "HorizontalPodAutoscaler", "autoscaling/v2", maxReplicas=5)
+    keda = scaler("backlog", "ScaledObject", "keda.sh/v1alpha1", triggers=[])
+    for document, scales_from_zero in ((hpa, False), (keda, True)):
+        [attached] = parsed(worker(), CONNECTION, document).workers[0].attached
+        assert (attached.autoscales, attached.scales_from_zero) == (True, scales_from_zero)

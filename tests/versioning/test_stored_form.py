@@ -68,7 +68,7 @@ def test_all_problems_are_reported_at_once() -> None:
         "securityContext": [],
     }
     assert _problems(container) == [
-        ("env[0].value", "must be a string, not a number; put it in quotes"),
+        ("env[0].value", "must be a string, not a whole number; put it in quotes"),
         ("env[1].name", "is required"),
         ("ports[0].containerPort", "must be a whole number, not a string"),
         ("ports[1].containerPort", "must be from -2147483648 to 2147483647"),

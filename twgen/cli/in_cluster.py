@@ -8,12 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from twgen.cli.display import Log
 from twgen.cli.inputs import refuse_problems
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.rollout import judge, rollout_of
 from twgen.cli.settings import Settings, clock
-from twgen.cli.watch import StatusLog
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
@@ -47,18 +47,18 @@ class _View:
     settings: Settings
     specs: Specs
     caller: Caller
-    log: StatusLog
+    log: Log
     journal: Journal
 
     async def show(self, world: World) -> None:
         """Tell what is new in a look."""
-        status = Observation(self.specs, world, self.caller, world.taken_at).status()
-        self.log.tell(status)
-        await self.journal.record(status)
+        observation = Observation(self.specs, world, self.caller, world.taken_at)
+        self.log.show(observation)
+        await self.journal.record(observation.status())
 
     def say(self, line: str) -> None:
         """Tell of a change, or of a failure."""
-        self.log.say([line], clock())
+        self.log.say(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class IntentRollout:
     """Another one ends the rollout; empty: any will do."""
     within: float | None
     """Seconds until it is given up; None: never."""
-    log: StatusLog
+    log: Log
 
     def run(self) -> None:
         """Roll out; raises as a rollout at a terminal does, but waits for what somebody else can mend."""
@@ -89,7 +89,7 @@ class IntentRollout:
         _say_last(word)
 
     def _say(self, line: str) -> None:
-        self.log.say([line], clock())
+        self.log.say(line)
 
     async def _begin(self, servers: Servers, opened: Connections) -> WorkerPlan | None:
         """The last plan, once the API server has told the intent; None: it is not there any more."""

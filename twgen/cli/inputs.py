@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, InvalidInput
-from twgen.model.operator import Caller
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import MOST_TOLD_IN_ALL, Problem
 from twgen.model.spec import Driver, WorkerSpec
@@ -22,7 +21,6 @@ from twgen.reporting.problems import problem_lines
 from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.kinds import WORKER
 from twgen.specs.parse import Specs, parse_specs
-from twgen.specs.spec_document import NamespaceRule
 from twgen.versioning.names import CONTROLLER_API
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     No worker is a warning too; raises InvalidInput where one is needed.
     """
     read = read_paths(settings.paths, settings.sources)
-    specs = parse_specs(read.documents, namespace_rule(settings), settings.operator.attached_kinds)
+    specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
     doubts = specs.unknown_fields + specs.warnings
     if specs.problems or read.unreadable or (doubts and settings.strict):
         problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
@@ -49,7 +47,7 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     if not settings.quiet and not specs.workers:
         warn([no_worker(settings)])
     nameless = [worker.worker_deployment for worker in specs.workers if not worker.policy.identity]
-    if nameless and settings.surroundings.needs_identity and not rendering_caller(settings).identity:
+    if nameless and settings.surroundings.needs_identity and not settings.rendering_caller.identity:
         raise InvalidInput(
             f"{nameless[0]} has no manager identity: the operator names its instance in"
             " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
@@ -128,7 +126,7 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
                 " spec.driver of a RolloutPolicy says so"
             )
         return None
-    caller = rendering_caller(settings)
+    caller = settings.rendering_caller
     if nameless := [worker for worker in driven if not caller.of(worker.policy)]:
         raise InvalidInput(
             f"{nameless[0].worker_deployment}: its rollout needs a manager identity: give --identity, or a"
@@ -136,21 +134,6 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
         )
     driver = rollout_driver(driven, in_argocd=bool(caller.application))
     return RolloutJobs(driver, image, settings.operator.attached_kinds)
-
-
-def namespace_rule(settings: Settings) -> NamespaceRule:
-    """Whose namespace a document gets."""
-    return settings.surroundings.namespace_rule(settings.namespace)
-
-
-def rendering_caller(settings: Settings) -> Caller:
-    """Who renders."""
-    return settings.surroundings.rendering_caller(settings.identity, settings.operator)
-
-
-def planning_caller(settings: Settings) -> Caller:
-    """Who plans: at a terminal, the person."""
-    return settings.surroundings.planning_caller(settings.identity, settings.operator)
 
 
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
@@ -163,7 +146,7 @@ def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
 
 def refuse_collisions(settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]) -> None:
     """Raise InvalidDocuments when the objects of two versions, or one and a document, are the same."""
-    namespace = namespace_rule(settings).default
+    namespace = settings.namespace_rule.default
     problems = tuple(collisions(generated_objects(workers), specs.passthrough, namespace))
     if problems:
         raise InvalidDocuments(_lines(problems, settings.sources))
@@ -181,7 +164,7 @@ def refuse_problems(problems: Sequence[Problem]) -> None:
         raise InvalidDocuments(problem_lines([(problem, None) for problem in problems]))
 
 
-def refuse(warnings: list[str]) -> None:
+def refuse_warnings(warnings: list[str]) -> None:
     """Raise InvalidDocuments when there are any."""
     if warnings:
         raise InvalidDocuments(warnings)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.inputs import load_specs, planning_caller
+from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, paths_argument
@@ -23,8 +23,6 @@ from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.reporting.status.lines import status_lines
 from twgen.specs.parse import Specs
-
-Decision = Callable[[Target], Intervention]
 
 _common = options("worker", *READING, "identity", "namespace", "operator_config", "quiet")
 
@@ -91,10 +89,10 @@ def resume(**params: Any) -> None:
     _intervene(params, interventions.resume)
 
 
-def _intervene(params: dict[str, Any], decide: Decision) -> None:
+def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention]) -> None:
     settings, specs = the_worker(params)
     [spec] = specs.workers
-    caller = planning_caller(settings)
+    caller = settings.planning_caller
 
     async def story(opened: Connections) -> World:
         async def look() -> Target:

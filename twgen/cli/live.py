@@ -60,7 +60,7 @@ class Servers:
     ) -> World:
         """As `read`, for a coroutine that `run` runs."""
         deadline = Deadline(self._settings.timeout)
-        rule = self._settings.surroundings.namespace_rule(self._settings.namespace)
+        rule = self._settings.namespace_rule
         temporal = SharedReads(opened.temporal, deadline)
         namespace = "" if workers else rule.default
         cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
@@ -94,17 +94,14 @@ class Servers:
         profiles = settings.surroundings.profiles(
             settings.operator, allow_unlisted=settings.allow_unlisted_connections
         )
-        access = self._cluster()
+        if settings.no_cluster:
+            access = None
+        elif settings.kubeconfig or settings.context:
+            access = ClusterAccess(settings.kubeconfig or usual_kubeconfig(), settings.context)
+        else:
+            access = settings.surroundings.cluster(settings.operator, quiet=settings.quiet)
         kubernetes = KubernetesClient(access) if access else None
         return Connections(asyncio.Runner(), TemporalClients(profiles, settings.via), kubernetes)
-
-    def _cluster(self) -> ClusterAccess | None:
-        settings = self._settings
-        if settings.no_cluster:
-            return None
-        if settings.kubeconfig or settings.context:
-            return ClusterAccess(settings.kubeconfig or usual_kubeconfig(), settings.context)
-        return settings.surroundings.cluster(settings.operator, quiet=settings.quiet)
 
     def _close(self) -> None:
         opened, self._connections = self._connections, None

@@ -5,7 +5,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from twgen.cli.inputs import load_specs, load_world, planning_caller, planning_time
+from twgen.cli.inputs import load_specs, load_world, planning_time
 from twgen.cli.settings import Settings
 from twgen.model.operator import Caller
 from twgen.model.status import Status
@@ -59,7 +59,7 @@ class Observer:
         settings, self._settings = self._settings, replace(self._settings, quiet=True)
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers)
-        return Observation(specs, world, planning_caller(settings), planning_time(settings, world))
+        return Observation(specs, world, settings.planning_caller, planning_time(settings, world))
 
 
 def observe(settings: Settings) -> Observation:

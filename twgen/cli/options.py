@@ -72,14 +72,12 @@ class _Scoped(click.Option):
             return super().process_value(ctx, value)
         except click.BadParameter as error:
             said = f"{quoted(str(value))} is neither true nor false" if self.is_flag else error.message
-            raise InvalidInput(f"{self._place(ctx)} {said}") from error
-
-    def _place(self, ctx: click.Context) -> str:
-        name = _long_name(self.opts)
-        if ctx.get_parameter_source(self.name or "") is not click.core.ParameterSource.ENVIRONMENT:
-            return f"--{name}"
-        of_application = surroundings().settings_of_application.get(name)
-        return f"{of_application.source if of_application else self.envvar}:"
+            name = _long_name(self.opts)
+            place = f"--{name}"
+            if ctx.get_parameter_source(self.name or "") is click.core.ParameterSource.ENVIRONMENT:
+                of_application = surroundings().settings_of_application.get(name)
+                place = f"{of_application.source if of_application else self.envvar}:"
+            raise InvalidInput(f"{place} {said}") from error
 
 
 def _long_name(flags: Sequence[str]) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from twgen.cli.inputs import planning_caller
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import READING, options, paths_argument
@@ -87,7 +86,7 @@ def _manage(params: dict[str, Any], decide: Callable[[str, str], str], *, yes: b
 
     async def story(opened: Connections) -> str:
         worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
-        name, identity = spec.worker_deployment, acting_identity(spec, worker, planning_caller(settings))
+        name, identity = spec.worker_deployment, acting_identity(spec, worker, settings.planning_caller)
         if not worker.temporal:
             raise NegativeAnswer(f"{name}: Temporal does not know it: no worker of it has polled")
         manager = worker.temporal.manager_identity

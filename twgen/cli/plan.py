@@ -1,6 +1,5 @@
 """`twgen plan`."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +9,9 @@ from twgen.cli.inputs import (
     load_specs,
     load_world,
     plan_warnings,
-    planning_caller,
     planning_time,
-    refuse,
     refuse_collisions,
+    refuse_warnings,
 )
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, width, write
@@ -24,11 +22,25 @@ from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.plan.markdown import plan_markdown
+from twgen.reporting.printable import json_text
+
+
+def _text(plan: Plan, color: str) -> str:
+    from twgen.reporting.plan.text import plan_text  # the other formats do without rich
+
+    return plan_text(plan, colour=wants_colour(color), width=width())
+
+
+_REPORTS: dict[str, Callable[[Plan, str], str]] = {
+    "text": _text,
+    "json": lambda plan, _: json_text(plan_document(plan)),
+    "markdown": lambda plan, _: plan_markdown(plan),
+}
 
 
 @click.command()
 @paths_argument
-@output_option("text", "json", "markdown")
+@output_option(*_REPORTS)
 @options("snapshot", "now", *READING, "identity", "namespace", "operator_config")
 @options("exit_code", "strict", "quiet", "color")
 def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  # noqa: FBT001
@@ -40,23 +52,10 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     settings = settings_of(params)
     specs = load_specs(settings)
     world = load_world(settings, specs, for_routing=True)
-    plan = make_plan(specs.workers, world, planning_time(settings, world), planning_caller(settings))
+    plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:
-        refuse(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
+        refuse_warnings(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))
     write(_REPORTS[output](plan, color))
     if exit_code and is_pending(plan):
         raise NegativeAnswer("changes are pending")
-
-
-def _text(plan: Plan, color: str) -> str:
-    from twgen.reporting.plan.text import plan_text
-
-    return plan_text(plan, colour=wants_colour(color), width=width())
-
-
-_REPORTS: dict[str, Callable[[Plan, str], str]] = {
-    "text": _text,
-    "json": lambda plan, _: json.dumps(plan_document(plan), indent=2, ensure_ascii=False) + "\n",
-    "markdown": lambda plan, _: plan_markdown(plan),
-}

@@ -7,12 +7,10 @@ import click
 from twgen.cli.inputs import (
     load_specs,
     load_world,
-    namespace_rule,
     plan_warnings,
     planning_time,
-    refuse,
     refuse_collisions,
-    rendering_caller,
+    refuse_warnings,
     rollout_jobs,
 )
 from twgen.cli.options import READING, options, output_option, paths_argument
@@ -35,8 +33,8 @@ def command(output: str, **params: Any) -> None:
     """
     settings = settings_of(params)
     specs = load_specs(settings)
-    caller = rendering_caller(settings)
-    plan, namespace = VersionsPlan((), ()), namespace_rule(settings).default
+    caller = settings.rendering_caller
+    plan, namespace = VersionsPlan((), ()), settings.namespace_rule.default
     # without a worker there may still be what the last one of the namespace left behind
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
@@ -46,7 +44,7 @@ def command(output: str, **params: Any) -> None:
     manifests = render_manifests(plan.workers, specs.passthrough, caller.of, jobs)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if settings.strict:
-        refuse(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
+        refuse_warnings(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
     if not settings.quiet:
         warn(warnings)
     write(FORMATS[output](manifests))

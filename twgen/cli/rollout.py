@@ -2,23 +2,21 @@
 
 import asyncio
 import gc
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import click
 
-from twgen.cli.inputs import load_recorded, load_specs, planning_caller
+from twgen.cli.display import TICK, Log, Screen, display
+from twgen.cli.inputs import load_recorded, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, output_option, paths_argument
-from twgen.cli.output import is_terminal
 from twgen.cli.settings import Settings, clock, settings_of
-from twgen.cli.watch import Screen, Seen, StatusLog
 from twgen.clients.deadline import Deadline
-from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse, StateUnavailable
+from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.rollout import Rollout, roll_out
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.operator import Caller
@@ -28,12 +26,11 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import RecordedDeployment, World
 from twgen.planning.plan import worker_world
 from twgen.planning.sentences import spoken
+from twgen.reading.kubernetes import read_gate_input
 from twgen.specs.parse import Specs
 
-Answer = TypeVar("Answer")
 Ledger = Mapping[tuple[str, str], RecordedDeployment]
 
-_FRAME_SECONDS = 1.0
 _WITHIN = 3600.0
 """Seconds."""
 
@@ -93,21 +90,27 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     if place := params["intent"]:
         from twgen.cli.in_cluster import IntentRollout
 
-        log = StatusLog(as_json=output == "json")
+        log = Log(as_json=output == "json")
         return IntentRollout(settings, place, params["intent_hash"] or "", within, log).run()
     within = within or _WITHIN
     specs = load_specs(settings, needs_worker=True)
-    caller = replace(planning_caller(settings), drives=True)
+    caller = replace(settings.planning_caller, drives=True)
     ledger = load_recorded(settings, specs)
-    view = _View(settings, specs, caller, output, color)
-    with Servers(settings) as servers:
+    with (
+        Servers(settings) as servers,
+        display(output, color, "Ctrl-C ends, and leaves traffic as it is then") as shown,
+    ):
+        view = _View(settings, specs, caller, shown)
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
             workers = [rollout_of(spec, ledger, view, servers, opened) for spec in specs.workers]
             async with asyncio.timeout(within):
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
-                return await view.beside(asyncio.gather(*rollouts, return_exceptions=True))
+                work = asyncio.gather(*rollouts, return_exceptions=True)
+                while not (await asyncio.wait([work], timeout=TICK))[0]:
+                    shown.repaint()
+            return work.result()
 
         try:
             ended = servers.run(specs.workers, story)
@@ -132,20 +135,6 @@ def rollout_of(
         temporal = worker_world(spec, world).temporal
         return temporal.conflict_token if temporal else ""
 
-    async def gate_input() -> bytes | None:
-        gate = spec.rollout.gate
-        if not gate or (gate.input is None and not gate.input_from):
-            return None
-        if not gate.input_from:
-            return json.dumps(gate.input).encode()
-        if not opened.kubernetes:
-            raise StateUnavailable(
-                f"{spec.worker_deployment}: the input of its gate is in {gate.input_from.kind}"
-                f" {gate.input_from.name}, and no cluster is read"
-            )
-        source, deadline = gate.input_from, Deadline(settings.timeout)
-        return await opened.kubernetes.data(source.kind, spec.namespace, source.name, source.key, deadline)
-
     return Rollout(
         spec=spec,
         caller=view.caller,
@@ -154,55 +143,30 @@ def rollout_of(
         read=read,
         conflict_token=conflict_token,
         writer=lambda identity: TemporalWriter(spec, identity, opened.temporal, settings.timeout),
-        gate_input=gate_input,
+        gate_input=lambda: read_gate_input(spec, opened.kubernetes, Deadline(settings.timeout)),
         show=view.show,
         say=view.say,
     )
 
 
 class _View:
-    """What is shown of the rollouts: a tree that repaints on a terminal, else a line for each change."""
+    """Shows the rollouts of one command, and keeps what was read last of every worker."""
 
-    def __init__(self, settings: Settings, specs: Specs, caller: Caller, output: str, color: str) -> None:
+    def __init__(self, settings: Settings, specs: Specs, caller: Caller, shown: Screen | Log) -> None:
         self.settings, self.specs, self.caller = settings, specs, caller
-        self._log = StatusLog(as_json=output == "json")
-        self._screen = (
-            Screen(color, "Ctrl-C ends, and leaves traffic as it is then")
-            if output == "text" and is_terminal()
-            else None
-        )
+        self.say = shown.say
+        self._shown = shown
         self._world = World(clock(), {})
 
     async def show(self, world: World) -> None:
         """Take in a look at some of the workers."""
         self._world = World(world.taken_at, {**self._world.workers, **world.workers})
-        if self._screen:
-            self._screen.paint(Seen(self._observation()))
-        else:
-            self._log.tell(self._observation().status())
-
-    def say(self, line: str) -> None:
-        """Tell of a change, or of a failure."""
-        if self._screen:
-            self._screen.say(f"{clock():%H:%M:%S} {line}")
-        else:
-            self._log.say([line], clock())
-
-    async def beside(self, work: "asyncio.Future[Answer]") -> Answer:
-        """What the work returns, while the terminal counts the seconds."""
-        if not self._screen:
-            return await work
-        with self._screen:
-            while not work.done():
-                await asyncio.wait([work], timeout=_FRAME_SECONDS)
-                if self._world.workers:
-                    self._screen.paint(Seen(self._observation()))
-        return work.result()
+        self._shown.show(self._observation())
 
     def unsettled(self) -> str:
         """The workers that are not settled by what was read last, and why."""
         plans = [worker.plan for worker in self._observation().status().workers]
-        read = {plan.versions.spec.worker_deployment: plan for plan in plans}
+        read = {plan.spec.worker_deployment: plan for plan in plans}
         names = [spec.worker_deployment for spec in self.specs.workers]
         return "; ".join(
             _where_it_stands(read[name]) if name in read else f"{name} was not read"
@@ -221,7 +185,7 @@ class _View:
 
 
 def _where_it_stands(plan: WorkerPlan) -> str:
-    return f"{plan.versions.spec.worker_deployment} is {plan.routing.phase}, because {plan.routing.because}"
+    return f"{plan.spec.worker_deployment} is {plan.routing.phase}, because {plan.routing.because}"
 
 
 def judge(ended: Sequence[WorkerPlan | BaseException]) -> None:

@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twgen.cli.options import mistyped_variables
 from twgen.cli.output import warn
 from twgen.cli.surroundings import Surroundings, surroundings
-from twgen.model.operator import Operator
+from twgen.model.operator import Caller, Operator
 from twgen.reading.documents import Sources
+
+if TYPE_CHECKING:
+    from twgen.specs.spec_document import NamespaceRule
 
 
 def clock() -> datetime:
@@ -40,6 +43,21 @@ class Settings:
     operator: Operator
     surroundings: Surroundings
     sources: Sources
+
+    @property
+    def namespace_rule(self) -> "NamespaceRule":
+        """Whose namespace a document gets."""
+        return self.surroundings.namespace_rule(self.namespace)
+
+    @property
+    def rendering_caller(self) -> Caller:
+        """Who renders."""
+        return self.surroundings.rendering_caller(self.identity, self.operator)
+
+    @property
+    def planning_caller(self) -> Caller:
+        """Who plans: at a terminal, the person."""
+        return self.surroundings.planning_caller(self.identity, self.operator)
 
 
 def settings_of(params: Mapping[str, Any]) -> Settings:

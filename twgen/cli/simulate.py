@@ -1,6 +1,5 @@
 """`twgen simulate`."""
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -8,19 +7,35 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from twgen.cli.inputs import load_specs, load_world, planning_caller, planning_time
+from twgen.cli.inputs import load_specs, load_world, planning_time
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import wants_colour, warn, width, write
 from twgen.cli.settings import settings_of
 from twgen.model.timeline import Assumptions, Timeline
+from twgen.reporting.printable import json_text
+from twgen.reporting.timeline.document import timeline_document
+from twgen.reporting.timeline.picture import timeline_svg
 from twgen.simulating.simulate import simulate
 
 _GATE_FAILS_AFTER = timedelta(minutes=1)
 
 
+def _text(timeline: Timeline, color: str) -> str:
+    from twgen.reporting.timeline.text import timeline_text  # the other formats do without rich
+
+    return timeline_text(timeline, colour=wants_colour(color), width=width())
+
+
+_REPORTS: dict[str, Callable[[Timeline, str], str]] = {
+    "text": _text,
+    "json": lambda timeline, _: json_text(timeline_document(timeline)),
+    "svg": lambda timeline, _: timeline_svg(timeline),
+}
+
+
 @click.command()
 @paths_argument
-@output_option("text", "json", "svg")
+@output_option(*_REPORTS)
 @options("workflow_duration", "startup", "gate", "drainage_interval", "render_interval")
 @options("snapshot", "now", "identity", "namespace", "operator_config", "strict", "quiet", "color")
 def command(output: str, color: str, **params: Any) -> None:
@@ -52,26 +67,5 @@ def command(output: str, color: str, **params: Any) -> None:
         warn(["no worker has a gate: --gate has no effect"])
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now
-    timeline = simulate(specs.workers, world, begins, planning_caller(settings), assumed)
+    timeline = simulate(specs.workers, world, begins, settings.planning_caller, assumed)
     write(_REPORTS[output](timeline, color))
-
-
-def _text(timeline: Timeline, color: str) -> str:
-    from twgen.reporting.timeline.text import timeline_text
-
-    return timeline_text(timeline, colour=wants_colour(color), width=width())
-
-
-def _json(timeline: Timeline, _: str) -> str:
-    from twgen.reporting.timeline.document import timeline_document
-
-    return json.dumps(timeline_document(timeline), indent=2, ensure_ascii=False) + "\n"
-
-
-def _svg(timeline: Timeline, _: str) -> str:
-    from twgen.reporting.timeline.picture import timeline_svg
-
-    return timeline_svg(timeline)
-
-
-_REPORTS: dict[str, Callable[[Timeline, str], str]] = {"text": _text, "json": _json, "svg": _svg}

@@ -1,6 +1,5 @@
 """`twgen status`."""
 
-import json
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
+from twgen.reporting.printable import json_text
 from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
 
@@ -36,7 +36,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     if not watch:
         status = observe(settings).status()
         if output == "json":
-            write(json.dumps(status_document(status), indent=2, ensure_ascii=False) + "\n")
+            write(json_text(status_document(status)))
         elif not wants_tree(color):
             write("".join(f"{line.text}\n" for line in status_lines(status)))
         else:

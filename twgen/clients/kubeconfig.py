@@ -40,7 +40,7 @@ def load_configuration(access: ClusterAccess, folder: str) -> "Configuration":
     """
     import urllib3
     from kubernetes.client import Configuration
-    from kubernetes.config import ConfigException
+    from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
     from yaml import YAMLError
 
     configuration = Configuration()
@@ -57,28 +57,22 @@ def load_configuration(access: ClusterAccess, folder: str) -> "Configuration":
     )
     try:
         with _failed_login_raised():
-            _load(access, folder, configuration)
+            if access.kubeconfig:
+                load_kube_config(
+                    access.kubeconfig,
+                    access.context or None,
+                    client_configuration=configuration,
+                    persist_config=False,
+                    temp_file_path=folder,
+                )
+            else:
+                load_incluster_config(client_configuration=configuration)
     except (ConfigException, YAMLError, OSError, TypeError, AttributeError) as error:
         raise StateUnavailable(
             f"Kubernetes ({access.described}) is not configured: {_reason(error)}; "
             "correct it, or pass --no-cluster"
         ) from None
     return configuration
-
-
-def _load(access: ClusterAccess, folder: str, configuration: "Configuration") -> None:
-    from kubernetes.config import load_incluster_config, load_kube_config
-
-    if not access.kubeconfig:
-        load_incluster_config(client_configuration=configuration)
-        return
-    load_kube_config(
-        access.kubeconfig,
-        access.context or None,
-        client_configuration=configuration,
-        persist_config=False,
-        temp_file_path=folder,
-    )
 
 
 class _Errors(logging.Handler):

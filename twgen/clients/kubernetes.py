@@ -168,15 +168,13 @@ def _answer(api: "ApiClient", who: str, request: _Request) -> tuple[int, bytes]:
         response = api.call_api(*serialized)
         return response.status, response.read()
     except (ApiException, HTTPError, OSError) as error:
-        raise _unreachable(who, error) from error
-
-
-def _unreachable(who: str, error: Exception) -> StateUnavailable:
-    innermost: BaseException = error
-    while isinstance(reason := getattr(innermost, "reason", None), BaseException):
-        innermost = reason
-    said = " ".join(str(innermost).split())
-    return StateUnavailable(f"{who} cannot be reached: check the context, or pass --no-cluster ({said})")
+        innermost: BaseException = error
+        while isinstance(reason := getattr(innermost, "reason", None), BaseException):
+            innermost = reason
+        said = " ".join(str(innermost).split())
+        raise StateUnavailable(
+            f"{who} cannot be reached: check the context, or pass --no-cluster ({said})"
+        ) from error
 
 
 def _refusal(who: str, status: int, body: bytes) -> StateUnavailable:

@@ -60,7 +60,12 @@ class Profiles:
 
         Raises StateUnavailable, which names the worker, when there is none, or more than one.
         """
-        matching = [profile for profile in self.all if _is_for(profile, connection, namespace)]
+        here = (connection.host_port, namespace)
+        matching = [
+            profile
+            for profile in self.all
+            if profile.address and (profile.address, profile.namespace) == here
+        ]
         usable = [profile for profile in matching if self.may_use(profile.name)]
         if len(usable) == 1:
             return usable[0]
@@ -113,7 +118,9 @@ def load_profiles(
     from temporalio.envconfig import ClientConfig, ClientConfigProfile
 
     file = config_file or variables.get(_CONFIG_FILE, "")
-    source = _existing(file) if file else None
+    source = Path(file) if file else None
+    if source and not source.is_file():
+        raise StateUnavailable(f"{file}: no such file; it should hold Temporal's profiles")
     try:
         found = dict(ClientConfig.load(config_source=source, override_env_vars=dict(variables)).profiles)
         chosen = variables.get(_PROFILE) or _DEFAULT
@@ -125,16 +132,6 @@ def load_profiles(
         Profile(name, credentials.address or "", credentials.namespace or _DEFAULT, credentials)
         for name, credentials in sorted(found.items())
     )
-
-
-def _existing(file: str) -> Path:
-    if not Path(file).is_file():
-        raise StateUnavailable(f"{file}: no such file; it should hold Temporal's profiles")
-    return Path(file)
-
-
-def _is_for(profile: Profile, connection: Connection, namespace: str) -> bool:
-    return bool(profile.address) and (profile.address, profile.namespace) == (connection.host_port, namespace)
 
 
 def _named(profiles: Iterable[Profile]) -> str:

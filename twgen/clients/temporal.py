@@ -88,6 +88,7 @@ class TemporalClients:
         return await deadline.bound(self._who(call), self._answer(call, deadline))
 
     async def _answer(self, call: Call[Answer], deadline: Deadline) -> Answer:
+        from aiolimiter import AsyncLimiter
         from temporalio.service import RPCError
         from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, wait_random_exponential
 
@@ -102,8 +103,13 @@ class TemporalClients:
             reraise=True,
         )
 
+        rate = _RATES.get(call.method, _OTHERS)
+        key = (call.connection.host_port, call.namespace, rate.name)
+        if key not in self._limiters:
+            self._limiters[key] = AsyncLimiter(rate.at_once, rate.at_once / rate.calls)
+
         async def attempt() -> Any:
-            await self._limiter(call).acquire()
+            await self._limiters[key].acquire()
             return await getattr(client.workflow_service, call.method)(call.request, retry=False)
 
         try:
@@ -116,25 +122,23 @@ class TemporalClients:
             raise refusal(self._who(call), error) from error
         return call.value(answer)
 
-    def _limiter(self, call: Call[Any]) -> "AsyncLimiter":
-        from aiolimiter import AsyncLimiter
-
-        rate = _RATES.get(call.method, _OTHERS)
-        key = (call.connection.host_port, call.namespace, rate.name)
-        if key not in self._limiters:
-            self._limiters[key] = AsyncLimiter(rate.at_once, rate.at_once / rate.calls)
-        return self._limiters[key]
-
     async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
         profile = self.profile_of(call.connection, call.namespace, call.worker)
         key = (call.connection.host_port, profile.name if profile else "")
         if key not in self._connecting:
-            self._connecting[key] = asyncio.create_task(self._connect(call.connection.host_port, profile))
+            opening = asyncio.create_task(self._connect(call.connection.host_port, profile))
+
+            def forget_failure(done: "asyncio.Task[ServiceClient]") -> None:
+                if done.cancelled() or done.exception():
+                    del self._connecting[key]
+
+            # before anybody who waits hears of it: a late waiter would forget what another has opened since
+            opening.add_done_callback(forget_failure)
+            self._connecting[key] = opening
         try:
             # one call that is cut must not cut the connection of the others
             return await asyncio.shield(self._connecting[key])
         except (RuntimeError, ValueError) as error:
-            self._connecting.pop(key, None)  # the next call tries anew
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
             raise unreachable(self._who(call), call.connection.name, key[1], error) from error

@@ -117,8 +117,8 @@ class WorkerVersions:
     spec: WorkerSpec
     versions: tuple[VersionPlan, ...]
     warnings: tuple[str, ...] = ()
-    blocked: str = ""
-    """Why the target is not created; empty: it is, or exists."""
+    not_created: str = ""
+    """Why the target's Deployment is not created; empty: it is, or exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,11 @@ class WorkerPlan:
     gates: tuple[GateStart, ...] = ()
     unserved: str = ""
     """Why nobody serves workflows that go to the worker; empty: they are served."""
+
+    @property
+    def spec(self) -> WorkerSpec:
+        """The worker."""
+        return self.versions.spec
 
 
 @dataclass(frozen=True, slots=True)

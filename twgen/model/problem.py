@@ -20,6 +20,15 @@ class Document:
     """Where an item stands in the file's document: `items[2]`."""
 
 
+_NOUNS: dict[type, str] = {
+    dict: "a mapping",
+    list: "a list",
+    str: "a string",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a fraction",
+    type(None): "null",
+}
 _MOST_SHOWN = 80
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
 _MOST_COMPARED = 60
@@ -91,6 +100,17 @@ def did_you_mean(written: str, possible: Iterable[str]) -> str:
     by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
     similar = get_close_matches(written[:_MOST_SHOWN].lower(), by_lower_case, n=1)
     return f"; did you mean {by_lower_case[similar[0]]}?" if similar else ""
+
+
+def noun(kind: type) -> str:
+    """What a value of a type is called: `a list`, `true or false`."""
+    return _NOUNS.get(kind, "a value of another kind")
+
+
+def wrong_type(wanted: str, value: Any) -> str:
+    """`must be a string, not a whole number; put it in quotes`; the value itself may be a secret."""
+    hint = "; put it in quotes" if wanted == noun(str) and isinstance(value, int | float) else ""
+    return f"must be {wanted}, not {noun(type(value))}{hint}"
 
 
 def quoted(text: str) -> str:

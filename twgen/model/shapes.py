@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import Finding, quoted
+from twgen.model.problem import Finding, noun, quoted
 from twgen.model.times import SUCH_AS, TIME_PATTERN, format_time, parse_time
 
 Findings = list[Finding]
@@ -17,8 +17,6 @@ Schema = dict[str, Any]
 
 _MOST_TOLD = 1000
 _LARGEST = 2**63 - 1
-_LONGEST_QUOTE = 40
-_NOUNS: dict[type, str] = {dict: "a mapping", list: "a list", type(None): "null"}
 
 
 class Shape(NamedTuple):
@@ -42,14 +40,8 @@ def refuse(findings: Findings, path: Path, message: str) -> None:
 
 
 def described(value: Any) -> str:
-    """What a value is, for people: `a list`, `the number 5`, `'Sleeping'`, `null`."""
-    if isinstance(value, bool):
-        return f"the boolean {str(value).lower()}"
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, int | float):
-        return f"the number {value}"[:_LONGEST_QUOTE]
-    return _NOUNS.get(type(value), "a value of another kind")
+    """What a value is, for people: `a list`, `'Sleeping'`."""
+    return quoted(value) if isinstance(value, str) else noun(type(value))
 
 
 def text(pattern: str = "", such_as: str = "", *, least: int = 0) -> Shape:

@@ -193,6 +193,8 @@ class AttachedResource:
     template: Mapping[str, Any]
     autoscales: bool
     """It sets the replicas of the Deployment that it is attached to."""
+    scales_from_zero: bool = False
+    """It brings that Deployment back from zero, unless it is paused."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
     """Where it stands; for messages."""
 

@@ -45,12 +45,10 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         raise _refused(target, "its gate has not passed; --skip-gate goes on without it")
     if queue := missing_queue(target):
         raise _refused(target, f"it does not poll {queue}, which {target.current} does")
-    live = rounded_percentage(target.ramp.percentage) if target.ramp else 0.0
-    steps = (step.percentage for step in target.spec.rollout.steps)
-    above = [plain_percentage(step) for step in steps if rounded_percentage(step) > live]
     share, change = "all", _change(target, RoutingAction.SET_CURRENT)
-    if above and not full:
-        share, change = f"{above[0]} %", _change(target, RoutingAction.SET_RAMP, above[0])
+    if target.next_step and not full:
+        percentage = plain_percentage(target.next_step.percentage)
+        share, change = f"{percentage} %", _change(target, RoutingAction.SET_RAMP, percentage)
     will = f"send {share} of the new workflows to {target.build_id}"
     if passed:
         return Intervention(will, {}, change)

@@ -46,7 +46,7 @@ def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Ca
     """What becomes of one worker's versions and traffic."""
     versions = plan_worker_versions(spec, worker, now, caller.on_deployments_of(spec.policy))
     identity = acting_identity(spec, worker, caller)
-    target = Target(spec, worker, now, identity, versions.blocked)
+    target = Target(spec, worker, now, identity, versions.not_created)
     told = (*rollback_warnings(target), *versions.warnings, *doubts_about_pods(versions.versions))
     versions = replace(versions, warnings=told) if told else versions
     return WorkerPlan(

@@ -14,7 +14,6 @@ from twgen.model.world import (
     WorkerWorld,
 )
 from twgen.planning.routing.gates import gate_attempt, gate_workflow_id
-from twgen.planning.routing.rollback import auto_upgrade_to_count
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.plan import versions_to_count
@@ -30,7 +29,7 @@ class Reads:
     open_workflows: frozenset[str]
     """Build IDs of the versions whose open pinned workflows are counted."""
     auto_upgrade_workflows: tuple[str, ...] = ()
-    """Build IDs of the versions whose open auto-upgrade workflows are counted."""
+    """Build IDs of the versions whose open auto-upgrade workflows are counted: a rollback moves them."""
     task_queues: frozenset[TaskQueue] = frozenset()
     """Those whose pollers are read."""
     gate_runs: tuple[tuple[str, str], ...] | None = None
@@ -71,7 +70,7 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
     )
     return Reads(
         open_workflows=holding | _drained_without_deployment(world),
-        auto_upgrade_workflows=auto_upgrade_to_count(target),
+        auto_upgrade_workflows=(target.current,) if target.current and target.is_rollback else (),
         task_queues=frozenset(
             queue
             for version in target.temporal.versions

@@ -45,7 +45,7 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattende
         return plan.routing.reason in _NEEDS_ANOTHER_INTENT
     if plan.routing.phase is Phase.SETTLED:
         # a server tells of a change before every task queue has heard of it
-        return not is_updating(Target(plan.versions.spec, world, now))
+        return not is_updating(Target(plan.spec, world, now))
     return plan.routing.phase is Phase.BLOCKED
 
 

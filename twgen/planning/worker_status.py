@@ -1,6 +1,6 @@
 """Where every worker stands in the world that a plan was made for, and what of it is most urgent."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 
 from twgen.model.operator import Caller
@@ -25,17 +25,31 @@ def make_status(plan: Plan, world: World, caller: Caller) -> Status:
 
 
 def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> WorkerView:
-    spec = worker.versions.spec
-    blocked = worker.versions.blocked
-    target = Target(spec, worker_world(spec, world), now, worker.identity, blocked)
+    spec = worker.spec
+    target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.not_created)
+    is_gated = not (target.is_current or target.is_rollback)
+    runs, attempt = (gate_runs(target) if is_gated else {}), gate_attempt(target)
+    beside = (version for version in worker.versions.versions if version.build_id != target.build_id)
     return WorkerView(
         plan=worker,
         ownership=_ownership(worker, caller),
         last_modifier=target.temporal.last_modifier_identity,
         later=change_when_due(target, worker.routing),
-        gates=tuple(_gates(target)),
+        gates=tuple(
+            GateProgress(
+                queue,
+                gate_workflow_id(spec.worker_deployment, target.build_id, queue, attempt),
+                run.status if run else None,
+            )
+            for queue, run in runs.items()
+        ),
         unversioned_percentage=_percentage("", target.world.temporal),
-        count=_count(worker, target),
+        count=VersionCount(
+            deployed=sum(map(holds_a_place, beside)),
+            most_deployed=spec.policy.max_versions,
+            registered=len(target.temporal.versions),
+            most_registered=MOST_VERSIONS,
+        ),
         versions=tuple(_versions(worker, target)),
     )
 
@@ -62,22 +76,8 @@ def _changes(version: VersionPlan) -> bool:
     return version.action is not VersionAction.NONE
 
 
-def _count(worker: WorkerPlan, target: Target) -> VersionCount:
-    deployed = [
-        version
-        for version in worker.versions.versions
-        if version.build_id != target.build_id and holds_a_place(version)
-    ]
-    return VersionCount(
-        deployed=len(deployed),
-        most_deployed=target.spec.policy.max_versions,
-        registered=len(target.temporal.versions),
-        most_registered=MOST_VERSIONS,
-    )
-
-
 def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
-    policy, owner = worker.versions.spec.policy, worker.manager
+    policy, owner = worker.spec.policy, worker.manager
     if not owner:
         return Ownership.NOBODY
     if owner == worker.identity:
@@ -85,14 +85,6 @@ def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
     if owner in policy.adopt_from:
         return Ownership.ADOPTED
     return Ownership.OTHER if caller.on_deployments_of(policy) else Ownership.UNKNOWN
-
-
-def _gates(target: Target) -> Iterator[GateProgress]:
-    if not target.spec.rollout.gate or target.is_current or target.is_rollback:
-        return
-    for queue, run in gate_runs(target).items():
-        name = gate_workflow_id(target.spec.worker_deployment, target.build_id, queue, gate_attempt(target))
-        yield GateProgress(queue, name, run.status if run else None)
 
 
 def _versions(worker: WorkerPlan, target: Target) -> list[VersionView]:

@@ -1,6 +1,7 @@
 """Asking Kubernetes during one reading."""
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, PodsForbidden
 from twgen.cluster.deployments import live_deployments
+from twgen.errors import StateUnavailable
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
@@ -90,6 +92,22 @@ class ClusterReader:
         newest = {build_ids[pod["metadata"]["labels"][BUILD_ID_LABEL]]: pod for pod in pods}
         problems = {build_id: pod_problem(pod) for build_id, pod in newest.items()}
         return {build_id: problem for build_id, problem in problems.items() if problem}
+
+
+async def read_gate_input(
+    spec: WorkerSpec, client: KubernetesClient | None, deadline: Deadline
+) -> bytes | None:
+    """The input of a worker's gate as JSON, from its spec, a ConfigMap or a Secret; None: it has none."""
+    gate = spec.rollout.gate
+    if not gate or not gate.input_from:
+        return None if not gate or gate.input is None else json.dumps(gate.input).encode()
+    source = gate.input_from
+    if not client:
+        raise StateUnavailable(
+            f"{spec.worker_deployment}: the input of its gate is in {source.kind} {source.name},"
+            " and no cluster is read"
+        )
+    return await client.data(source.kind, spec.namespace, source.name, source.key, deadline)
 
 
 def _label(spec: WorkerSpec) -> str:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.model.paths import join_path, parse_path
-from twgen.model.problem import MOST_TOLD, Document, Problem, did_you_mean, most_told
+from twgen.model.problem import MOST_TOLD, Document, Problem, did_you_mean, most_told, noun, wrong_type
 from twgen.specs import kinds
-from twgen.specs.fields import noun
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -21,14 +20,7 @@ if TYPE_CHECKING:
 _LONGEST = 80
 """A message quotes what it is about, which can be a whole document."""
 _LONGEST_MATCHED = 10_000
-_TYPES = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "a string",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-}
+_TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
 
 
 def schema_problems(documents: Sequence[Document], told: Iterable[Problem]) -> Iterator[Problem]:
@@ -68,8 +60,9 @@ def _problem(document: Document, error: "ValidationError") -> Problem:
             # the spellings of one field, today's first
             return Problem.at(document, join_path(path, rule[0]["required"][0]), "is required")
         case "type":
-            types = [_TYPES[name] for name in ([rule] if isinstance(rule, str) else rule) if name in _TYPES]
-            message = f"must be {' or '.join(types) or 'absent'}, not {noun(value)}"
+            names = [rule] if isinstance(rule, str) else rule
+            types = [noun(_TYPES[name]) if name in _TYPES else "a number" for name in names if name != "null"]
+            message = wrong_type(" or ".join(types) or "absent", value)
         case "enum":
             message = (
                 f"{_shown(value)} is not one of {', '.join(str(item) for item in rule if item is not None)}"

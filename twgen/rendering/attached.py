@@ -13,15 +13,18 @@ from twgen.versioning.names import (
     SYNC_OPTIONS,
     attached_resource_name,
     filled,
+    placeholders,
     selector_labels,
 )
 
+# KEDA's: no other of the kinds that may be attached scales from zero
 _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
 
 
 def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:
     """The object that a rendered version gets for an attached resource."""
-    template = _copied(resource.template, _names(spec, version))
+    names = placeholders(version.deployment, version.build_id, spec.temporal_namespace)
+    template = _copied(resource.template, names)
     manifest = {name: value for name, value in template.items() if name not in {"metadata", "spec"}}
     manifest["metadata"] = _metadata(spec, version, resource, template.get("metadata") or {})
     if isinstance(template.get("spec"), dict):
@@ -41,21 +44,13 @@ def _metadata(
     # an autoscaler or a budget must not go before the pods that it is for
     protection = f",{NOT_PRUNED}" if version.protected or version.action is VersionAction.NONE else ""
     annotations = {SYNC_OPTIONS: f"{APPLIED_BY_SERVER}{protection}"}
-    if version.action is VersionAction.SCALE_DOWN and resource.kind == "ScaledObject":
+    if version.action is VersionAction.SCALE_DOWN and resource.scales_from_zero:
         annotations |= _PAUSED
     metadata["annotations"] = (template.get("annotations") or {}) | annotations
     if version.live and version.live.uid and spec.policy.owner_references is OwnerReferences.RENDER:
         owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}
         metadata["ownerReferences"] = [{"apiVersion": "apps/v1", **owner}]
     return metadata
-
-
-def _names(spec: WorkerSpec, version: VersionPlan) -> dict[str, str]:
-    return {
-        "DeploymentName": version.deployment,
-        "BuildID": version.build_id,
-        "TemporalNamespace": spec.temporal_namespace,
-    }
 
 
 def _injected(spec: WorkerSpec, version: VersionPlan, body: dict[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,9 @@ The lines are made here rather than by rich's tables, which crop what does not f
 of a long report. Rich knows how wide characters are, where words break, and what a terminal makes of a style.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from io import StringIO
-from typing import TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -25,14 +24,9 @@ PHASES: Mapping[Phase, tuple[str, str]] = {
 ALARM = ("✗", "bold red")
 """The sign and the style of what comes before everything else."""
 
-MOST_ROWS = 100
-"""Rows of one worker that a person reads: as many as Temporal itself keeps versions of it, by default."""
-
 _GAP = "  "
 _NARROWEST = 20
 """Characters of the last column below which a table is no table."""
-
-Item = TypeVar("Item")
 
 
 def written(lines: Iterable[Text], *, colour: bool) -> str:
@@ -106,20 +100,6 @@ def _blocks(
 def warning(text: str, width: int, indent: str = "") -> Iterator[Text]:
     """A warning of a plan."""
     return wrapped(Text.assemble(("warning: ", "bold yellow"), text), width, indent, f"{indent}  ")
-
-
-def folded(items: Sequence[Item], likeness: Callable[[Item], Hashable]) -> list[list[Item]]:
-    """Each item alone while a person can read them all; beyond that, those that are alike together.
-
-    What is like nothing, None, stays alone.
-    """
-    if len(items) <= MOST_ROWS:
-        return [[item] for item in items]
-    groups: dict[Hashable, list[Item]] = {}
-    for index, item in enumerate(items):
-        key = likeness(item)
-        groups.setdefault((index,) if key is None else key, []).append(item)
-    return list(groups.values())
 
 
 @cache

@@ -1,13 +1,12 @@
 """Problems in the coordinates of the file: a line each for people, and whole reports for programs."""
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from twgen.model.problem import Problem
-from twgen.reporting.printable import printable
+from twgen.reporting.printable import json_text, printable
 from twgen.versioning.names import TWGEN_API
 
 Located = tuple[Problem, int | None]
@@ -40,7 +39,7 @@ def validation_text(found: Validation) -> str:
 
 def validation_json(found: Validation) -> str:
     """The Validation document; its schema is `schemas/validation.json`."""
-    return _json(
+    return json_text(
         {
             "apiVersion": TWGEN_API,
             "kind": "Validation",
@@ -109,7 +108,7 @@ def validation_sarif(found: Validation) -> str:
         for rule, (level, text) in _RULES.items()
     ]
     driver = {"name": "twgen", "version": __version__, "rules": rules}
-    return _json(
+    return json_text(
         {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
     )
 
@@ -144,10 +143,6 @@ def _by_file(problems: Iterable[Located]) -> dict[str, list[str]]:
     for problem, line in problems:
         lines.setdefault(problem.document.source, []).append(_line(problem, line))
     return lines
-
-
-def _json(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _case(name: str, inside: str) -> str:

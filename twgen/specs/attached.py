@@ -9,7 +9,7 @@ from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
 from twgen.specs.fields import Fields
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.names import filled, unknown_placeholder
+from twgen.versioning.names import filled, placeholders, unknown_placeholder
 from twgen.versioning.stored_form import stored_struct
 
 
@@ -22,6 +22,8 @@ class AttachedKind(NamedTuple):
     """The field of its `spec` that points at a Deployment; empty: none does."""
     autoscales: bool = False
     """It sets the replicas of that Deployment."""
+    scales_from_zero: bool = False
+    """It sets them also when there are none."""
 
 
 _PDB = GroupKind("policy", "PodDisruptionBudget")
@@ -33,7 +35,7 @@ KINDS = {
     ),
     _PDB: AttachedKind({"v1": "PodDisruptionBudgetSpec"}),
     GroupKind("keda.sh", "ScaledObject"): AttachedKind(
-        {"v1alpha1": "ScaledObjectSpec"}, "scaleTargetRef", autoscales=True
+        {"v1alpha1": "ScaledObjectSpec"}, "scaleTargetRef", autoscales=True, scales_from_zero=True
     ),
     GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler"): AttachedKind(
         {"v1": "VerticalPodAutoscalerSpec"}, "targetRef"
@@ -52,7 +54,7 @@ _TRIGGER_FIELDS = {
 
 The fields are those of github.com/kedacore/keda, pkg/scalers/temporal_scaler.go.
 """
-_SAMPLE_NAMES = {"DeploymentName": "worker-build-id", "BuildID": "build-id", "TemporalNamespace": "namespace"}
+_SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace")
 _SAMPLE_TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _INJECT = "write {} to have it filled in for each version"
@@ -76,12 +78,12 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         inner.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
     if inner.raw("minReplicas") == 0:
         inner.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
-    value = template.value
     kind = KINDS.get(group_kind)
-    if kind:
-        value = _checked(template, group_kind, kind, version)
-    autoscales = kind is not None and kind.autoscales and kind.target in inner.value
-    return AttachedResource(name, value, autoscales)
+    if not kind:
+        return AttachedResource(name, template.value, autoscales=False)
+    value = _checked(template, group_kind, kind, version)
+    autoscales = kind.autoscales and kind.target in inner.value
+    return AttachedResource(name, value, autoscales, kind.scales_from_zero)
 
 
 def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -> list[Finding]:

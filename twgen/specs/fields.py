@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from twgen.model.paths import join_path
-from twgen.model.problem import MOST_TOLD, Finding, Place, did_you_mean, quoted
+from twgen.model.problem import MOST_TOLD, Finding, Place, did_you_mean, noun, quoted, wrong_type
 from twgen.specs.durations import parse_duration
 from twgen.specs.limits import (
     DATA_KEY,
@@ -25,14 +25,6 @@ from twgen.specs.limits import (
 Choice = TypeVar("Choice", bound=StrEnum)
 
 _INT32 = range(-(2**31), 2**31)
-_NOUNS: dict[type, str] = {
-    dict: "a mapping",
-    list: "a list",
-    str: "a string",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-}
 _WRONG_FORMS = {
     LABEL: "is not a name of lower-case letters, digits and -",
     NAME: "is not a name of lower-case letters, digits, - and .",
@@ -83,7 +75,7 @@ class Fields:
         self._read: set[str] = set()
         self.value: Mapping[str, Any] = value if isinstance(value, dict) else {}
         if value is not None and not isinstance(value, dict):
-            self.problem("", f"must be a mapping, not {noun(value)}")
+            self.problem("", wrong_type(noun(dict), value))
 
     def problem(self, name: str, message: str, other: Place | None = None) -> None:
         """Note what is wrong with a field, with what is below it (`a.b[1]`), or with the mapping ("")."""
@@ -206,7 +198,7 @@ class Fields:
         for index, item in enumerate(self._typed(name, list) or []):
             path = f"{self.at(name)}[{index}]"
             if item is None:
-                self.diagnostics.add_problems([Finding(path, "must be a mapping, not null")])
+                self.diagnostics.add_problems([Finding(path, wrong_type(noun(dict), item))])
             yield Fields(item, path, self.diagnostics)
 
     def close(self, *also: str) -> None:
@@ -225,9 +217,7 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            wanted = "a whole number" if kind is int else _NOUNS[kind]
-            hint = "; put it in quotes" if kind is str and isinstance(value, int | float) else ""
-            self.problem(name, f"must be {wanted}, not {noun(value)}{hint}")
+            self.problem(name, wrong_type(noun(kind), value))
             return None
         return value
 
@@ -249,8 +239,7 @@ class Fields:
             if isinstance(item, str):
                 yield index, item
             else:
-                hint = "; put it in quotes" if isinstance(item, int | float) else ""
-                self.problem(f"{name}[{index}]", f"must be a string, not {noun(item)}{hint}")
+                self.problem(f"{name}[{index}]", wrong_type(noun(str), item))
 
     def _distinct(self, name: str) -> Iterator[tuple[int, str]]:
         seen = set()
@@ -267,12 +256,3 @@ class Fields:
             hint = did_you_mean(value, kind) or hint
             self.problem(name, f"{quoted(value)} is not one of {', '.join(kind)}{hint}")
             return None
-
-
-def noun(value: Any) -> str:
-    """What a value is, for people: `a list`, `the number 5`."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) or (isinstance(value, int) and value in _INT32):
-        return f"the number {value}"
-    return _NOUNS.get(type(value), "null")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from twgen.model.problem import Document, Finding, did_you_mean, path_in_file, quoted
+from twgen.model.problem import Document, Finding, did_you_mean, noun, path_in_file, quoted, wrong_type
 from twgen.versioning.names import CONTROLLER_API, TWGEN_API
 
 WORKER = "WorkerDeployment"
@@ -72,8 +72,7 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
     api, kind = value.get("apiVersion"), value.get("kind")
     for name, item in (("apiVersion", api), ("kind", kind)):
         if item is not None and not isinstance(item, str):
-            hint = "; put it in quotes" if isinstance(item, int | float) else ""
-            return Finding(name, f"must be a string{hint}")
+            return Finding(name, wrong_type(noun(str), item))
     api, kind = api or "", kind or ""
     if (api, kind) == ("v1", "List"):
         return Finding("items", "must be a list")  # a List that has one is its items (without_lists)

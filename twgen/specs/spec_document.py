@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import join_path, value_at
-from twgen.model.problem import Document, Finding, Place, Problem, path_in_file, quoted, shortened
+from twgen.model.problem import (
+    Document,
+    Finding,
+    Place,
+    Problem,
+    noun,
+    path_in_file,
+    quoted,
+    shortened,
+    wrong_type,
+)
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL
@@ -105,12 +115,20 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
         name = metadata.text("name", required=True, form=LABEL, most=LONGEST_LABEL)
     else:
         name = metadata.object_name("name", required=True)
-    namespace = "" if kind.name == kinds.CLUSTER_CONNECTION else _namespace(metadata, rule)
+    namespace = ""
+    if kind.name != kinds.CLUSTER_CONNECTION:
+        namespace = metadata.text("namespace", form=LABEL, most=LONGEST_LABEL)
+        if not namespace and not rule.default:
+            metadata.problem("namespace", "is missing: name it here, or give -n NAMESPACE")
+        if namespace and rule.only and namespace != rule.default:
+            not_own = f"{quoted(namespace)} is not {rule.default!r}, the application's own"
+            metadata.problem("namespace", not_own)
+        namespace = namespace or rule.default
     for field in ("labels", "annotations"):
         texts = metadata.mapping(field)
         for key in texts.value:
             if texts.has(key) and not isinstance(texts.value[key], str):
-                wrong = Finding(join_path(texts.path, key), "must be a string; put it in quotes")
+                wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
                 diagnostics.add_problems([wrong])
     metadata.close("namespace", *_OBJECT_META)
     if not top.has("spec") and kind.name != kinds.POLICY:
@@ -149,12 +167,3 @@ def _without(value: dict[str, Any], path: list[str]) -> dict[str, Any]:
 def _with(value: Any, path: list[str], item: Any) -> dict[str, Any]:
     fields = value if isinstance(value, dict) else {}
     return {**fields, path[0]: _with(fields.get(path[0]), path[1:], item) if len(path) > 1 else item}
-
-
-def _namespace(metadata: Fields, rule: NamespaceRule) -> str:
-    namespace = metadata.text("namespace", form=LABEL, most=LONGEST_LABEL)
-    if not namespace and not rule.default:
-        metadata.problem("namespace", "is missing: name it here, or give -n NAMESPACE")
-    if namespace and rule.only and namespace != rule.default:
-        metadata.problem("namespace", f"{quoted(namespace)} is not {rule.default!r}, the application's own")
-    return namespace or rule.default

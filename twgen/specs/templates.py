@@ -17,6 +17,7 @@ from twgen.versioning.names import (
     CONNECTION_HASH,
     DEPLOYMENT_NAME_LABEL,
     TEMPLATE_HASH,
+    placeholders,
     versioned_deployment_name,
 )
 
@@ -51,8 +52,13 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
         wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong
         for wrong in refusals(whole, POD_TEMPLATE, spec.at("template"), spec.diagnostics.most)
     )
-    if worker.attached:
-        _refuse_names(spec, worker)
+    # names that do not fit where an attached template asks for them
+    deployment = versioned_deployment_name(worker.name, worker.build_id)
+    fill = placeholders(deployment, worker.build_id, worker.temporal_namespace)
+    for resource in worker.attached:
+        for finding in refusals_of_version(resource.template, fill):
+            wrong = f"its spec.template.{finding.path} {finding.message}"
+            spec.refused([Finding(spec.path, f"{resource.name} cannot be attached: {wrong}")])
     containers = pod.get("containers") or [{}]
     image = containers[0].get("image", "")
     tag = image_tag(image)
@@ -106,18 +112,3 @@ def _is_empty(spec: Fields, wrong: Finding) -> bool:
         except (LookupError, TypeError):
             return False
     return value in ("", [], {})
-
-
-def _refuse_names(spec: Fields, worker: WorkerSpec) -> None:
-    """Refuse a target whose names do not fit where an attached template asks for them."""
-    names = {
-        "DeploymentName": versioned_deployment_name(worker.name, worker.build_id),
-        "BuildID": worker.build_id,
-        "TemporalNamespace": worker.temporal_namespace,
-    }
-    for resource in worker.attached:
-        for finding in refusals_of_version(resource.template, names):
-            message = (
-                f"{resource.name} cannot be attached: its spec.template.{finding.path} {finding.message}"
-            )
-            spec.refused([Finding(spec.path, message)])

@@ -5,7 +5,7 @@ from datetime import timedelta
 from json import loads
 from typing import Any, Literal
 
-from twgen.model.problem import quoted
+from twgen.model.problem import quoted, wrong_type
 from twgen.model.spec import (
     AttachedResource,
     Connection,
@@ -20,7 +20,7 @@ from twgen.model.spec import (
     WorkerSpec,
 )
 from twgen.specs.connections import parse_data_key
-from twgen.specs.fields import Fields, noun
+from twgen.specs.fields import Fields
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
 from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
 from twgen.specs.spec_document import SpecDocument
@@ -154,8 +154,21 @@ def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
         rollout.problem("steps", f"{len(written)} steps are more than {MOST_STEPS}")
         return ()
     steps: list[RolloutStep] = []
+    least, most = RAMP_PERCENTAGES
     for fields in rollout.mappings("steps"):
-        percentage = _percentage(fields, steps[-1].percentage if steps else 0)
+        before = percentage = steps[-1].percentage if steps else 0
+        value: Any = fields.raw("rampPercentage")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            wrong = "is required" if value is None else wrong_type("a number", value)
+            fields.problem("rampPercentage", wrong)
+        elif not least <= value <= most:
+            fields.problem("rampPercentage", f"{value} is not from {least} to {most}")
+        elif value <= before:
+            fields.problem("rampPercentage", f"{value} is not above the step before it ({before})")
+        else:
+            percentage = value
+            if value != int(value):
+                fields.warning("rampPercentage", f"the controller would cut {value} to {int(value)}")
         if not fields.has("pauseDuration"):
             fields.problem("pauseDuration", "is required")
         pause = fields.duration("pauseDuration", SHORTEST_PAUSE)
@@ -164,23 +177,6 @@ def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
         fields.close()
         steps.append(RolloutStep(percentage, pause))
     return tuple(steps)
-
-
-def _percentage(fields: Fields, before: float) -> float:
-    value: Any = fields.raw("rampPercentage")
-    least, most = RAMP_PERCENTAGES
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        wrong = "is required" if value is None else f"must be a number, not {noun(value)}"
-        fields.problem("rampPercentage", wrong)
-        return before
-    if not least <= value <= most:
-        fields.problem("rampPercentage", f"{value} is not from {least} to {most}")
-        return before
-    if value <= before:
-        fields.problem("rampPercentage", f"{value} is not above the step before it ({before})")
-    if value != int(value):
-        fields.warning("rampPercentage", f"the controller would cut {value} to {int(value)}")
-    return max(value, before)
 
 
 def _gate(fields: Fields) -> Gate:

@@ -125,6 +125,11 @@ def unknown_placeholder(text: str) -> bool:
     return "{{" in text and "{{" in _PLACEHOLDER.sub("", text)
 
 
+def placeholders(deployment: str, build_id: str, temporal_namespace: str) -> dict[str, str]:
+    """What stands for DeploymentName, BuildID and TemporalNamespace in what is attached to a version."""
+    return {"DeploymentName": deployment, "BuildID": build_id, "TemporalNamespace": temporal_namespace}
+
+
 def filled(text: str, names: Mapping[str, str]) -> str:
     """The text with DeploymentName, BuildID and TemporalNamespace put in."""
     return _PLACEHOLDER.sub(lambda found: names[found[1]], text) if "{{" in text else text

@@ -8,18 +8,10 @@ from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import MOST_TOLD, Finding, did_you_mean
+from twgen.model.problem import MOST_TOLD, Finding, did_you_mean, noun, wrong_type
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 from twgen.versioning.quantities import canonical_quantity, quantity_text
 
-_NOUNS = {
-    bool: "true or false",
-    int: "a number",
-    float: "a fraction",
-    str: "a string",
-    list: "a list",
-    dict: "a mapping",
-}
 _DIGITS_FIRST = re.compile(r"[+-]?\.?[0-9]")
 _A_QUANTITY = "a quantity, such as 500m, 1.5 or 2Gi"
 _LARGEST_WHOLE_FLOAT = 2**53 - 1  # an API server takes no larger float for a whole number
@@ -73,8 +65,7 @@ class _Walk:
             self.problems.append(Finding(written_path(path, self.start), message))
 
     def add_wrong_type(self, path: Path, expected: str, value: object) -> None:
-        hint = "; put it in quotes" if expected == "a string" and isinstance(value, int | float) else ""
-        self.add_problem(path, f"must be {expected}, not {_NOUNS.get(type(value), 'null')}{hint}")
+        self.add_problem(path, wrong_type(expected, value))
 
     def add_unknown(self, path: Path, name: str, fields: dict[str, str]) -> None:
         if len(self.unknown) <= self.most:
@@ -104,7 +95,7 @@ def _struct_storer(fields: tuple[Field, ...]) -> _Store:
 
     def store(value: Any, path: Path, walk: _Walk) -> dict[str, Any] | None:
         if not isinstance(value, dict):
-            walk.add_wrong_type(path, "a mapping", value)
+            walk.add_wrong_type(path, noun(dict), value)
             return None
         stored = {}
         for name, item in value.items():
@@ -126,7 +117,7 @@ def _struct_storer(fields: tuple[Field, ...]) -> _Store:
 def _list_storer(store_item: _Store) -> _Store:
     def store(value: Any, path: Path, walk: _Walk) -> list[Any] | None:
         if not isinstance(value, list):
-            walk.add_wrong_type(path, "a list", value)
+            walk.add_wrong_type(path, noun(list), value)
             return None
         return [store_item(item, (path, index), walk) for index, item in enumerate(value)]
 
@@ -136,7 +127,7 @@ def _list_storer(store_item: _Store) -> _Store:
 def _map_storer(store_item: _Store) -> _Store:
     def store(value: Any, path: Path, walk: _Walk) -> dict[str, Any] | None:
         if not isinstance(value, dict):
-            walk.add_wrong_type(path, "a mapping", value)
+            walk.add_wrong_type(path, noun(dict), value)
             return None
         return {
             _valid_unicode(key): store_item(item, (path, key), walk)
@@ -150,7 +141,7 @@ def _map_storer(store_item: _Store) -> _Store:
 def _store_string(value: Any, path: Path, walk: _Walk) -> str | None:
     if isinstance(value, str):
         return _valid_unicode(value)
-    walk.add_wrong_type(path, "a string", value)
+    walk.add_wrong_type(path, noun(str), value)
     return None
 
 
@@ -163,7 +154,7 @@ def _valid_unicode(text: str) -> str:
 def _store_bool(value: Any, path: Path, walk: _Walk) -> bool | None:
     if isinstance(value, bool):
         return value
-    walk.add_wrong_type(path, "true or false", value)
+    walk.add_wrong_type(path, noun(bool), value)
     return None
 
 
@@ -224,8 +215,8 @@ def _is_quantity(value: Any) -> TypeGuard[str | float]:
 _SCALARS: dict[str, _Store] = {
     "string": _store_string,
     "bool": _store_bool,
-    "int32": _int_storer(32, "a whole number"),
-    "int64": _int_storer(64, "a whole number"),
+    "int32": _int_storer(32, noun(int)),
+    "int64": _int_storer(64, noun(int)),
     "quantity": _store_quantity,
     "intOrString": _store_int_or_string,
     "intOrQuantity": _store_int_or_quantity,

@@ -259,12 +259,11 @@ def test_version_of_which_temporal_contradicts_itself_keeps_its_pods(known: Vers
     assert (plan.status, plan.action, plan.replicas) == (S.DRAINING, KEEP, 3)
 
 
-@pytest.mark.parametrize(("keda", "replicas"), [(False, 1), (True, None)])
-def test_autoscaled_version_at_zero_gets_a_pod_unless_keda_would_bring_it_back(
-    *, keda: bool, replicas: int | None
+@pytest.mark.parametrize(("from_zero", "replicas"), [(False, 1), (True, None)])
+def test_autoscaled_version_at_zero_gets_a_pod_unless_its_autoscaler_would_bring_it_back(
+    *, from_zero: bool, replicas: int | None
 ) -> None:
-    kind = "ScaledObject" if keda else "HorizontalPodAutoscaler"
-    attached = (AttachedResource("scale", {"kind": kind}, autoscales=True),)
+    attached = (AttachedResource("scale", {}, autoscales=True, scales_from_zero=from_zero),)
     scaled = live("v1", 0, managedFields=SIZED_BY_HPA)
     plan = decided(situation(CURRENT, [live("v3"), scaled]), "v1", replace(SPEC, attached=attached))
     assert plan

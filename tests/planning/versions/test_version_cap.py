@@ -40,7 +40,7 @@ def test_new_version_is_made_beside(versions: list[Version], deployments: list[d
     worker = planned(situation(temporal(*versions, traffic=routing("v2")), deployments), CAPPED)
     (target,) = (item for item in worker.versions.versions if item.build_id == "v3")
     assert target.action is VersionAction.CREATE
-    assert worker.versions.blocked == ""
+    assert worker.versions.not_created == ""
 
 
 def test_drained_version_with_pods_counts() -> None:
@@ -48,7 +48,7 @@ def test_drained_version_with_pods_counts() -> None:
     worker = planned(
         situation(temporal(drained, V2, traffic=routing("v2")), [live("v1"), live("v2")]), CAPPED
     )
-    assert worker.versions.blocked
+    assert worker.versions.not_created
 
 
 def test_target_that_exists_goes_on() -> None:

@@ -1,12 +1,10 @@
 """Whether the target can take traffic, and what keeps it from that."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from twgen.model.world import LiveDeployment, TaskQueueType
-
-if TYPE_CHECKING:
-    from twgen.planning.routing.target import Target
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import LiveDeployment, TaskQueue, TaskQueueType, WorkerWorld
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,28 +20,25 @@ class Obstacle:
     """Waiting alone does not help."""
 
 
-def obstacle(target: "Target") -> Obstacle | None:
-    """What keeps the target from taking traffic; None: nothing."""
-    if target.spec.replicas == 0 and not target.spec.replicas_are_external:
+def obstacle(
+    spec: WorkerSpec, world: WorkerWorld, live: LiveDeployment | None, task_queues: tuple[TaskQueue, ...]
+) -> Obstacle | None:
+    """What keeps the target, with its Deployment and task queues, from taking traffic; None: nothing."""
+    if spec.replicas == 0 and not spec.replicas_are_external:
         return Obstacle("its spec says zero replicas: no worker can take traffic", has_pods=False)
-    if target.world.deployments is None:
-        return _without_cluster(target)
-    if not target.deployment:
+    workflow = [queue for queue in task_queues if queue.type is TaskQueueType.WORKFLOW]
+    if world.deployments is None:
+        return _without_cluster(workflow or task_queues)
+    if not live:
         return Obstacle("it has no Deployment yet", has_pods=False)
-    found = _in_cluster(target, target.deployment)
-    if found:
+    if found := _of_deployment(live, world.pod_problems.get(spec.build_id)):
         return found
-    silent = [
-        queue.name
-        for queue in target.task_queues
-        if queue.type is TaskQueueType.WORKFLOW and queue.pollers is False
-    ]
+    silent = [queue.name for queue in workflow if queue.pollers is False]
     return Obstacle(f"no worker of it polls task queue {silent[0]}") if silent else None
 
 
-def _in_cluster(target: "Target", live: LiveDeployment) -> Obstacle | None:
-    pods = target.world.pod_problems.get(target.build_id)
-    told = f", and its newest Pod {pods}" if pods else ""
+def _of_deployment(live: LiveDeployment, pod_problem: str | None) -> Obstacle | None:
+    told = f", and its newest Pod {pod_problem}" if pod_problem else ""
     if live.terminating:
         because = "its Deployment is being deleted: it is created again when it is gone"
         return Obstacle(because, has_pods=False)
@@ -60,10 +55,8 @@ def _in_cluster(target: "Target", live: LiveDeployment) -> Obstacle | None:
     return None
 
 
-def _without_cluster(target: "Target") -> Obstacle | None:
+def _without_cluster(queues: Sequence[TaskQueue]) -> Obstacle | None:
     # without a cluster only a poller proves that a worker is there
-    workflow = [queue for queue in target.task_queues if queue.type is TaskQueueType.WORKFLOW]
-    queues = workflow or list(target.task_queues)
     if not queues:
         because = "the cluster was not read and no task queue of it is known: nothing tells whether it serves"
         return Obstacle(because, is_known=False)

@@ -115,9 +115,9 @@ TABLE: _Table = (
         lambda t: t.ramp is None,
         lambda t: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
     Row(Reason.OFF_STEP,
-        lambda t: _live_percentage(t) != rounded_percentage(_step(t).percentage),
-        lambda t: _set_ramp(t, _step(t), f"the live {plain_percentage(_live_percentage(t))} % is no step's;"
-                                         f" {plain_percentage(_step(t).percentage)} % is the nearest")),
+        lambda t: t.live_percentage != rounded_percentage(t.step.percentage),
+        lambda t: _set_ramp(t, t.step, f"the live {plain_percentage(t.live_percentage)} % is no step's;"
+                                       f" {plain_percentage(t.step.percentage)} % is the nearest")),
     Row(Reason.RAMP_PAUSED,
         lambda t: (ends := _step_ends(t)) is None or t.now <= ends,
         lambda t: _wait_for_pause(t)),
@@ -232,35 +232,17 @@ def _lacks_queue(t: Target) -> Wanted:
     return _none(f"{because}; {advice}", Phase.BLOCKED)
 
 
-def _live_percentage(t: Target) -> float:
-    return rounded_percentage(t.ramp.percentage) if t.ramp else 0.0
-
-
-def _step_index(t: Target) -> int:
-    """The last step whose percentage is not above the live one; the first if none."""
-    live = _live_percentage(t)
-    below = [i for i, step in enumerate(t.spec.rollout.steps) if rounded_percentage(step.percentage) <= live]
-    return max(below, default=0)
-
-
-def _step(t: Target) -> RolloutStep:
-    return t.spec.rollout.steps[_step_index(t)]
-
-
 def _step_ends(t: Target) -> datetime | None:
     since = (t.ramp.percentage_changed_at or t.ramp.since) if t.ramp else None
-    return since + _step(t).pause if since else None
+    return since + t.step.pause if since else None
 
 
 def _wait_for_pause(t: Target) -> Wanted:
     ends = _step_ends(t)
     left = f"for {spoken(ends - t.now)} more" if ends else "since a time that Temporal does not tell"
-    return _none(f"it stays at {plain_percentage(_step(t).percentage)} % {left}", due=ends)
+    return _none(f"it stays at {plain_percentage(t.step.percentage)} % {left}", due=ends)
 
 
 def _next_step(t: Target) -> Wanted:
-    steps, index = t.spec.rollout.steps, _step_index(t)
-    over = f"its {spoken(steps[index].pause)} at {plain_percentage(steps[index].percentage)} % are over"
-    if index + 1 < len(steps):
-        return _set_ramp(t, steps[index + 1], over)
-    return _set_current(t, f"{over}, the last step")
+    over = f"its {spoken(t.step.pause)} at {plain_percentage(t.step.percentage)} % are over"
+    return _set_ramp(t, t.next_step, over) if t.next_step else _set_current(t, f"{over}, the last step")

@@ -1,10 +1,11 @@
 """What the routing table asks about a worker's target version."""
 
+import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import RolloutStep, WorkerSpec
 from twgen.model.world import (
     LiveDeployment,
     RampingVersion,
@@ -15,12 +16,15 @@ from twgen.model.world import (
     WorkerDeployment,
     WorkerWorld,
 )
-from twgen.planning.routing.rollback import is_rollback
 from twgen.planning.routing.serving import Obstacle, obstacle
+from twgen.planning.sentences import rounded_percentage
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
 from twgen.versioning.names import ABORTED, GATE_SKIPPED, PAUSED
 
+_SAME_CHANGE = timedelta(seconds=5)
+"""Two times within it belong to one change of routing."""
+_FIRST_WITH_LAST_CURRENT = (1, 30)
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
@@ -90,6 +94,24 @@ class Target:
         return ramping if ramping and ramping.build_id != self.build_id else None
 
     @property
+    def live_percentage(self) -> float:
+        """Its share of new workflows while it ramps; 0 when it does not."""
+        return rounded_percentage(self.ramp.percentage) if self.ramp else 0.0
+
+    @property
+    def step(self) -> RolloutStep:
+        """The last step that is not above its live percentage, else the first; there must be one."""
+        live, steps = self.live_percentage, self.spec.rollout.steps
+        below = (step for step in reversed(steps) if rounded_percentage(step.percentage) <= live)
+        return next(below, steps[0])
+
+    @property
+    def next_step(self) -> RolloutStep | None:
+        """The first step above its live percentage; None: next comes all of the traffic."""
+        live, steps = self.live_percentage, self.spec.rollout.steps
+        return next((step for step in steps if rounded_percentage(step.percentage) > live), None)
+
+    @property
     def has_all_traffic(self) -> bool:
         """It is current and nothing else ramps."""
         return self.is_current and self.other_ramp is None
@@ -121,12 +143,32 @@ class Target:
     @cached_property
     def obstacle(self) -> Obstacle | None:
         """What keeps it from taking traffic; None: nothing."""
-        return obstacle(self)
+        return obstacle(self.spec, self.world, self.deployment, self.task_queues)
 
     @cached_property
     def is_rollback(self) -> bool:
-        """It is a version that traffic left only lately, and returns to at once."""
-        return is_rollback(self)
+        """It was current before, is older than the current version, and was left lately: go back at once.
+
+        What is not known makes a plan slower: without a current version, or its age, there is no rollback.
+        """
+        version, current = self.version, self.versions.get(self.current or "")
+        if not version or not version.created_at or not current or not current.created_at:
+            return False
+        current_since = self.temporal.routing.current.since if self.temporal.routing.current else None
+        release = re.match(r"(\d+)\.(\d+)(?:\.|$)", self.temporal.server_version)
+        was_current = version.last_current_at is not None or (
+            release is not None
+            and tuple(map(int, release.groups())) < _FIRST_WITH_LAST_CURRENT
+            and _together(version.last_deactivated_at, current_since)
+        )
+        if not was_current or version.created_at > current.created_at:
+            return False
+        # when a ramp to it ended it was deactivated too, but nothing became current then
+        became_current = (current_since, *(other.last_current_at for other in self.temporal.versions))
+        was_replaced = any(_together(version.last_deactivated_at, became) for became in became_current)
+        times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
+        left = max((time for time in times if time), default=None)
+        return left is not None and self.now - left <= self.spec.policy.rollback_window
 
     @property
     def is_registered(self) -> bool:
@@ -144,3 +186,7 @@ class Target:
         """The names of those that carry workflows, sorted."""
         carry = {queue.name for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW}
         return tuple(sorted(carry))
+
+
+def _together(one: datetime | None, other: datetime | None) -> bool:
+    return one is not None and other is not None and abs(one - other) <= _SAME_CHANGE

@@ -70,6 +70,11 @@ class VersionFacts:
         return found.recorded if found else self.ledger
 
     @property
+    def place(self) -> str:
+        """Where its pods find Temporal; empty: nothing is known of them."""
+        return self.recorded.place if self.recorded else ""
+
+    @property
     def template_differs(self) -> bool:
         """Its pod template is another than the spec's; no hash recorded: no."""
         recorded = self.recorded.template_hash if self.recorded else ""

@@ -15,7 +15,7 @@ from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import routed_build_ids, status_of
 from twgen.planning.versions.facts import VersionFacts, deployments_of
 from twgen.planning.versions.pods import replaceable_injection
-from twgen.planning.versions.table import Outcome, decide
+from twgen.planning.versions.table import Decision, decide
 from twgen.planning.versions.warnings import version_warnings
 from twgen.versioning.names import attached_resource_name, versioned_deployment_name
 
@@ -31,12 +31,12 @@ def plan_worker_versions(
     Raises StateUnavailable when a version lost its manifest and the policy says that this must not be.
     """
     decided = [(version, *decide(version)) for version in version_facts(spec, worker, now)]
-    blocked = _blocked(spec, [(version, reason) for version, reason, _ in decided])
+    not_created = _why_not_created(spec, [(version, reason) for version, reason, _ in decided])
     plans, warnings = [], list(doubts_about_cluster(spec, worker))
-    for version, reason, outcome in decided:
+    for version, reason, decision in decided:
         if reason is Reason.NOT_NEEDED:
             continue
-        plan = _planned(version, reason, outcome, blocked)
+        plan = _planned(version, reason, decision, not_created)
         stays = plan.live is not None and plan.action in {_KEEP, VersionAction.SCALE_DOWN}
         if stays and (changed := tuple(changed_marks(spec, plan, identity))):
             told = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
@@ -45,16 +45,19 @@ def plan_worker_versions(
         warnings += version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
             raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}")
-    return WorkerVersions(spec, tuple(plans), tuple(warnings), blocked)
+    return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created)
 
 
 def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> tuple[str, ...]:
     """The build IDs whose open pinned workflows must be counted: their pods, or their code, would go."""
-    return tuple(
-        version.build_id
-        for version in version_facts(spec, worker, now)
-        if version.version and _takes_something_away(version)
-    )
+    found = []
+    for version in version_facts(spec, worker, now):
+        action = decide(version)[1].action
+        edited = action is _KEEP and version.applied is not None and bool(version.applied.since.changed)
+        replaced = edited or action in {VersionAction.SCALE_DOWN, _UPDATE}
+        if version.version and (replaced or (action is VersionAction.DROP and version.live)):
+            found.append(version.build_id)
+    return tuple(found)
 
 
 def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
@@ -114,45 +117,49 @@ def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Itera
         )
 
 
-def _planned(version: VersionFacts, reason: Reason, outcome: Outcome, blocked: str) -> VersionPlan:
+def _planned(version: VersionFacts, reason: Reason, decision: Decision, not_created: str) -> VersionPlan:
     recorded, replaced = _from_history(version), None
-    if version.is_target and outcome.action in {VersionAction.CREATE, _UPDATE}:
+    if version.is_target and decision.action in {VersionAction.CREATE, _UPDATE}:
         recorded = None
-        if outcome.action is VersionAction.CREATE and blocked:
+        if decision.action is VersionAction.CREATE and not_created:
             because = "it waits until another version is gone"
-            outcome, reason = Outcome(_NONE, None, because), Reason.VERSION_CAP_REACHED
-    elif outcome.action is _KEEP and version.live:
-        outcome, reason, recorded, replaced = _kept(version, version.live, outcome, reason)
-    if outcome.action not in {VersionAction.DROP, _NONE} and not version.is_target and not recorded:
+            decision, reason = Decision(_NONE, None, because), Reason.VERSION_CAP_REACHED
+    elif decision.action is _KEEP and version.live:
+        decision, reason, recorded, replaced = _kept(version, version.live, decision, reason)
+    if decision.action not in {VersionAction.DROP, _NONE} and not version.is_target and not recorded:
         where = "in the sources of spec.history" if version.live else "anywhere"
-        because = f"{outcome.because}; no manifest of it is known {where}"
-        outcome, reason = Outcome(_NONE, None, because), Reason.MANIFEST_LOST
+        because = f"{decision.because}; no manifest of it is known {where}"
+        decision, reason = Decision(_NONE, None, because), Reason.MANIFEST_LOST
     spec, is_blocked = version.spec, reason is Reason.VERSION_CAP_REACHED
-    is_dropped = outcome.action is VersionAction.DROP
+    is_dropped = decision.action is VersionAction.DROP
+    attached = tuple(
+        AttachedObject(resource.kind, attached_resource_name(spec.name, resource.name, version.build_id))
+        for resource in spec.attached
+    )
     return VersionPlan(
         build_id=version.build_id,
         status=version.status,
         deployment=version.live.name
         if version.live
         else versioned_deployment_name(spec.name, version.build_id),
-        action=outcome.action,
-        because=outcome.because,
+        action=decision.action,
+        because=decision.because,
         reason=reason,
-        replicas=outcome.replicas,
-        protected=outcome.protected and outcome.action is not _NONE,
+        replicas=decision.replicas,
+        protected=decision.protected and decision.action is not _NONE,
         live=version.live,
         recorded=recorded,
-        is_doubtful=outcome.action is _KEEP and version.is_doubtful,
+        is_doubtful=decision.action is _KEEP and version.is_doubtful,
         replaced_injection=replaced,
-        attached=() if is_dropped or is_blocked else _attached(spec, version.build_id),
+        attached=() if is_dropped or is_blocked else attached,
     )
 
 
 def _kept(
-    version: VersionFacts, live: LiveDeployment, outcome: Outcome, reason: Reason
-) -> tuple[Outcome, Reason, RecordedDeployment | None, frozenset[str] | None]:
+    version: VersionFacts, live: LiveDeployment, decision: Decision, reason: Reason
+) -> tuple[Decision, Reason, RecordedDeployment | None, frozenset[str] | None]:
     """A version that stays: its pods as they are, unless they were edited by hand or get a new connection."""
-    applied, because, replaced = version.applied, outcome.because, None
+    applied, because, replaced = version.applied, decision.because, None
     if version.gets_new_connection:
         replaced = replaceable_injection(version.spec, live, applied)
         because += "; its connection changed" if replaced is not None else ""
@@ -164,20 +171,20 @@ def _kept(
     if applied and applied.since.changed and not stays_edited:
         place = applied.since.changed[0]
         because += f"; its pod template was edited by hand ({place}): it is put right, and {pods}"
-        update = Outcome(_UPDATE, outcome.replicas, because)
+        update = Decision(_UPDATE, decision.replicas, because)
         return update, Reason.EDITED_BY_HAND, applied.restored(live), replaced
     if replaced is not None:
-        update = Outcome(_UPDATE, outcome.replicas, f"{because}, and {pods}")
+        update = Decision(_UPDATE, decision.replicas, f"{because}, and {pods}")
         return update, Reason.CONNECTION_CHANGED, live.recorded, replaced
     # where both mean the same, the words that were applied change nothing when they are applied again
     if applied and version.is_target and applied.is_described_by(version.spec):
-        return outcome, reason, None, None
+        return decision, reason, None, None
     if version.ledger and applied and applied.is_recorded_in(version.ledger):
         history = version.spec.policy.history
         if HistorySource.CLUSTER not in history[: history.index(HistorySource.LEDGER)]:
-            return outcome, reason, version.ledger, None
+            return decision, reason, version.ledger, None
     # what spec or ledger vouch for is known, whatever was added to it since
-    return outcome, reason, live.recorded if applied else _from_history(version), None
+    return decision, reason, live.recorded if applied else _from_history(version), None
 
 
 def _from_history(version: VersionFacts) -> RecordedDeployment | None:
@@ -190,22 +197,7 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
     return None if tells_of_others else ledger
 
 
-def _attached(spec: WorkerSpec, build_id: str) -> tuple[AttachedObject, ...]:
-    return tuple(
-        AttachedObject(resource.kind, attached_resource_name(spec.name, resource.name, build_id))
-        for resource in spec.attached
-    )
-
-
-def _takes_something_away(version: VersionFacts) -> bool:
-    action = decide(version)[1].action
-    if action is VersionAction.DROP:
-        return version.live is not None
-    edited = action is _KEEP and version.applied is not None and bool(version.applied.since.changed)
-    return action in {VersionAction.SCALE_DOWN, _UPDATE} or edited
-
-
-def _blocked(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -> str:
+def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -> str:
     """Why the target's Deployment is not created; empty: it is, or exists."""
     target = next(version for version, _ in decided if version.is_target)
     # one that Temporal may already send work to needs its pods, however many there are

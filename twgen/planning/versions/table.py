@@ -23,7 +23,7 @@ from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.facts import VersionFacts
 
 
-class Outcome(NamedTuple):
+class Decision(NamedTuple):
     """What becomes of a version's Deployment, and why."""
 
     action: VersionAction
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
         return self.action not in {VersionAction.SCALE_DOWN, VersionAction.DROP}
 
 
-_Table = tuple[Row[Reason, VersionFacts, Outcome], ...]
+_Table = tuple[Row[Reason, VersionFacts, Decision], ...]
 _KEEPS_PODS = {VersionStatus.DRAINING, VersionStatus.CREATED, VersionStatus.UNSPECIFIED}
 _LOOKS_IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
 
@@ -45,13 +45,14 @@ _LOOKS_IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
 LIVE: _Table = (
     Row(Reason.TEMPLATE_CHANGED,
         lambda v: v.is_target and v.spec.has_custom_build_id and v.template_differs,
-        lambda v: _update(_spec(v), "its pod template changed under its custom build ID")),
+        lambda v: Decision(VersionAction.UPDATE, _spec(v),
+                           "its pod template changed under its custom build ID")),
     Row(Reason.TARGET,
         lambda v: v.is_target,
         lambda v: _keep(_spec(v), "it is the target")),
     Row(Reason.LIVES_ELSEWHERE,
         lambda v: v.lives_elsewhere,
-        lambda v: _keep(_live(v), f"its pods talk to {_place(v)}, for which this answer does not speak")),
+        lambda v: _keep(_live(v), f"its pods talk to {v.place}, for which this answer does not speak")),
     Row(Reason.IN_USE,
         lambda v: v.status in IN_ROUTING,
         lambda v: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
@@ -119,40 +120,33 @@ WITHOUT_DEPLOYMENT: _Table = (
 # fmt: on
 
 
-def decide(version: VersionFacts) -> tuple[Reason, Outcome]:
+def decide(version: VersionFacts) -> tuple[Reason, Decision]:
     """What becomes of a version, and why."""
     row = first_match(LIVE if version.live else WITHOUT_DEPLOYMENT, version)
     return row.reason, row.then(version)
 
 
-def _keep(replicas: int | None, because: str) -> Outcome:
-    return Outcome(VersionAction.KEEP, replicas, because)
+def _keep(replicas: int | None, because: str) -> Decision:
+    return Decision(VersionAction.KEEP, replicas, because)
 
 
-def _update(replicas: int | None, because: str) -> Outcome:
-    return Outcome(VersionAction.UPDATE, replicas, because)
+def _create(replicas: int | None, because: str) -> Decision:
+    return Decision(VersionAction.CREATE, replicas, because)
 
 
-def _create(replicas: int | None, because: str) -> Outcome:
-    return Outcome(VersionAction.CREATE, replicas, because)
+def _scale_down(because: str) -> Decision:
+    return Decision(VersionAction.SCALE_DOWN, 0, because)
 
 
-def _scale_down(because: str) -> Outcome:
-    return Outcome(VersionAction.SCALE_DOWN, 0, because)
-
-
-def _drop(because: str) -> Outcome:
-    return Outcome(VersionAction.DROP, None, because)
+def _drop(because: str) -> Decision:
+    return Decision(VersionAction.DROP, None, because)
 
 
 def _live(v: VersionFacts, least: int = 0) -> int | None:
     """The live replicas, and no fewer than `least`; left out where an autoscaler or a person holds them."""
     if not v.live:
         return None
-    # of the autoscalers, only KEDA brings a Deployment back from zero
-    stays_at_zero = v.live.replicas < least and not any(
-        item.kind == "ScaledObject" for item in v.spec.attached
-    )
+    stays_at_zero = v.live.replicas < least and not any(item.scales_from_zero for item in v.spec.attached)
     if v.spec.replicas_are_external and v.live.replicas_are_external and not stays_at_zero:
         return None
     return max(v.live.replicas, least)
@@ -189,10 +183,6 @@ def _scaledown_delay(v: VersionFacts) -> str:
 
 def _state(v: VersionFacts) -> str:
     return f"it is {v.status.value.lower()}"
-
-
-def _place(v: VersionFacts) -> str:
-    return v.recorded.place if v.recorded else ""
 
 
 def _other_build_id(v: VersionFacts) -> str:

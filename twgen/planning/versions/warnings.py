@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.reasons import VersionReason
+from twgen.model.world import LiveDeployment
 from twgen.planning.sentences import counted
 from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.facts import VersionFacts
@@ -22,7 +23,7 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     if plan.reason is VersionReason.LIVES_ELSEWHERE:
         yield (
             f"{name} stays as it is, whatever Temporal says of it here: take it away by hand when its"
-            f" workflows at {version.recorded.place if version.recorded else ''} are done"
+            f" workflows at {version.place} are done"
         )
     if plan.reason is VersionReason.RUNS_ANOTHER_BUILD and version.live:
         yield (
@@ -41,7 +42,7 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         yield from _about_target(version, plan)
     if plan.reason is VersionReason.CONNECTION_CHANGED and version.lives_elsewhere:
         yield (
-            f"{name} leaves {version.recorded.place if version.recorded else ''} for the spec's address and"
+            f"{name} leaves {version.place} for the spec's address and"
             " Temporal namespace: its workflows there lose their worker"
         )
     for twin in version.twins:
@@ -51,12 +52,11 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
             f" not rendered and {fate}; delete it when it is not wanted"
         )
     if version.live:
-        yield from _about_pods(version, plan)
-        yield from _left_behind(version, plan)
+        yield from _about_deployment(version, plan, version.live)
 
 
 def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
-    name, spec, recorded = version.build_id, version.spec, version.recorded
+    name, spec = version.build_id, version.spec
     makes_another = "spec.workerOptions.unsafeCustomBuildID" if spec.has_custom_build_id else "the image tag"
     # with the cluster unread, only the ledger tells where the target was
     may_be_live = version.live is not None or version.worker.deployments is None
@@ -68,7 +68,7 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         )
     elif is_elsewhere and plan.replaced_injection is None:
         yield (
-            f"{name} leaves {recorded.place if recorded else ''}, and its workflows there lose their worker:"
+            f"{name} leaves {version.place}, and its workflows there lose their worker:"
             f" change {makes_another} with the address or Temporal namespace"
         )
     if version.template_differs and not spec.has_custom_build_id:
@@ -99,11 +99,11 @@ def _open(version: VersionFacts) -> str:
     return "" if is_counted or not version.may_have_work else "workflows may be open on it"
 
 
-def _about_pods(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
-    live, name = version.live, version.build_id
+def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
+    name = version.build_id
     stays = plan.action is VersionAction.KEEP
     added = [path for path in version.applied.since.added if path != _RESTARTED] if version.applied else []
-    if live and live.lost_labels:
+    if live.lost_labels:
         yield f"{name}: Deployment {live.name} lost its build-ID label by hand: applying puts it back"
     if stays and added:
         yield (
@@ -115,13 +115,10 @@ def _about_pods(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
             f"{name} keeps the connection that it has: which of its variables and volumes were injected"
             " cannot be told from the team's own; a new version gets the changed connection"
         )
-
-
-def _left_behind(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     rendered = {f"{item.kind}/{item.name}" for item in plan.attached}
-    for item in version.live.attached if version.live and plan.action is not VersionAction.DROP else ():
+    for item in live.attached if plan.action is not VersionAction.DROP else ():
         if item not in rendered:
             yield (
-                f"{version.build_id}: {item} is no longer rendered, and stays until its Deployment goes:"
+                f"{name}: {item} is no longer rendered, and stays until its Deployment goes:"
                 " delete it when it is not wanted"
             )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from twgen.model.plan import Plan, RoutingPlan, VersionPlan, WorkerPlan
+from twgen.model.plan import Plan, VersionPlan, WorkerPlan
 from twgen.model.times import format_time
 from twgen.versioning.names import TWGEN_API
 
@@ -19,33 +19,29 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def _worker(worker: WorkerPlan) -> dict[str, Any]:
-    spec = worker.versions.spec
+    spec, routing = worker.spec, worker.routing
     return {
         "worker": spec.worker_deployment,
         "temporalNamespace": spec.temporal_namespace,
         "targetBuildID": spec.build_id,
         "manager": worker.manager,
-        "phase": worker.routing.phase.value,
+        "phase": routing.phase.value,
         "unserved": worker.unserved,
-        "routing": _routing(worker.routing),
+        "routing": {
+            "action": routing.action.value,
+            "buildID": routing.build_id,
+            "percentage": routing.percentage,
+            "claimManager": routing.claim_manager,
+            "reason": routing.reason,
+            "because": routing.because,
+            "dueAt": format_time(routing.due_at) if routing.due_at else None,
+        },
         "gates": [
             {"taskQueue": gate.task_queue, "workflowID": gate.workflow_id, "workflowType": gate.workflow_type}
             for gate in worker.gates
         ],
         "versions": [_version(version) for version in worker.versions.versions],
         "warnings": list(worker.versions.warnings),
-    }
-
-
-def _routing(routing: RoutingPlan) -> dict[str, Any]:
-    return {
-        "action": routing.action.value,
-        "buildID": routing.build_id,
-        "percentage": routing.percentage,
-        "claimManager": routing.claim_manager,
-        "reason": routing.reason,
-        "because": routing.because,
-        "dueAt": format_time(routing.due_at) if routing.due_at else None,
     }
 
 

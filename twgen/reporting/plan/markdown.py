@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from twgen.model.plan import Plan, WorkerPlan
-from twgen.reporting.plan.text import COLUMNS, folded_warnings, next_with_reason, several, version_rows
+from twgen.reporting.plan.phrases import COLUMNS, folded_warnings, next_with_reason, several, version_rows
 from twgen.reporting.printable import printable_copy
 
 _PIECE = re.compile(r"`[\w ./:=-]+`|[^\s`]+|`")
@@ -24,7 +24,7 @@ def plan_markdown(plan: Plan) -> str:
 
 
 def _worker(worker: WorkerPlan) -> Iterator[str]:
-    spec, routing = worker.versions.spec, worker.routing
+    spec, routing = worker.spec, worker.routing
     # what stands beside a name is read with it: `:1` and a colon are an emoji
     yield f"### {sentence(f'{spec.worker_deployment}: {routing.phase}')}"
     yield ""

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from twgen.model.plan import RoutingAction, RoutingPlan
-from twgen.model.status import GateProgress, Status, VersionView, WorkerView
+from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.times import format_time
-from twgen.model.world import TaskQueue, VersionStatus
+from twgen.model.world import VersionStatus
 from twgen.reporting.plan.document import attached_objects
 from twgen.versioning.names import TWGEN_API
 
@@ -30,7 +30,7 @@ def status_data(status: Status, since: datetime) -> dict[str, str]:
     [worker] = status.workers
     routing = worker.plan.routing
     shares = {version.plan.build_id: version for version in worker.versions}
-    target = shares.get(worker.plan.versions.spec.build_id)
+    target = shares.get(worker.plan.spec.build_id)
     current = [
         build_id for build_id, version in shares.items() if version.plan.status is VersionStatus.CURRENT
     ]
@@ -38,7 +38,7 @@ def status_data(status: Status, since: datetime) -> dict[str, str]:
         "phase": routing.phase.value,
         "reason": routing.reason,
         "message": "; ".join(filter(None, (worker.plan.unserved, routing.because))),
-        "target": worker.plan.versions.spec.build_id,
+        "target": worker.plan.spec.build_id,
         "current": "".join(current),
         "percentage": f"{(target.percentage if target else None) or 0:g}",
         "since": format_time(since),
@@ -47,7 +47,10 @@ def status_data(status: Status, since: datetime) -> dict[str, str]:
 
 
 def _worker(worker: WorkerView) -> dict[str, Any]:
-    spec, routing = worker.plan.versions.spec, worker.plan.routing
+    spec, routing = worker.plan.spec, worker.plan.routing
+    next_change = _change(worker.later, routing.due_at) if worker.later else None
+    if routing.action is not RoutingAction.NONE:
+        next_change = _change(routing, None)
     return {
         "worker": spec.worker_deployment,
         "temporalNamespace": spec.temporal_namespace,
@@ -56,11 +59,18 @@ def _worker(worker: WorkerView) -> dict[str, Any]:
         "reason": routing.reason,
         "because": routing.because,
         "unserved": worker.plan.unserved,
-        "next": _next(worker),
+        "next": next_change,
         "waitsUntil": _time(routing.due_at),
         "owner": {"identity": worker.plan.manager, "relation": worker.ownership.value},
         "lastModifierIdentity": worker.last_modifier,
-        "gates": [_gate(gate) for gate in worker.gates],
+        "gates": [
+            {
+                "taskQueue": gate.task_queue,
+                "workflowID": gate.workflow_id,
+                "status": gate.status.value if gate.status else _NOT_STARTED,
+            }
+            for gate in worker.gates
+        ],
         "unversionedPercentage": worker.unversioned_percentage,
         "versionCount": {
             "deployed": worker.count.deployed,
@@ -73,13 +83,6 @@ def _worker(worker: WorkerView) -> dict[str, Any]:
     }
 
 
-def _next(worker: WorkerView) -> dict[str, Any] | None:
-    routing = worker.plan.routing
-    if routing.action is not RoutingAction.NONE:
-        return _change(routing, None)
-    return _change(worker.later, routing.due_at) if worker.later else None
-
-
 def _change(routing: RoutingPlan, at: datetime | None) -> dict[str, Any]:
     return {
         "action": routing.action.value,
@@ -89,16 +92,17 @@ def _change(routing: RoutingPlan, at: datetime | None) -> dict[str, Any]:
     }
 
 
-def _gate(gate: GateProgress) -> dict[str, Any]:
-    return {
-        "taskQueue": gate.task_queue,
-        "workflowID": gate.workflow_id,
-        "status": gate.status.value if gate.status else _NOT_STARTED,
-    }
-
-
 def _version(version: VersionView) -> dict[str, Any]:
-    plan, later = version.plan, version.later
+    plan, live, later = version.plan, version.plan.live, version.later
+    queues = [
+        {
+            "name": queue.name,
+            "type": queue.type.value,
+            "pollers": queue.pollers,
+            "unversionedPollers": queue.unversioned_pollers,
+        }
+        for queue in version.task_queues or ()
+    ]
     return {
         "buildID": plan.build_id,
         "isTarget": version.is_target,
@@ -106,40 +110,24 @@ def _version(version: VersionView) -> dict[str, Any]:
         "percentage": version.percentage,
         "since": _time(version.since),
         "openWorkflows": version.open_workflows,
-        "taskQueues": None
-        if version.task_queues is None
-        else [_task_queue(queue) for queue in version.task_queues],
+        "taskQueues": None if version.task_queues is None else queues,
         "deployment": plan.deployment,
         "clusterWasRead": version.cluster_was_read,
-        "pods": _pods(version),
+        "pods": {
+            "available": live.available_replicas,
+            "wanted": live.replicas,
+            "terminating": live.terminating,
+            "paused": live.paused,
+            "stalled": live.stalled,
+            "problem": version.pod_problem,
+        }
+        if live
+        else None,
         "attached": attached_objects(plan),
         "action": plan.action.value,
         "reason": plan.reason,
         "because": plan.because,
         "next": {"action": later.action.value, "at": _time(later.at)} if later else None,
-    }
-
-
-def _task_queue(queue: TaskQueue) -> dict[str, Any]:
-    return {
-        "name": queue.name,
-        "type": queue.type.value,
-        "pollers": queue.pollers,
-        "unversionedPollers": queue.unversioned_pollers,
-    }
-
-
-def _pods(version: VersionView) -> dict[str, Any] | None:
-    live = version.plan.live
-    if not live:
-        return None
-    return {
-        "available": live.available_replicas,
-        "wanted": live.replicas,
-        "terminating": live.terminating,
-        "paused": live.paused,
-        "stalled": live.stalled,
-        "problem": version.pod_problem,
     }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from twgen.model.status import Status, VersionView, WorkerView
-from twgen.reporting.plan.text import folded_warnings
+from twgen.reporting.plan.phrases import folded_warnings
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.phrases import (
     gate_phrase,
@@ -48,7 +48,7 @@ def news(before: list[StatusLine], after: list[StatusLine]) -> list[str]:
 
 
 def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
-    spec, routing = worker.plan.versions.spec, worker.plan.routing
+    spec, routing = worker.plan.spec, worker.plan.routing
     name, gate, owner = spec.worker_deployment, gate_phrase(worker), owner_phrase(worker)
     if worker.plan.unserved:
         yield _line(name, f"ALARM: {worker.plan.unserved}")

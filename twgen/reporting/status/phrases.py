@@ -7,7 +7,7 @@ from twgen.model.plan import Phase, RoutingAction, VersionAction
 from twgen.model.status import Ownership, VersionView, WorkerView
 from twgen.model.world import GateStatus, VersionStatus
 from twgen.planning.sentences import clock_time, counted, spoken
-from twgen.reporting.plan.text import next_change
+from twgen.reporting.plan.phrases import next_change
 
 _STATES: Mapping[VersionStatus, str] = {
     VersionStatus.DRAINED: "Drained {age} ago",
@@ -40,7 +40,7 @@ def percentage_text(percentage: float | None) -> str:
 
 def target_phrase(worker: WorkerView) -> str:
     """The target, and why the worker is where it is."""
-    return f"{worker.plan.versions.spec.build_id}: {worker.plan.routing.because}"
+    return f"{worker.plan.spec.build_id}: {worker.plan.routing.because}"
 
 
 def next_phrase(worker: WorkerView, now: datetime) -> str:
@@ -66,7 +66,7 @@ def owner_phrase(worker: WorkerView) -> str:
 
 def gate_phrase(worker: WorkerView) -> str:
     """How far the gate is on every task queue; empty: there is none, or it is not needed."""
-    gate = worker.plan.versions.spec.rollout.gate
+    gate = worker.plan.spec.rollout.gate
     if not gate or not worker.gates:
         return ""
     runs = (
@@ -119,10 +119,9 @@ def outlook_phrase(version: VersionView, now: datetime) -> str:
 
 
 def _create(version: VersionView) -> str:
-    replicas = version.plan.replicas
-    if not version.cluster_was_read:
-        return ""  # it may well be there
-    return "will be created" + (f" with {counted(replicas, 'pod')}" if replicas is not None else "")
+    size = "" if version.plan.replicas is None else f" with {counted(version.plan.replicas, 'pod')}"
+    # in a cluster that was not read it may well be there
+    return f"will be created{size}" if version.cluster_was_read else ""
 
 
 def _scale(version: VersionView) -> str:

@@ -12,8 +12,8 @@ from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.world import VersionStatus
 from twgen.planning.sentences import counted
 from twgen.planning.worker_status import worst_first
-from twgen.reporting.layout import ALARM, PHASES, folded, labelled, warning, wrapped, written
-from twgen.reporting.plan.text import folded_warnings, several
+from twgen.reporting.layout import ALARM, PHASES, labelled, warning, wrapped, written
+from twgen.reporting.plan.phrases import folded, folded_warnings, several
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.phrases import (
     gate_phrase,
@@ -109,7 +109,7 @@ def _worst(status: Status, width: int, rows: int) -> list[Text]:
 
 def _named(line: str, workers: Sequence[WorkerView], style: str, width: int) -> Text:
     """The line, with the names of as many of the workers as it has room for."""
-    names = [worker.plan.versions.spec.worker_deployment for worker in workers]
+    names = [worker.plan.spec.worker_deployment for worker in workers]
     for shown in range(len(names), 0, -1):
         more = f" and {len(names) - shown} more" if shown < len(names) else ""
         full = f"{line}: {', '.join(names[:shown])}{more}"
@@ -148,7 +148,7 @@ def _branch(block: Block, width: int, guides: tuple[str, str]) -> list[Text]:
 
 def _head(worker: WorkerView, now: datetime, width: int) -> Iterator[Text]:
     plan = worker.plan
-    spec, phase = plan.versions.spec, plan.routing.phase
+    spec, phase = plan.spec, plan.routing.phase
     sign, style = ALARM if plan.unserved else PHASES[phase]
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
@@ -183,7 +183,7 @@ def _versions(worker: WorkerView, now: datetime, width: int) -> Iterator[Block]:
     widths = [max(cell_len(cell.plain) for cell in column) for column in zip(*rows, strict=True)]
     if len(_LAST_BRANCH[0]) + sum(item + 2 for item in widths if item) - 2 > width:
         widths = [0] * len(widths)
-    namespace = worker.plan.versions.spec.namespace
+    namespace = worker.plan.spec.namespace
     for index, row in enumerate(rows):
         block = [_aligned(row, widths)]
         if index < len(groups):

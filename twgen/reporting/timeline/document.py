@@ -3,31 +3,28 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from twgen.model.timeline import Assumptions, Event, Lane, Span, Timeline, WorkerTimeline
+from twgen.model.timeline import Event, Span, Timeline, WorkerTimeline
 from twgen.model.times import format_time
 from twgen.versioning.names import TWGEN_API
 
 
 def timeline_document(timeline: Timeline) -> dict[str, Any]:
     """The Timeline document: workers by name, events in order, versions in the order of their appearance."""
+    assumed = timeline.assumptions
     return {
         "apiVersion": TWGEN_API,
         "kind": "Timeline",
         "begins": format_time(timeline.begins) if timeline.begins else None,
         "isUsual": timeline.is_usual,
-        "assumptions": _assumptions(timeline.assumptions),
+        "assumptions": {
+            "workflowDuration": _seconds(assumed.workflow_duration),
+            "startup": _seconds(assumed.startup),
+            "gateDuration": _seconds(assumed.gate_duration),
+            "gatePasses": assumed.gate_passes,
+            "drainageInterval": _seconds(assumed.drainage_interval),
+            "renderInterval": _seconds(assumed.render_interval),
+        },
         "workers": [_worker(worker, timeline.begins) for worker in timeline.workers],
-    }
-
-
-def _assumptions(assumed: Assumptions) -> dict[str, Any]:
-    return {
-        "workflowDuration": _seconds(assumed.workflow_duration),
-        "startup": _seconds(assumed.startup),
-        "gateDuration": _seconds(assumed.gate_duration),
-        "gatePasses": assumed.gate_passes,
-        "drainageInterval": _seconds(assumed.drainage_interval),
-        "renderInterval": _seconds(assumed.render_interval),
     }
 
 
@@ -44,7 +41,9 @@ def _worker(worker: WorkerTimeline, begins: datetime | None) -> dict[str, Any]:
         "ends": _seconds(worker.ends),
         "mostReplicas": worker.most_replicas,
         "events": [_event(event, begins) for event in worker.events],
-        "versions": [_lane(lane) for lane in worker.lanes],
+        "versions": [
+            {"buildID": lane.build_id, "spans": [_span(span) for span in lane.spans]} for lane in worker.lanes
+        ],
         "notes": list(worker.notes),
     }
 
@@ -58,10 +57,6 @@ def _event(event: Event, begins: datetime | None) -> dict[str, Any]:
         "percentage": None if event.percentage is None else _plain(event.percentage),
         "says": event.says,
     }
-
-
-def _lane(lane: Lane) -> dict[str, Any]:
-    return {"buildID": lane.build_id, "spans": [_span(span) for span in lane.spans]}
 
 
 def _span(span: Span) -> dict[str, Any]:

@@ -71,8 +71,13 @@ def summary(worker: WorkerTimeline) -> Iterator[str]:
     """What it comes to, a sentence each."""
     yield _traffic(worker)
     for lane in worker.lanes:
-        if (milestones := _milestones(worker, lane.build_id)) and lane.build_id:
-            yield f"{lane.build_id} is {milestones}."
+        reached = [
+            f"{words} at {offset(at)}"
+            for happening, words in _MILESTONES.items()
+            if (at := worker.first(happening, lane.build_id)) is not None
+        ]
+        if reached and lane.build_id:
+            yield f"{lane.build_id} is {', '.join(reached)}."
     if worker.outcome is not Outcome.SETTLED:
         yield f"{_ENDS[worker.outcome]} {offset(worker.ends)}: {worker.because}."
     if worker.most_replicas is None:
@@ -110,12 +115,3 @@ def _traffic(worker: WorkerTimeline) -> str:
         if share
         else f"No new workflow goes to {target}."
     )
-
-
-def _milestones(worker: WorkerTimeline, build_id: str) -> str:
-    reached = [
-        f"{words} at {offset(at)}"
-        for happening, words in _MILESTONES.items()
-        if (at := worker.first(happening, build_id)) is not None
-    ]
-    return ", ".join(reached)

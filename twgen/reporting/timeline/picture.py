@@ -4,31 +4,44 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
-from xml.etree.ElementTree import Element, indent, tostring
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from twgen.model.timeline import Lane, Span, Stage, Timeline
 from twgen.planning.sentences import counted
 from twgen.reporting.printable import printable_copy
-from twgen.reporting.timeline.panel import FAINT, LANE_HEIGHT, LINE, MARGIN, NAMES, SHARE_HEIGHT, Panel, x_of
+from twgen.reporting.timeline.panel import (
+    LABEL_SIZE,
+    LANE_HEIGHT,
+    LINE,
+    MARGIN,
+    NAMES,
+    SHARE_HEIGHT,
+    Panel,
+    scale_of,
+    width_of,
+    x_of,
+)
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, summary, version_name
-from twgen.reporting.timeline.scale import LABEL_SIZE, scale_of
-from twgen.reporting.timeline.svg import INK, draw, explain, picture, width_of, write_text
 
 _NARROWEST = 860.0
 _BAR_HEIGHT = 22.0
 _SHARE_LINE = 13.0
 """Pixels of a line of words on a share."""
+_FONT = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
+_INK = "#1e293b"
+"""The colour of words, on the background."""
+_FAINT = "#64748b"
 _RULE = "#cbd5e1"
 # of colours that people who see fewer of them tell apart: https://jfly.uni-koeln.de/color/
 _FILLS = {
-    Stage.STARTING: ("#e0f2fe", INK),
-    Stage.IDLE: ("#bfe5d7", INK),
-    Stage.GATE: ("#e3b7d0", INK),
-    Stage.RAMPING: ("#8ccbf0", INK),
+    Stage.STARTING: ("#e0f2fe", _INK),
+    Stage.IDLE: ("#bfe5d7", _INK),
+    Stage.GATE: ("#e3b7d0", _INK),
+    Stage.RAMPING: ("#8ccbf0", _INK),
     Stage.CURRENT: ("#0060a0", "#ffffff"),
-    Stage.DRAINING: ("#f0b93a", INK),
-    Stage.DRAINED: ("#d6d3d1", INK),
-    Stage.AT_ZERO: ("#ffffff", FAINT),
+    Stage.DRAINING: ("#f0b93a", _INK),
+    Stage.DRAINED: ("#d6d3d1", _INK),
+    Stage.AT_ZERO: ("#ffffff", _FAINT),
 }
 """The colour of each stage and that of words on it, in both halves of a panel."""
 _DASHED = {Stage.STARTING, Stage.AT_ZERO}
@@ -46,8 +59,8 @@ def timeline_svg(timeline: Timeline) -> str:
         top = panels[-1].bottom + 16
     described = " ".join(sentence for worker in timeline.workers for sentence in summary(worker))
     names = ", ".join(worker.worker for worker in timeline.workers)
-    root = picture(width, top, f"Simulated rollout of {names}", described)
-    write_text(root, "Simulated rollout", MARGIN, MARGIN + 12, 18, font_weight="bold")
+    root = _picture(width, top, f"Simulated rollout of {names}", described)
+    _write_text(root, "Simulated rollout", MARGIN, MARGIN + 12, 18, font_weight="bold")
     _legend(root)
     for panel in panels:
         _panel(root, panel)
@@ -60,16 +73,16 @@ def _legend(root: Element) -> None:
     for stage in Stage:
         fill, _ = _FILLS[stage]
         _bar(root, (x, MARGIN + 30), (14, 14), stage, fill)
-        write_text(root, stage.value, x + 20, MARGIN + 41, 11)
+        _write_text(root, stage.value, x + 20, MARGIN + 41, 11)
         x += 32 + width_of(stage.value, 11)
 
 
 def _panel(root: Element, panel: Panel) -> None:
     worker = panel.worker
-    draw(root, "line", x1=MARGIN, x2=panel.width - MARGIN, y1=panel.top, y2=panel.top, stroke=_RULE)
+    _draw(root, "line", x1=MARGIN, x2=panel.width - MARGIN, y1=panel.top, y2=panel.top, stroke=_RULE)
     title = f"{worker.worker}: {route(worker)}"
-    write_text(root, title, MARGIN, panel.top + 26, 16, font_weight="bold")
-    write_text(
+    _write_text(root, title, MARGIN, panel.top + 26, 16, font_weight="bold")
+    _write_text(
         root,
         f"{OUTCOMES[worker.outcome][0]} {worker.outcome}",
         panel.width - MARGIN,
@@ -78,33 +91,28 @@ def _panel(root: Element, panel: Panel) -> None:
         font_weight="bold",
         text_anchor="end",
     )
-    _lines(root, panel.head, panel.top + 46, FAINT)
-    _ticks(root, panel)
+    _lines(root, panel.head, panel.top + 46, _FAINT)
+    for x in map(x_of, panel.scale.positions.values()):
+        _draw(root, "line", x1=x, x2=x, y1=panel.share_top, y2=panel.axis_top, stroke="#e2e8f0")
     _shares(root, panel)
     for index, lane in enumerate(worker.lanes):
         _lane(root, panel, lane, panel.lanes_top + index * LANE_HEIGHT)
     _axis(root, panel)
-    _lines(root, panel.foot, panel.foot_top, INK)
+    _lines(root, panel.foot, panel.foot_top, _INK)
 
 
 def _lines(root: Element, lines: Sequence[str], top: float, fill: str) -> None:
     for index, line in enumerate(lines):
-        write_text(root, line, MARGIN, top + index * LINE, fill=fill)
-
-
-def _ticks(root: Element, panel: Panel) -> None:
-    for position in panel.scale.positions.values():
-        x = x_of(position)
-        draw(root, "line", x1=x, x2=x, y1=panel.share_top, y2=panel.axis_top, stroke="#e2e8f0")
+        _write_text(root, line, MARGIN, top + index * LINE, fill=fill)
 
 
 def _shares(root: Element, panel: Panel) -> None:
     """Draw the target's share from the bottom up, others above it, in the colours of their stages."""
-    write_text(root, "share of", MARGIN, panel.share_top + 12, 12, fill=FAINT)
-    write_text(root, "new workflows", MARGIN, panel.share_top + 27, 12, fill=FAINT)
+    _write_text(root, "share of", MARGIN, panel.share_top + 12, 12, fill=_FAINT)
+    _write_text(root, "new workflows", MARGIN, panel.share_top + 27, 12, fill=_FAINT)
     for percentage in (0, 50, 100):
         y = _height_of(panel, percentage)
-        write_text(root, f"{percentage} %", x_of(-8), y + 4, LABEL_SIZE, text_anchor="end", fill=FAINT)
+        _write_text(root, f"{percentage} %", x_of(-8), y + 4, LABEL_SIZE, text_anchor="end", fill=_FAINT)
     target = panel.worker.target_build_id
     lanes = sorted(panel.worker.lanes, key=lambda lane: lane.build_id != target)
     labels = []
@@ -118,8 +126,8 @@ def _shares(root: Element, panel: Panel) -> None:
                 left, right = x_of(panel.scale.of(begin)), x_of(panel.scale.of(end))
                 top, bottom = (_height_of(panel, share) for share in (base + percentage, base))
                 place = {"x": left, "y": top, "width": right - left, "height": bottom - top}
-                draw(root, "rect", fill=_FILLS[stage][0], stroke="#ffffff", **place)
-                inks = (_FILLS[stage][1], above[0] if above else INK)
+                _draw(root, "rect", fill=_FILLS[stage][0], stroke="#ffffff", **place)
+                inks = (_FILLS[stage][1], above[0] if above else _INK)
                 labels.append(((version_name(lane.build_id), f"{percentage:g} %"), place, inks))
     for label in labels:  # above every band, also where one is written above its own
         _share_label(root, *label)
@@ -137,7 +145,7 @@ def _share_label(
     y = place["y"] + (_SHARE_LINE if fits else -4)
     for text in (" ".join(words), words[1]):
         if width_of(text) <= place["width"] - 8 and y - _SHARE_LINE >= 0:
-            write_text(root, text, place["x"] + 6, y, font_weight="bold", fill=inks[not fits])
+            _write_text(root, text, place["x"] + 6, y, font_weight="bold", fill=inks[not fits])
             return
 
 
@@ -147,18 +155,18 @@ def _height_of(panel: Panel, percentage: float) -> float:
 
 def _axis(root: Element, panel: Panel) -> None:
     y = panel.axis_top
-    draw(root, "line", x1=x_of(0), x2=x_of(panel.scale.width), y1=y, y2=y, stroke=FAINT)
+    _draw(root, "line", x1=x_of(0), x2=x_of(panel.scale.width), y1=y, y2=y, stroke=_FAINT)
     for begin, end in panel.scale.breaks:
         middle = x_of((begin + end) / 2)
-        draw(root, "rect", x=middle - 5, y=y - 4, width=10, height=8, fill="#ffffff")
+        _draw(root, "rect", x=middle - 5, y=y - 4, width=10, height=8, fill="#ffffff")
         for x in (middle - 5, middle + 1):
-            draw(root, "line", x1=x, x2=x + 4, y1=y + 5, y2=y - 5, stroke=FAINT, stroke_width=1.5)
+            _draw(root, "line", x1=x, x2=x + 4, y1=y + 5, y2=y - 5, stroke=_FAINT, stroke_width=1.5)
     for moment, position in panel.scale.positions.items():
         x = x_of(position)
-        draw(root, "line", x1=x, x2=x, y1=y, y2=y + 4, stroke=FAINT)
-        write_text(root, offset(moment), x, y + 16, LABEL_SIZE, text_anchor="middle")
+        _draw(root, "line", x1=x, x2=x, y1=y, y2=y + 4, stroke=_FAINT)
+        _write_text(root, offset(moment), x, y + 16, LABEL_SIZE, text_anchor="middle")
     for position, below, words in _wall_times(panel, panel.timeline.begins):
-        write_text(root, words, x_of(position), y + below, LABEL_SIZE, text_anchor="middle", fill=FAINT)
+        _write_text(root, words, x_of(position), y + below, LABEL_SIZE, text_anchor="middle", fill=_FAINT)
 
 
 def _wall_times(panel: Panel, begins: datetime | None) -> Iterator[tuple[float, float, str]]:
@@ -179,7 +187,7 @@ def _lane(root: Element, panel: Panel, lane: Lane, top: float) -> None:
     longest = int((NAMES - 10) / (12 * 0.6))
     shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
     weight = "bold" if is_target else "normal"
-    write_text(root, shown, MARGIN, top + 16, 12, font_weight=weight)
+    _write_text(root, shown, MARGIN, top + 16, 12, font_weight=weight)
     for _, group in groupby(lane.spans, key=lambda span: (span.stage, span.replicas)):
         spans = list(group)
         _stage(root, panel, lane, replace(spans[0], end=spans[-1].end), top)
@@ -190,10 +198,12 @@ def _stage(root: Element, panel: Panel, lane: Lane, span: Span, top: float) -> N
     left, right = (x_of(panel.scale.of(moment)) for moment in (span.begin, span.end))
     bar = _bar(root, (left, top), (right - left, _BAR_HEIGHT), span.stage, fill)
     until = offset(span.end) if span.end is not None else "the end"
-    explain(bar, f"{version_name(lane.build_id)}: {_span_label(span)}, from {offset(span.begin)} to {until}")
+    SubElement(bar, "title").text = (  # what a viewer shows beside the pointer
+        f"{version_name(lane.build_id)}: {_span_label(span)}, from {offset(span.begin)} to {until}"
+    )
     for words in (_span_label(span), span.stage.value):
         if width_of(words, 11) <= right - left - 6:
-            write_text(root, words, left + 5, top + 15, 11, fill=ink)
+            _write_text(root, words, left + 5, top + 15, 11, fill=ink)
             return
 
 
@@ -206,7 +216,7 @@ def _span_label(span: Span) -> str:
 def _bar(
     root: Element, place: tuple[float, float], size: tuple[float, float], stage: Stage, fill: str
 ) -> Element:
-    return draw(
+    return _draw(
         root,
         "rect",
         x=place[0] + 0.5,
@@ -215,6 +225,43 @@ def _bar(
         height=size[1],
         rx=3,
         fill=fill,
-        stroke=FAINT,
+        stroke=_FAINT,
         stroke_dasharray="3 2" if stage in _DASHED else "none",
     )
+
+
+def _picture(width: float, height: float, title: str, description: str) -> Element:
+    """An empty picture of this size in pixels, with a background of its own."""
+    root = Element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "viewBox": f"0 0 {_number(width)} {_number(height)}",
+            "width": _number(width),
+            "height": _number(height),
+            "font-family": _FONT,
+            "role": "img",
+        },
+    )
+    SubElement(root, "title").text = title
+    SubElement(root, "desc").text = description
+    _draw(root, "rect", width=width, height=height, fill="#ffffff", rx=8)
+    return root
+
+
+def _draw(parent: Element, name: str, **attributes: str | float) -> Element:
+    """One element; an underscore in the name of an attribute is a hyphen."""
+    written = {key.replace("_", "-"): _number(value) for key, value in attributes.items()}
+    return SubElement(parent, name, written)
+
+
+def _write_text(
+    parent: Element, words: str, x: float, y: float, size: float = 12, **attributes: str | float
+) -> None:
+    """Words whose baseline is at y."""
+    written: dict[str, str | float] = {"fill": _INK, **attributes}
+    _draw(parent, "text", x=x, y=y, font_size=size, **written).text = words
+
+
+def _number(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")

@@ -31,14 +31,11 @@ _STYLES = {
 
 def timeline_text(timeline: Timeline, *, colour: bool, width: int) -> str:
     """The simulation, worker by worker: what happens when, and what it comes to; `width` in characters."""
-    return written(_lines(printable_copy(timeline), width), colour=colour)
-
-
-def _lines(timeline: Timeline, width: int) -> Iterator[Text]:
-    for index, worker in enumerate(timeline.workers):
-        if index:
-            yield Text()
-        yield from _worker(worker, timeline, width)
+    timeline = printable_copy(timeline)
+    lines: list[Text] = []
+    for worker in timeline.workers:
+        lines += [*([Text()] if lines else []), *_worker(worker, timeline, width)]
+    return written(lines, colour=colour)
 
 
 def _worker(worker: WorkerTimeline, timeline: Timeline, width: int) -> Iterator[Text]:

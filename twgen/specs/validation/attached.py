@@ -6,7 +6,7 @@ from typing import Any
 from twgen.specs.validation import syntax
 from twgen.specs.validation.containers import resource_name
 from twgen.specs.validation.rules import Rule, Wrong, at_most_one, exactly_one, in_order
-from twgen.specs.validation.syntax import Check, Range, filled, not_negative, positive
+from twgen.specs.validation.syntax import Check, Range, not_empty, not_negative, positive
 
 _LONGEST_PERIOD = 1800
 _LONGEST_WINDOW = 3600
@@ -28,7 +28,7 @@ FIELDS: dict[str, Check] = {
     "CrossVersionObjectReference.name": syntax.PATH_SEGMENT,
     "HPAScalingPolicy.periodSeconds": Range(1, _LONGEST_PERIOD),
     "HPAScalingPolicy.value": Range(1),
-    "HPAScalingRules.policies": filled,
+    "HPAScalingRules.policies": not_empty,
     "HPAScalingRules.stabilizationWindowSeconds": Range(0, _LONGEST_WINDOW),
     "HPAScalingRules.tolerance": not_negative,
     "HorizontalPodAutoscalerSpec.maxReplicas": Range(1),

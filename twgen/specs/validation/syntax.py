@@ -63,7 +63,7 @@ def one_of(values: tuple[str, ...]) -> Check:
     return check
 
 
-def filled(value: Any) -> str:
+def not_empty(value: Any) -> str:
     """Text, or a list, that must not be empty."""
     return "" if value else "must not be empty"
 
@@ -149,7 +149,7 @@ def file_in_volume(value: str) -> str:
     """The path of a file that a volume makes."""
     if value.startswith("..") and not value.startswith("../"):
         return f"{quoted(value)} must not begin with .."
-    return inner_path(value) or filled(value)
+    return inner_path(value) or not_empty(value)
 
 
 def path_without_backsteps(value: str) -> str:

@@ -8,7 +8,7 @@ from twgen.model.paths import Path, written_path
 from twgen.model.problem import MOST_TOLD, Finding, quoted
 from twgen.specs.validation import attached, pods
 from twgen.specs.validation.rules import Steps
-from twgen.specs.validation.syntax import Check, Range, filled, one_of
+from twgen.specs.validation.syntax import Check, Range, not_empty, one_of
 from twgen.versioning.kubernetes_types import LIST, Field, struct_fields
 
 _FIELDS = pods.FIELDS | attached.FIELDS
@@ -103,7 +103,7 @@ def checks_of(struct: str, field: Field) -> Iterator[Check]:
     if field.minimum is not None:
         yield Range(field.minimum)
     if field.nonempty or (field.written == "always" and field.type == "string" and name not in _MAY_BE_EMPTY):
-        yield filled
+        yield not_empty
     if check := _FIELDS.get(name) or _FIELDS.get(f"{name}[]"):
         yield check
 

@@ -1,0 +1,84 @@
+"""How calls at the same time share a connection, also when it fails."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from temporalio.service import ServiceClient
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.profiles import Profile, Profiles
+from twgen.clients.temporal import Call, TemporalClients
+from twgen.errors import StateUnavailable
+from twgen.model.spec import Connection
+
+HERE = Connection("here", "temporal.invalid:7233")
+CALL: Call[str] = Call(HERE, "default", "shop/payments", "get_system_info", None, str)
+
+
+class Network:
+    """Where the first `refused` connections fail, and all later ones work."""
+
+    def __init__(self, refused: int) -> None:
+        self.refused = refused
+        self.opened = 0
+
+    async def connect(self, _: Any) -> Any:
+        self.opened += 1
+        is_refused = self.opened <= self.refused
+        await asyncio.sleep(0)
+        if is_refused:
+            raise RuntimeError("Connection refused")
+        return SimpleNamespace(workflow_service=SimpleNamespace(get_system_info=self.answer))
+
+    async def answer(self, _: Any, *, retry: bool) -> str:
+        return f"answered, retry {retry}"
+
+
+async def ask_until_it_answers(clients: TemporalClients) -> str:
+    while True:
+        try:
+            return await clients.ask(CALL, Deadline(5))
+        except StateUnavailable:
+            continue
+
+
+def test_waiter_on_a_connection_that_failed_does_not_forget_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = Network(refused=2)
+    monkeypatch.setattr(ServiceClient, "connect", network.connect)
+
+    async def story() -> list[str]:
+        clients = TemporalClients(Profiles(allow_unlisted=True), {})
+        # the first to hear of a failure asks anew before the others hear of it
+        together = await asyncio.gather(*(ask_until_it_answers(clients) for _ in range(3)))
+        return [*together, await clients.ask(CALL, Deadline(5))]
+
+    assert asyncio.run(story()) == ["answered, retry False"] * 4
+    assert network.opened == 3
+
+
+def test_connection_whose_certificate_was_not_there_yet_is_tried_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    network = Network(refused=0)
+    monkeypatch.setattr(ServiceClient, "connect", network.connect)
+    certificate = tmp_path / "ca.pem"
+
+    class Credentials:
+        def to_client_connect_config(self) -> dict[str, Any]:
+            return {"tls": bool(certificate.read_bytes())}
+
+    profile: Any = Profile("prod", HERE.host_port, "default", Credentials())  # type: ignore[arg-type]
+
+    async def story() -> str:
+        clients = TemporalClients(Profiles((profile,)), {})
+        with pytest.raises(StateUnavailable, match=r"profile 'prod' of Temporal: .*ca\.pem cannot be read"):
+            await clients.ask(CALL, Deadline(5))
+        certificate.write_bytes(b"pem")
+        return await clients.ask(CALL, Deadline(5))
+
+    assert asyncio.run(story()) == "answered, retry False"

@@ -1,0 +1,121 @@
+"""What is shown of workers while they are watched or rolled out: a tree that is repainted, or lines."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+from twgen.cli.observer import Observation
+from twgen.cli.output import is_terminal, say, wants_colour, warn, write, writes_unicode
+from twgen.cli.settings import clock
+from twgen.model.times import format_time
+from twgen.planning.sentences import spoken
+from twgen.reporting.printable import printable
+from twgen.reporting.status.document import status_document
+from twgen.reporting.status.lines import StatusLine, news, status_lines
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+
+TICK = 1.0
+"""Seconds between two frames; what is shown counts seconds."""
+
+
+@contextmanager
+def display(output: str, color: str, leaving: str = "Ctrl-C ends") -> "Iterator[Screen | Log]":
+    """Where to show: on a terminal the screen, which says how to leave it, else a log."""
+    if output != "text" or not is_terminal():
+        yield Log(as_json=output == "json")
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    # whether it is a terminal, and in colour, has been decided
+    system: Literal["auto"] | None = "auto" if wants_colour(color) else None
+    console = Console(force_terminal=True, color_system=system, highlight=False)
+    with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
+        yield Screen(live, color, leaving)
+
+
+class Screen:
+    """A terminal on which where every worker stands is painted again and again."""
+
+    def __init__(self, live: "Live", color: str, leaving: str) -> None:
+        self._live, self._color, self._leaving = live, color, leaving
+        self._size = live.console.size
+        self._shown: tuple[Observation, str] | None = None
+
+    def show(self, observation: Observation, failure: str = "") -> None:
+        """Paint what was read last, as of now, and why nothing newer was (empty: it is the newest)."""
+        self._shown = observation, failure
+        self.repaint()
+
+    def repaint(self) -> None:
+        """Paint the same again, as of now."""
+        console = self._live.console
+        if self._size != console.size:  # the terminal has broken the lines of the last frame anew
+            console.clear()
+            self._size = console.size
+        if self._shown:
+            self._live.update(self._frame(*self._shown), refresh=True)
+
+    def say(self, line: str) -> None:
+        """Print a line that stays, above what is painted."""
+        self._live.console.print(printable(f"{clock():%H:%M:%S} {line}"), markup=False)
+
+    def _frame(self, observation: Observation, failure: str) -> "Group":
+        from rich.console import Group
+        from rich.text import Text
+
+        from twgen.reporting.status.tree import in_ascii, status_text
+
+        now, ascii_only = clock(), not writes_unicode()
+        columns, rows = self._size
+        age = spoken(now - observation.read_at)
+        heading = [Text(f"{now:%H:%M:%S} UTC, read {age} ago; {self._leaving}", "dim")]
+        if failure:
+            failure = printable(f"this is from {age} ago: {failure}")
+            heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
+        tree = status_text(
+            observation.status(now),
+            colour=wants_colour(self._color),
+            width=columns,
+            ascii_only=ascii_only,
+            rows=rows - sum(len(line.wrap(self._live.console, columns)) for line in heading) - 1,
+        )
+        return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
+
+
+class Log:
+    """Lines on stdout: one for each change since the last time, or a JSON document when there is any."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._told: list[StatusLine] = []
+        self._failure = ""
+
+    def show(self, observation: Observation, failure: str = "") -> None:
+        """Print what is new in what was read last, or why nothing newer was, once."""
+        if failure not in {"", self._failure}:
+            warn([f"{printable(failure)}; trying again"])
+        if self._failure and not failure:
+            say("twgen: reading works again")
+        self._failure = failure
+        status = observation.status()
+        before, self._told = self._told, status_lines(status)
+        changes = news(before, self._told)
+        if changes and self._as_json:
+            write(json.dumps(status_document(status), ensure_ascii=False) + "\n")
+        elif changes:
+            write("".join(f"{format_time(status.now)} {printable(line)}\n" for line in changes))
+
+    def repaint(self) -> None:
+        """Nothing: what is printed stays."""
+
+    def say(self, line: str) -> None:
+        """Print a line with its time; where JSON is printed, for people on stderr."""
+        if self._as_json:
+            warn([line])
+        else:
+            write(f"{format_time(clock())} {printable(line)}\n")

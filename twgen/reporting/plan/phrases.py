@@ -1,0 +1,91 @@
+"""What the reports of a plan, and of a status, say alike; their texts have been made printable."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TypeVar
+
+from twgen.model.plan import RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.planning.sentences import change_in_words, counted
+
+Item = TypeVar("Item")
+
+COLUMNS = ("version", "status", "action", "replicas", "because")
+MOST_ROWS = 100
+"""Rows of one worker that a person reads: as many as Temporal itself keeps versions of it, by default."""
+_NAMED = 3
+"""Versions of a folded row that are named."""
+
+
+def next_with_reason(worker: WorkerPlan) -> str:
+    """The next change of traffic, who must first give the worker up for it, and why."""
+    routing = worker.routing
+    before = f"take the worker over from {worker.manager} and " if worker.manager else "claim the worker and "
+    return f"{before if routing.claim_manager else ''}{next_change(routing)}, because {routing.because}"
+
+
+def next_change(routing: RoutingPlan) -> str:
+    """The next change of traffic, as an order."""
+    return change_in_words(routing.action, routing.build_id, routing.percentage)
+
+
+def replicas_cell(version: VersionPlan) -> str:
+    """The replicas of a version: as they are, or from what to what."""
+    live = version.live.replicas if version.live else None
+    if version.action is VersionAction.DROP:
+        return f"{live} → gone"
+    if not version.is_rendered:
+        return "" if live is None else str(live)
+    if version.replicas is None:
+        return "left out" if live is None else f"{live} (left out)"
+    return str(version.replicas) if live in {None, version.replicas} else f"{live} → {version.replicas}"
+
+
+def version_rows(worker: WorkerPlan) -> Iterator[tuple[list[VersionPlan], tuple[str, ...]]]:
+    """The versions of each row and its other cells; those that are alike share one when they are too many."""
+    target = worker.spec.build_id
+
+    def likeness(version: VersionPlan) -> object:
+        is_target = version.build_id == target
+        return None if is_target else (version.status, version.action, replicas_cell(version), version.reason)
+
+    for group in folded(worker.versions.versions, likeness):
+        first, *others = group
+        because = first.because
+        if any(version.because != because for version in others):
+            because = f"{because} ({first.build_id})"
+        yield group, (first.status.value, first.action.value, replicas_cell(first), because)
+
+
+def several(names: list[str]) -> str:
+    """A few names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_NAMED])} and {more:,} more"
+
+
+def folded_warnings(worker: WorkerPlan) -> Iterator[str]:
+    """The warnings, with those in one that say the same of one version each: its row has its name already."""
+    because = {version.build_id: version.because for version in worker.versions.versions}
+    alike: dict[tuple[str, str], list[str]] = {}
+    for text in worker.versions.warnings:
+        name, _, said = text.partition(": ")
+        reason = because.get(name, "")
+        rest = said.removeprefix(reason) if reason else said
+        alike.setdefault((rest, "") if name in because else (text, text), []).append(text)
+    for texts in alike.values():
+        if len(texts) <= _NAMED:
+            yield from texts
+        else:
+            yield f"{counted(len(texts), 'version')}, such as {texts[0]}"
+
+
+def folded(items: Sequence[Item], likeness: Callable[[Item], Hashable]) -> list[list[Item]]:
+    """Each item alone while a person can read them all; beyond that, those that are alike together.
+
+    What is like nothing, None, stays alone.
+    """
+    if len(items) <= MOST_ROWS:
+        return [[item] for item in items]
+    groups: dict[Hashable, list[Item]] = {}
+    for index, item in enumerate(items):
+        key = likeness(item)
+        groups.setdefault((index,) if key is None else key, []).append(item)
+    return list(groups.values())
