@@ -9,7 +9,8 @@ from twgen.executing.cluster import ClusterWriter, Event
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.status import Status
-from twgen.reporting.status.document import status_data
+from twgen.records.rollout_status import write_rollout_status
+from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.lines import StatusLine, news, status_lines
 
 
@@ -50,7 +51,7 @@ class Journal:
         if is_change or not self._since:
             self._since = status.now
         try:
-            await self._writer.record(status_data(status, self._since))
+            await self._writer.record(write_rollout_status(rollout_status(status, self._since)))
             if is_change:
                 is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved
                 said = "; ".join(filter(None, (worker.plan.unserved, routing.because)))

@@ -1,6 +1,5 @@
 """A status as the document that tools read; its schema is `schemas/status.json`."""
 
-import json
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +7,7 @@ from twgen.model.plan import RoutingAction, RoutingPlan
 from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.times import format_time
 from twgen.model.world import VersionStatus
+from twgen.records.rollout_status import RolloutStatus
 from twgen.reporting.plan.document import attached_objects
 from twgen.versioning.names import TWGEN_API
 
@@ -25,25 +25,26 @@ def status_document(status: Status) -> dict[str, Any]:
     }
 
 
-def status_data(status: Status, since: datetime) -> dict[str, str]:
-    """The entries of the ConfigMap that tells how one worker's rollout goes; so it has been since then."""
+def rollout_status(status: Status, since: datetime) -> RolloutStatus:
+    """How the rollout of the one worker goes, as its cluster keeps it; in this phase since then."""
     [worker] = status.workers
-    routing = worker.plan.routing
-    shares = {version.plan.build_id: version for version in worker.versions}
-    target = shares.get(worker.plan.spec.build_id)
-    current = [
-        build_id for build_id, version in shares.items() if version.plan.status is VersionStatus.CURRENT
-    ]
-    return {
-        "phase": routing.phase.value,
-        "reason": routing.reason,
-        "message": "; ".join(filter(None, (worker.plan.unserved, routing.because))),
-        "target": worker.plan.spec.build_id,
-        "current": "".join(current),
-        "percentage": f"{(target.percentage if target else None) or 0:g}",
-        "since": format_time(since),
-        "status.json": json.dumps(status_document(status), ensure_ascii=False, indent=1) + "\n",
-    }
+    spec, routing = worker.plan.spec, worker.plan.routing
+    versions = {version.plan.build_id: version for version in worker.versions}
+    target = versions.get(spec.build_id)
+    current = (name for name, item in versions.items() if item.plan.status is VersionStatus.CURRENT)
+    # the sentence counts down, and is read later
+    until = f" (at {status.now:%H:%M} UTC; until {routing.due_at:%H:%M} UTC)" if routing.due_at else ""
+    return RolloutStatus(
+        worker=spec.worker_deployment,
+        phase=routing.phase,
+        reason=routing.reason,
+        message="; ".join(filter(None, (worker.plan.unserved, routing.because))) + until,
+        target=spec.build_id,
+        current="".join(current),
+        percentage=(target.percentage if target else None) or 0,
+        since=since,
+        document=status_document(status),
+    )
 
 
 def _worker(worker: WorkerView) -> dict[str, Any]:

@@ -1,0 +1,67 @@
+"""How a rollout in a cluster goes: the entries of a ConfigMap, which one reads without Git and Temporal."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from twgen.errors import InvalidInput
+from twgen.model.plan import Phase
+from twgen.model.times import format_time, parse_time
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStatus:
+    """Where the rollout of one worker stands, as its cluster keeps it."""
+
+    worker: str
+    """As Temporal calls it: `<Kubernetes namespace>/<worker>`."""
+    phase: Phase
+    reason: str
+    message: str
+    target: str
+    current: str
+    """The build ID of the current version; empty: none is."""
+    percentage: float
+    """The target's share of new workflows."""
+    since: datetime
+    """When the phase or the reason changed last."""
+    document: Mapping[str, Any]
+    """The Status document of this one worker, as it was when this was written."""
+
+
+def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
+    """The entries of the ConfigMap."""
+    return {
+        "worker": status.worker,
+        "phase": status.phase.value,
+        "reason": status.reason,
+        "message": status.message,
+        "target": status.target,
+        "current": status.current,
+        "percentage": f"{status.percentage:g}",
+        "since": format_time(status.since),
+        "status.json": json.dumps(status.document, ensure_ascii=False, indent=1) + "\n",
+    }
+
+
+def parse_rollout_status(manifest: Mapping[str, Any]) -> RolloutStatus:
+    """The status of a ConfigMap; raises InvalidInput when it holds none."""
+    data = manifest.get("data") or {}
+    try:
+        return RolloutStatus(
+            worker=data["worker"],
+            phase=Phase(data["phase"]),
+            reason=data["reason"],
+            message=data["message"],
+            target=data["target"],
+            current=data.get("current", ""),
+            percentage=float(data["percentage"]),
+            since=parse_time(data["since"]),
+            document=json.loads(data["status.json"]),
+        )
+    except (KeyError, ValueError, RecursionError) as error:
+        metadata = manifest["metadata"]
+        where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
+        raise InvalidInput(f"{where} holds no status of a rollout: delete it") from error
