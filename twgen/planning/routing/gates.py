@@ -22,7 +22,18 @@ def gate_runs(target: Target) -> dict[str, GateRun | None]:
     """The run that counts on each workflow task queue of the target; None: it has not started."""
     if not target.spec.rollout.gate or target.skips_gate:
         return {}
-    return {queue: _run(target, queue) for queue in target.workflow_task_queues}
+    created = target.version.created_at if target.version else None
+    best_last = (GateStatus.RUNNING, GateStatus.COMPLETED)
+    worst: dict[tuple[str, str], GateRun] = {}
+    for run in (target.version.gate_runs if target.version else None) or ():
+        # a run from before the version was registered tested another version of the same name
+        if run.started_at is None or created is None or run.started_at >= created:
+            # of several, the one that is worst: nothing tells which of them is meant
+            worst[run.task_queue, run.workflow_id] = min(
+                (worst.get((run.task_queue, run.workflow_id), run), run),
+                key=lambda one: best_last.index(one.status) + 1 if one.status in best_last else 0,
+            )
+    return {queue: worst.get((queue, _workflow_id(target, queue))) for queue in target.workflow_task_queues}
 
 
 def gates_to_start(target: Target) -> tuple[GateStart, ...]:
@@ -50,23 +61,6 @@ def gate_passed(target: Target) -> bool:
         return True
     runs = gate_runs(target).values()
     return bool(runs) and all(run is not None and run.status is GateStatus.COMPLETED for run in runs)
-
-
-def _run(target: Target, task_queue: str) -> GateRun | None:
-    expected = _workflow_id(target, task_queue)
-    created = target.version.created_at if target.version else None
-    runs = [
-        run
-        for run in (target.version.gate_runs if target.version else None) or ()
-        # a run from before the version was registered tested another version of the same name
-        if (run.started_at is None or created is None or run.started_at >= created)
-        and (run.task_queue, run.workflow_id) == (task_queue, expected)
-    ]
-    # of several, the one that is worst: nothing tells which of them is meant
-    best_last = (GateStatus.RUNNING, GateStatus.COMPLETED)
-    return min(
-        runs, key=lambda run: best_last.index(run.status) + 1 if run.status in best_last else 0, default=None
-    )
 
 
 def _workflow_id(target: Target, task_queue: str) -> str:
