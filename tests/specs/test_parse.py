@@ -209,24 +209,22 @@ def policy(**spec: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"holdFor": "1m"},
-        {"serviceAccountName": "rollout"},
-        {"controlPlaneSecretRef": {"name": "temporal"}},
-        {"driver": "Hook"},
-        {"driver": "Job"},
-    ],
-)
-def test_field_of_a_policy_that_nothing_uses_yet_is_warned_of(spec: dict[str, Any]) -> None:
-    (warning,) = parsed(policy(**spec)).warnings
-    assert warning.path == f"spec.{next(iter(spec))}"
-    assert "no effect yet" in warning.message
+def test_credentials_of_rollouts_without_a_connection_that_needs_any_are_warned_of() -> None:
+    reference = policy(controlPlaneSecretRef={"name": "temporal"})
+    (warning,) = parsed(worker(), CONNECTION, reference).warnings
+    assert (warning.path, "no effect" in warning.message) == ("spec.workerOptions.connectionRef", True)
 
 
 def test_policy_whose_every_field_is_used_is_not_warned_of() -> None:
-    used = policy(driver="None", identity="shop", history=["Cluster"], maxVersions=9, adoptFrom=["a", "b"])
+    used = policy(
+        driver="Hook",
+        holdFor="1m",
+        serviceAccountName="ours",
+        identity="shop",
+        history=["Cluster"],
+        maxVersions=9,
+        adoptFrom=["a", "b"],
+    )
     found = parsed(used)
     assert (found.problems, found.warnings) == ((), ())
 

@@ -81,6 +81,12 @@ def parse_worker(
     if custom and cleaned_build_id(custom) != custom:
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a legal label value: {cleaned}")
+    if policy.control_plane_secret and worker.connection.host_port and not worker.connection.secret_name:
+        message = (
+            f"Connection {worker.connection.name} has neither mutualTLSSecretRef nor apiKeySecretRef: the"
+            " controlPlaneSecretRef of its RolloutPolicy has no effect"
+        )
+        options.warning("connectionRef", message)
     check_template(spec, worker)
     for fields in (options, sunset, spec):
         fields.close()
