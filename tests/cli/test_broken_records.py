@@ -1,22 +1,26 @@
-"""No snapshot, ledger, operator configuration or plugin parameter ends as a bug, whatever is wrong."""
+"""No spec, snapshot, ledger, operator configuration or plugin parameter ends as a bug, whatever is wrong."""
 
+import io
 import json
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import click
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.broken_documents import json_values, mutations
+from tests.broken_documents import broken_text, json_values, mutations
 from tests.schemas.documents import OPERATOR
 from twgen.cli.main import twgen
 from twgen.cli.options import refuse_settings_of_operator
 from twgen.cli.surroundings import surroundings
-from twgen.errors import TwgenError
+from twgen.errors import NegativeAnswer, TwgenError
 from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
 
 CASES = Path(__file__).parents[1] / "fixtures" / "vectors" / "plans.json"
 CASE = next(case for case in json.loads(CASES.read_text()) if case["name"] == "advances-step")
@@ -64,15 +68,41 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def ends_well(*arguments: str) -> None:
-    """The command ends with a message of ours, or with data; whatever else it raises is a bug."""
-    try:
-        with twgen.make_context("twgen", list(arguments)) as context:
-            twgen.invoke(context)
-    except (TwgenError, click.ClickException) as error:
-        said = str(error)
-        assert said
-        for word in ("None", "dict", "KeyError", "Traceback", "NoneType", "<class"):
-            assert word not in said or word in json.dumps(arguments), said
+    """The command ends with a message of ours, or with data of the format; whatever else is a bug."""
+    raw, told = io.BytesIO(), io.StringIO()
+    stdout = io.TextIOWrapper(raw, "utf-8")
+    with redirect_stdout(stdout), redirect_stderr(told):
+        try:
+            with twgen.make_context("twgen", list(arguments)) as context:
+                twgen.invoke(context)
+        except (TwgenError, click.ClickException) as error:
+            said = str(error)
+            assert said
+            is_answer = isinstance(error, NegativeAnswer)
+            assert is_answer or not raw.getvalue(), said
+            for word in ("None", "dict", "KeyError", "Traceback", "NoneType", "<class"):
+                assert word not in said or word in json.dumps(arguments), said
+    text = raw.getvalue().decode()
+    match arguments[arguments.index("-o") + 1] if text and "-o" in arguments else "":
+        case "json" | "sarif":
+            json.loads(text, parse_constant=pytest.fail)
+        case "yaml":
+            read_documents(text)
+        case "junit" | "svg":
+            ET.fromstring(text)  # noqa: S314 - our own
+        case "text" | "markdown":
+            assert all(line.isprintable() for line in text.split("\n")), text
+    assert all(line.isprintable() for line in told.getvalue().split("\n")), told.getvalue()
+
+
+OUTPUTS = {
+    "validate": ("text", "json", "junit", "sarif"),
+    "render": ("yaml", "json"),
+    "plan": ("text", "json", "markdown"),
+    "status": ("text", "json"),
+    "simulate": ("text", "json", "svg"),
+    "lock": ("",),
+}
 
 
 @COMMON
@@ -129,6 +159,28 @@ def test_no_broken_ledger_is_a_bug(ledger: Path, data: st.DataObject) -> None:
             ends_well(command, "specs", *snapshot_option, *(["--check"] if command == "lock" else []))
     finally:
         ledger.write_text(text)
+
+
+@COMMON
+@given(data=st.data())
+def test_no_broken_text_of_an_input_is_a_bug(ledger: Path, data: st.DataObject) -> None:
+    folder = ledger.parents[2]
+    (folder / "operator.json").write_text(json.dumps(OPERATOR))
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    file = data.draw(st.sampled_from(sorted(files)))
+    content = file.read_bytes()
+    try:
+        file.write_bytes(
+            data.draw(broken_text(write_documents(read_documents(content)).removeprefix("---\n")))
+        )
+        command, output = data.draw(
+            st.sampled_from([(one, form) for one in OUTPUTS for form in OUTPUTS[one]])
+        )
+        options = ["--check"] if command == "lock" else ["-o", output]
+        options += ["--snapshot", "snapshot.json"] if command not in {"lock", "validate"} else []
+        ends_well(command, "specs", "--operator-config", "operator.json", *options)
+    finally:
+        file.write_bytes(content)
 
 
 @COMMON

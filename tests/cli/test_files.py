@@ -137,6 +137,13 @@ def test_path_that_holds_no_documents_is_said(run: Run, path: str, said: str) ->
     refused(run("render", path), said)
 
 
+@pytest.mark.parametrize("command", ["render", "lock", "validate"])
+def test_folder_that_is_gone_while_one_is_in_it_is_said(tmp_path: Path, command: str) -> None:
+    gone = ("bash", "-c", f"mkdir gone && cd gone && rmdir ../gone && exec {TWGEN} {command}")
+    ended = subprocess.run(gone, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    refused(ended, "twgen: cannot read .: No such file or directory")
+
+
 def test_names_that_are_no_text_or_move_the_cursor_are_escaped(run: Run, story: Path) -> None:
     folder = os.fsencode(story / "specs")
     for name in (b"\xff.yaml", b"\x1b[2J\n\xe2\x80\xae.yaml"):

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from twgen.cli.surroundings import Terminal, usual_kubeconfig
+from twgen.model.operator import Operator
+from twgen.reporting.printable import printable
 
 
 @pytest.mark.parametrize(
@@ -92,3 +95,20 @@ def test_help_fits_80_columns(run: Run) -> None:
     for command in ((), ("plan",), ("status",), ("simulate",), ("validate",)):
         ended = run(*command, "--help", env=environment)
         assert (ended.returncode, [line for line in ended.stdout.splitlines() if len(line) > 80]) == (0, [])
+
+
+@pytest.mark.parametrize("user", ["", "a\udcff\x1b[2J"])
+def test_user_whose_name_is_none_or_no_text_plans_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
+    def nobody(_: int) -> object:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME", "HOME", "KUBECONFIG"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("LOGNAME", user)
+    identity = Terminal().planning_caller("", Operator()).identity
+    assert identity.isprintable()
+    assert identity.startswith(f"twgen/{printable(user) or os.getuid()}@")
+    assert usual_kubeconfig()

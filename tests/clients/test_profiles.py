@@ -123,6 +123,11 @@ def test_variables_of_temporal_are_a_profile_at_a_terminal() -> None:
     assert load("", environment=False, **variables) == ()
 
 
+def test_variables_that_are_no_text_are_nobodys_concern() -> None:
+    (profile,) = load("", TEMPORAL_ADDRESS="temporal:7233", LESS="\udcff", TEMPORAL_NAMESPACE="a\udcff")
+    assert (profile.address, profile.namespace) == ("temporal:7233", "a?")
+
+
 def test_variables_of_temporal_change_the_chosen_profile_only(file: Path) -> None:
     variables = {"TEMPORAL_PROFILE": "payments", "TEMPORAL_API_KEY": "fresh"}
     profiles = Profiles(load(file, **variables))

@@ -61,7 +61,9 @@ def all_problems(read: Read, specs: Specs) -> tuple[Problem, ...]:
     from twgen.records.ledger import parse_ledgers
 
     problems = (*specs.problems, *parse_ledgers(specs.ledgers)[1])
-    more = islice(schema_problems(read.documents, problems), max(0, MOST_TOLD_IN_ALL + 1 - len(problems)))
+    more = islice(
+        schema_problems(read.documents, problems, parsed=True), max(0, MOST_TOLD_IN_ALL + 1 - len(problems))
+    )
     return (*problems, *more, *specs.unknown_fields)
 
 

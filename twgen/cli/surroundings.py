@@ -55,8 +55,13 @@ class Terminal:
         import socket
 
         from twgen.model.operator import Caller
+        from twgen.reporting.printable import printable
 
-        return Caller(f"twgen/{getpass.getuser()}@{socket.gethostname()}", is_person=True)
+        try:
+            user = printable(getpass.getuser())
+        except (KeyError, OSError):  # in a container, a user can be no more than a number
+            user = str(os.getuid())
+        return Caller(f"twgen/{user}@{socket.gethostname()}", is_person=True)
 
     def profiles(self, _: "Operator", *, allow_unlisted: bool) -> "Profiles":  # noqa: ARG002
         """The person's credentials; a connection that needs none may be used without."""
@@ -142,9 +147,8 @@ def surroundings() -> Surroundings:
 
 def usual_kubeconfig() -> str:
     """Where kubectl looks; it need not be there."""
-    from pathlib import Path
-
-    return os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    # Path's own raises where the user has no home
+    return os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")  # noqa: PTH111
 
 
 def _settings_of_application() -> Mapping[str, ApplicationSetting]:

@@ -121,11 +121,13 @@ def load_profiles(
     source = Path(file) if file else None
     if source and not source.is_file():
         raise StateUnavailable(f"{file}: no such file; it should hold Temporal's profiles")
+    # any variable that is no UTF-8 would end the reader
+    readable = {name: value.encode(errors="replace").decode() for name, value in variables.items()}
     try:
-        found = dict(ClientConfig.load(config_source=source, override_env_vars=dict(variables)).profiles)
+        found = dict(ClientConfig.load(config_source=source, override_env_vars=readable).profiles)
         chosen = variables.get(_PROFILE) or _DEFAULT
         if use_environment and (chosen in found or variables.get(_ADDRESS) or variables.get(_API_KEY)):
-            found[chosen] = ClientConfigProfile.load(config_source=source, override_env_vars=dict(variables))
+            found[chosen] = ClientConfigProfile.load(config_source=source, override_env_vars=readable)
     except RuntimeError as error:
         raise StateUnavailable(_unreadable(file, error)) from None
     return tuple(

@@ -62,6 +62,11 @@ class VersionReason(StrEnum):
 
     Deploy that version by its own spec, then take this Deployment away by hand.
     """
+    MAY_BE_ANOTHER = "MayBeAnother"
+    """Temporal does not know it, but one without Deployment that would have the same name: `V1` and `v1`.
+
+    Look with which build ID its pods poll. Take the Deployment away by hand when it is not the known one.
+    """
     NEVER_ACTIVE = "NeverActive"
     """It was never current or ramping, and is not the target.
 

@@ -166,12 +166,15 @@ def _is_folder(path: str) -> bool:
 
 
 def _place(path: str) -> str:
-    return path if path == STDIN else os.path.realpath(path)
+    try:
+        return path if path == STDIN else os.path.realpath(path)
+    except OSError as error:  # the folder that this runs in is gone
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
 
 
 def _below(folder: str, unreadable: list[str]) -> Iterator[tuple[str, str]]:
     """Every document file below a folder: as it is called here, and where it really is."""
-    root = os.path.realpath(folder)
+    root = _place(folder)
     # not by recursion: folders nest deeper than Python calls
     ahead = [(folder, root, True)]
     while ahead:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from time import process_time
 from typing import Any
 
 import pytest
@@ -218,3 +219,15 @@ def test_gate_of_a_worker_that_somebody_else_manages_does_not_move_its_traffic()
         manager_identity="somebody else",
     )
     assert not moves(planned(situation(says, [live("v3"), live("v1")]), GATED))
+
+
+def test_many_task_queues_are_not_each_looked_for_in_all_runs() -> None:
+    def seconds(queues: int) -> float:
+        names = [f"q{number}" for number in range(queues)]
+        polled = tuple(TaskQueue(name, TaskQueueType.WORKFLOW, pollers=True) for name in names)
+        runs = [run(name) for name in names]
+        started = process_time()
+        assert moves(gated(*runs, task_queues=polled))
+        return process_time() - started
+
+    assert seconds(4000) < 10 * seconds(1000)

@@ -291,6 +291,31 @@ def test_version_that_drained_before_it_lived_keeps_its_pods(facts: dict[str, An
 
 
 @pytest.mark.parametrize(
+    ("known", "action"),
+    [
+        pytest.param(version("V1", S.DRAINING, first_activated_at=ago(DAY)), KEEP, id="in capitals"),
+        pytest.param(version("V1", S.CREATED), KEEP, id="never routed to"),
+        pytest.param(replace(drained(9 * DAY, open_workflows=1), build_id="V1"), KEEP, id="counted"),
+        pytest.param(replace(drained(9 * DAY), build_id="V1"), SCALE_DOWN, id="without work"),
+        pytest.param(
+            version("V2", S.DRAINING, first_activated_at=ago(DAY)), SCALE_DOWN, id="of another name"
+        ),
+    ],
+)
+def test_unregistered_version_stays_while_one_with_work_would_have_its_name(
+    known: Version, action: VersionAction
+) -> None:
+    plan = decided(situation(knows(known), [live("v1", 5)]), "v1")
+    assert plan
+    assert (plan.action, plan.replicas) == (action, 5 if action is KEEP else 0)
+    assert (plan.reason is VersionReason.MAY_BE_ANOTHER) is (action is KEEP)
+    # where both have a Deployment, each is its own
+    plan = decided(situation(knows(known), [live("v1", 5), live(known.build_id, 1, name="own")]), "v1")
+    assert plan
+    assert plan.action is SCALE_DOWN
+
+
+@pytest.mark.parametrize(
     "says",
     [
         pytest.param(knows(drained(9 * DAY)), id="drained"),

@@ -23,24 +23,17 @@ def gate_runs(target: Target) -> dict[str, GateRun | None]:
     if not target.spec.rollout.gate or target.skips_gate:
         return {}
     created = target.version.created_at if target.version else None
-    # of several, the one that is worst: nothing tells which of them is meant
     best_last = (GateStatus.RUNNING, GateStatus.COMPLETED)
-    counting: dict[str, GateRun | None] = {}
-    for queue in target.workflow_task_queues:
-        expected = _workflow_id(target, queue)
-        runs = [
-            run
-            for run in (target.version.gate_runs if target.version else None) or ()
-            # a run from before the version was registered tested another version of the same name
-            if (run.started_at is None or created is None or run.started_at >= created)
-            and (run.task_queue, run.workflow_id) == (queue, expected)
-        ]
-        counting[queue] = min(
-            runs,
-            key=lambda run: best_last.index(run.status) + 1 if run.status in best_last else 0,
-            default=None,
-        )
-    return counting
+    worst: dict[tuple[str, str], GateRun] = {}
+    for run in (target.version.gate_runs if target.version else None) or ():
+        # a run from before the version was registered tested another version of the same name
+        if run.started_at is None or created is None or run.started_at >= created:
+            # of several, the one that is worst: nothing tells which of them is meant
+            worst[run.task_queue, run.workflow_id] = min(
+                (worst.get((run.task_queue, run.workflow_id), run), run),
+                key=lambda one: best_last.index(one.status) + 1 if one.status in best_last else 0,
+            )
+    return {queue: worst.get((queue, _workflow_id(target, queue))) for queue in target.workflow_task_queues}
 
 
 def gates_to_start(target: Target) -> tuple[GateStart, ...]:

@@ -57,6 +57,8 @@ class VersionFacts:
     ledger: RecordedDeployment | None
     twins: tuple[LiveDeployment, ...] = ()
     """Further Deployments of its build ID, less those that are being deleted."""
+    namesake: str = ""
+    """A version that may have work and has no Deployment, whose own would be called as the live one here."""
 
     @property
     def is_target(self) -> bool:

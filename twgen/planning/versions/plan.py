@@ -98,7 +98,15 @@ def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Itera
     versions = {
         version.build_id: version for version in (worker.temporal.versions if worker.temporal else ())
     }
-    for build_id in sorted({spec.build_id, *live, *versions, *routed_build_ids(worker.temporal)}):
+    known = {*versions, *routed_build_ids(worker.temporal)}
+    # names have no capitals, and fewer signs than build IDs
+    names = {
+        versioned_deployment_name(spec.name, build_id): build_id
+        for build_id in (known - live.keys() if live else ())
+        if status_of(build_id, version := versions.get(build_id), worker.temporal) not in _WITHOUT_WORK
+        or (version and version.open_workflows)
+    }
+    for build_id in sorted({spec.build_id, *live, *known}):
         version = versions.get(build_id)
         several = live.get(build_id, [])
         deployment = several[0] if several else None
@@ -114,6 +122,7 @@ def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Itera
             terminating=deployment if is_going else None,
             ledger=worker.ledger.get(build_id) if HistorySource.LEDGER in spec.policy.history else None,
             twins=tuple(other for other in several[1:] if not other.terminating),
+            namesake=names.get(deployment.name, "") if deployment else "",
         )
 
 

@@ -85,6 +85,10 @@ LIVE: _Table = (
     Row(Reason.DRAINED,
         lambda v: v.status is VersionStatus.DRAINED,
         lambda v: _keep(_live(v), f"it is drained, but not yet longer than {_scaledown_delay(v)}")),
+    Row(Reason.MAY_BE_ANOTHER,
+        lambda v: v.status is VersionStatus.NOT_REGISTERED and bool(v.namesake),
+        lambda v: _keep(_live(v), f"Temporal does not know it, but knows {v.namesake}, whose Deployment would"
+                        " have the same name: they may be one version")),
     Row(Reason.UNREGISTERED_AT_ZERO,
         lambda v: v.is_unregistered_for_long and v.is_at_rest,
         lambda v: _drop("Temporal does not know it,"
