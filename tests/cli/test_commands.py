@@ -27,7 +27,7 @@ def test_yaml_and_json_say_the_same(run: Run) -> None:
 
 def test_specs_come_from_stdin(run: Run, story: Path) -> None:
     text = "\n---\n".join(path.read_text() for path in (story / "specs").iterdir())
-    assert run("render", "-", *WORLD, input=text).stdout == run("render", "specs", *WORLD).stdout
+    assert run("render", "-", *WORLD, given=text).stdout == run("render", "specs", *WORLD).stdout
 
 
 @pytest.mark.usefixtures("story")
