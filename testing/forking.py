@@ -124,7 +124,7 @@ def _memory() -> IO[bytes]:
 
 @cache
 def forker(*modules: str) -> Forker:
-    """A process that has imported twgen and these modules; it ends with this one."""
+    """A process that has imported twgen, what it imports late, and these modules; it ends with this one."""
     ours, theirs = socketpair(type=SOCK_SEQPACKET)
     command = [sys.executable, "-P", __file__, str(theirs.fileno()), *modules]
     process = subprocess.Popen(
@@ -195,7 +195,7 @@ def _import_all(modules: Sequence[str]) -> None:
     import twgen
 
     ours = [found.name for found in pkgutil.walk_packages(twgen.__path__, "twgen.")]
-    for module in (*ours, *modules):
+    for module in (*ours, "jsonschema", "temporalio.service", *modules):
         if module != "twgen.__main__":  # which the program begins with
             import_module(module)
 

@@ -22,7 +22,7 @@ def run(tmp_path: Path) -> Run:
 
     def run_(*arguments: str | Path, env: Mapping[str, str] | None = None, given: str = "") -> Ended:
         variables = dict(os.environ) if env is None else env  # noqa: TID251 - what a test has set is there
-        return forker("jsonschema").run(arguments, tmp_path, variables, given=given)
+        return forker().run(arguments, tmp_path, variables, given=given)
 
     return run_
 

@@ -95,9 +95,7 @@ def run(
     started = time.monotonic()
     environment = {**ENVIRONMENT, **(variables or {})}
     arguments = (*command, folder, *options)
-    ended = forker("jsonschema", "kubernetes.client", "temporalio.service").run(
-        arguments, folder, environment, timeout=90
-    )
+    ended = forker("kubernetes.client").run(arguments, folder, environment, timeout=90)
     return Ended(ended.returncode, ended.stdout, ended.stderr, time.monotonic() - started)
 
 
