@@ -42,23 +42,20 @@ class Forked:
             self._told.close()
         return self._code
 
-    def terminate(self) -> None:
-        """Ask it to end, unless it is known that it has."""
-        if self._code is None:
-            os.kill(self.pid, signal.SIGTERM)
+    def send(self, number: signal.Signals) -> None:
+        """A signal, unless it has ended."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     def stop(self) -> None:
         """End it: politely, then by force."""
-        self.terminate()
+        if self._code is None:
+            self.send(signal.SIGTERM)
         try:
             self.wait(_GRACE)
         except TimeoutError:
-            self.kill()
-
-    def kill(self) -> None:
-        """End it by force."""
-        os.kill(self.pid, signal.SIGKILL)
-        self.wait()
+            self.send(signal.SIGKILL)
+            self.wait()
 
     def _number(self) -> int:
         found = self._told.recv(8)
@@ -108,7 +105,7 @@ class Forker:
             try:
                 code = forked.wait(timeout)
             except TimeoutError:
-                forked.kill()
+                forked.stop()
                 raise
             for stream in (stdout, stderr):
                 stream.seek(0)
@@ -170,7 +167,7 @@ def _watch(descriptors: Sequence[int]) -> NoReturn:
 
 def _become(wanted: Sequence[Any], streams: Sequence[int]) -> NoReturn:
     program, arguments, folder, environment = wanted
-    code: Any = 1
+    code = 1
     try:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
@@ -182,9 +179,7 @@ def _become(wanted: Sequence[Any], streams: Sequence[int]) -> NoReturn:
         sys.argv = [module, *arguments]
         getattr(import_module(module), function)()
         code = 0
-    except SystemExit as ended:
-        code = ended.code
-    except BaseException:  # noqa: BLE001 - it ends as an error of Python does
+    except BaseException:  # noqa: BLE001 - Python ends so, and this must not go on as the process that forks
         traceback.print_exc()
     finally:
         sys.stdout.flush()
