@@ -340,7 +340,7 @@ def test_server_that_dies_and_comes_back_is_waited_for(story: Story) -> None:
     becomes_current(story, "v1")
     with forwarding(story.worker.server.address, Trouble()) as dying:
         story.describe("v2", steps=(25,), address=dying.address)
-        with story.rolling() as process:
+        with story.rolling("--timeout", "4s") as process:
             until(process, "Temporal does not know it yet")
             dying.die()
             until(process, "; looking again")
