@@ -24,6 +24,8 @@ from testing.processes import ENVIRONMENT
 _ENTER = str(Path(__file__).with_name("enter.py"))
 _LONGEST_BACK_OFF = 30.0
 _KEPT_MESSAGE = 2048
+_LONGEST_MESSAGE = 4096
+_MESSAGE_PATH = "/dev/termination-log"
 _SIGNALLED = 128
 _KILLED = _SIGNALLED + signal.SIGKILL
 
@@ -69,6 +71,11 @@ class Container:
     def log(self) -> Path:
         """What it has written."""
         return self._place.folder / f"{self.name}.log"
+
+    @property
+    def _last_word(self) -> Path:
+        """What it has left as its termination message."""
+        return self._place.folder / f"{self.name}.termination"
 
     @property
     def is_running(self) -> bool:
@@ -163,7 +170,9 @@ class Container:
             "startedAt": self._started_at,
             "finishedAt": moment(),
         }
-        if code and self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+        if message := self._last_word.read_bytes()[:_LONGEST_MESSAGE]:
+            ending["message"] = message.decode(errors="replace")
+        elif code and self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError":
             ending["message"] = self.log.read_bytes()[-_KEPT_MESSAGE:].decode(errors="replace")
         return ending
 
@@ -192,6 +201,8 @@ class Container:
         root = place.folder / "root"
         root.mkdir(exist_ok=True)
         seen: list[Mount] = mounts(self.spec, place.volumes(), place.materials.pod, variables)
+        self._last_word.touch()
+        seen.append(Mount(self._last_word, self.spec.get("terminationMessagePath", _MESSAGE_PATH), False))  # noqa: FBT003 - it is written to
         wanted = {
             "root": str(root),
             "mounts": [(str(mount.source), mount.target, mount.read_only) for mount in seen],
@@ -202,7 +213,8 @@ class Container:
 
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         # of the machine only where its programs are: all else is the Pod's
-        return {"PATH": ENVIRONMENT["PATH"], "HOME": str(self._place.folder), **variables}
+        path = f"{Path(sys.executable).parent}:{ENVIRONMENT['PATH']}"
+        return {"PATH": path, "HOME": str(self._place.folder), **variables}
 
 
 def moment() -> str:

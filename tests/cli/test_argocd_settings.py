@@ -12,7 +12,12 @@ from tests.cli.conftest import Ended, Run
 
 RENDER = ("render", "specs", "--snapshot", "snapshot.json")
 IDENTITY = "twgen.io/identity"
-OPERATOR = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "instance": "prod-eu"}
+OPERATOR = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "OperatorConfig",
+    "instance": "prod-eu",
+    "rollout": {"image": "registry.example.com/twgen:1.0.0"},
+}
 
 
 @pytest.fixture
@@ -36,7 +41,11 @@ def parameter(name: str, value: str) -> dict[str, str]:
 def identities(ended: Ended) -> set[str]:
     assert ended.returncode == 0, ended.stderr
     documents = [json.loads(part) for part in (ended.stdout,)]
-    return {item["metadata"]["annotations"][IDENTITY] for item in documents[0]["items"]}
+    return {
+        item["metadata"]["annotations"][IDENTITY]
+        for item in documents[0]["items"]
+        if item["kind"] == "Deployment"
+    }
 
 
 def refused(ended: Ended, *parts: str) -> None:

@@ -83,11 +83,22 @@ def test_identity_of_the_option_is_whole_and_wins(run: Run, story: Path) -> None
 
 
 @pytest.mark.usefixtures("story")
-def test_no_hooks_is_accepted_and_says_that_it_has_no_effect_yet(run: Run) -> None:
-    ended = run("render", "specs", *WORLD, "--no-hooks")
-    assert ended.stdout == run("render", "specs", *WORLD).stdout
-    assert "warning: --no-hooks has no effect yet" in ended.stderr
-    assert run("render", "specs", *WORLD, "--no-hooks", "-q").stderr == ""
+def test_no_hooks_leaves_the_rollout_objects_out(run: Run, story: Path) -> None:
+    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "rollout": {"image": "twgen"}}
+    (story / "operator.json").write_text(json.dumps(operator))
+    options = (*WORLD, "--operator-config", "operator.json", "--identity", "me")
+    assert "kind: Job" in run("render", "specs", *options).stdout
+    without = run("render", "specs", *options, "--no-hooks").stdout
+    assert without == run("render", "specs", *WORLD, "--identity", "me").stdout
+
+
+@pytest.mark.usefixtures("story")
+def test_rollout_in_the_cluster_needs_to_be_told_as_whom(run: Run, story: Path) -> None:
+    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "rollout": {"image": "twgen"}}
+    (story / "operator.json").write_text(json.dumps(operator))
+    ended = run("render", "specs", *WORLD, "--operator-config", "operator.json")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "needs a manager identity" in ended.stderr
 
 
 def test_warnings_are_on_stderr_once_and_can_be_silenced(run: Run, story: Path) -> None:

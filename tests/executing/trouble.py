@@ -270,6 +270,8 @@ class Client:
         async def gate_input() -> bytes:
             return b'{"deep": true}'
 
+        async def show(_: World) -> None: ...
+
         rollout = Rollout(
             spec=self.spec,
             caller=Caller(self.identity, drives=True),
@@ -279,7 +281,7 @@ class Client:
             conflict_token=self.conflict_token,
             writer=lambda identity: self if identity == self.identity else pytest.fail(identity),
             gate_input=gate_input,
-            show=lambda _: None,
+            show=show,
             say=self.said.append,
         )
         return roll_out(rollout, once=once)

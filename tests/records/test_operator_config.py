@@ -29,6 +29,7 @@ WHOLE = {
         {"project": "payments", "application": "pay-eu", "kubeconfig": "/etc/twgen/eu", "context": "eu"},
         {"project": "*", "inCluster": True},
     ],
+    "rollout": {"image": "registry.example.com/twgen@sha256:0123"},
     "attached": {"kinds": [{"group": "monitoring.coreos.com", "kind": "PodMonitor"}, {"kind": "Service"}]},
 }
 
@@ -55,6 +56,7 @@ def test_every_field_is_read() -> None:
             ClusterOfApplications("payments", "pay-eu", "/etc/twgen/eu", "eu"),
             ClusterOfApplications("*", "*", "", ""),
         ),
+        rollout_image="registry.example.com/twgen@sha256:0123",
         attached_kinds=(GroupKind("monitoring.coreos.com", "PodMonitor"), GroupKind("", "Service")),
     )
 

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from tests.versioning.vectors import vectors
+from twgen.model.problem import Document
 from twgen.specs.connections import parse_connection
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.versioning.build_ids import build_id, connection_hash, pod_template_hash
@@ -26,7 +27,7 @@ def _computed(worker: dict[str, Any], connection: dict[str, Any]) -> dict[str, A
     image = stored["spec"]["containers"][0].get("image", "")
     build = build_id(encoded, image, worker["spec"]["workerOptions"].get("unsafeCustomBuildID", ""))
     name = worker["metadata"]["name"]
-    parsed = parse_connection("conn", Fields(connection, "spec", Diagnostics()))
+    parsed = parse_connection("conn", Fields(connection, "spec", Diagnostics()), Document("", 0, None))
     return {
         "templateJSON": encoded,
         "buildID": build,

@@ -11,10 +11,13 @@ from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.operator import Caller
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import MOST_TOLD_IN_ALL, Problem
+from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import RecordedDeployment, World
+from twgen.planning.drivers import rollout_driver
 from twgen.reading.documents import Read, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
+from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import problem_lines
 from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.kinds import WORKER
@@ -107,6 +110,34 @@ def load_recorded(settings: Settings, specs: Specs) -> Mapping[tuple[str, str], 
     return recorded_versions(read_ledgers(specs.ledgers, settings.sources))
 
 
+def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs | None:
+    """How the rollouts of a render are carried out in the cluster; None: nothing there does.
+
+    Raises InvalidInput where something should, and nobody said what.
+    """
+    driven = [worker for worker in workers if worker.policy.driver is not Driver.NONE]
+    image, needed = settings.operator.rollout_image, settings.surroundings.needs_identity
+    if not driven:
+        return None
+    if not image:
+        named = [worker for worker in driven if worker.policy.driver is not Driver.AUTO]
+        if needed or named:
+            raise InvalidInput(
+                f"{(named or driven)[0].worker_deployment}: its rollout needs the image of a Job: the"
+                " operator names it as rollout.image of an OperatorConfig. Where a person or CI rolls out,"
+                " spec.driver of a RolloutPolicy says so"
+            )
+        return None
+    caller = rendering_caller(settings)
+    if nameless := [worker for worker in driven if not caller.of(worker.policy)]:
+        raise InvalidInput(
+            f"{nameless[0].worker_deployment}: its rollout needs a manager identity: give --identity, or a"
+            " RolloutPolicy has spec.identity"
+        )
+    driver = rollout_driver(driven, in_argocd=bool(caller.application))
+    return RolloutJobs(driver, image, settings.operator.attached_kinds)
+
+
 def namespace_rule(settings: Settings) -> NamespaceRule:
     """Whose namespace a document gets."""
     return settings.surroundings.namespace_rule(settings.namespace)
@@ -142,6 +173,12 @@ def plan_warnings(workers: Iterable[WorkerVersions], general: Iterable[str]) -> 
     """Every warning of a plan, each with the worker that it is about."""
     about = (f"{item.spec.worker_deployment}: {text}" for item in workers for text in item.warnings)
     return [*about, *general]
+
+
+def refuse_problems(problems: Sequence[Problem]) -> None:
+    """Raise InvalidDocuments when there are any, for documents that stand in no file."""
+    if problems:
+        raise InvalidDocuments(problem_lines([(problem, None) for problem in problems]))
 
 
 def refuse(warnings: list[str]) -> None:

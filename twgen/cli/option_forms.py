@@ -102,6 +102,17 @@ def _addresses(text: str) -> tuple[str, str]:
     return address, instead
 
 
+_OBJECT = re.compile(r"[a-z0-9-]{1,63}/[a-z0-9][a-z0-9.-]{0,252}")
+
+
+def _object(text: str) -> tuple[str, str]:
+    """The namespace and the name of an object."""
+    if not _OBJECT.fullmatch(text):
+        raise ValueError("is not NAMESPACE/NAME")
+    namespace, _, name = text.partition("/")
+    return namespace, name
+
+
 FILE = Form("FILE")
 NAME = Form("NAME", _printable)
 READING_TIME = Form("DURATION", _reading_time)
@@ -109,4 +120,5 @@ DURATION = Form("DURATION", _duration)
 INTERVAL = Form("DURATION", _interval)
 TIME = Form("TIME", _time)
 ADDRESSES = Form("ADDRESS=ADDRESS", _addresses)
+OBJECT = Form("NAMESPACE/NAME", _object)
 GATE = Form("DURATION|fails", _gate)

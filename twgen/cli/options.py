@@ -14,6 +14,7 @@ from twgen.cli.option_forms import (
     GATE,
     INTERVAL,
     NAME,
+    OBJECT,
     READING_TIME,
     TIME,
     Choice,
@@ -151,7 +152,11 @@ _OPTIONS: Mapping[str, Option] = {
     "full": _flag("--full", text="Send all of the traffic, whatever steps are left."),
     "skip_gate": _flag("--skip-gate", text="Go on without a gate that has not passed."),
     "once": _flag("--once", text="Look, and make one change at most."),
-    "within": _assumed("--within", "Give up when it takes longer.", READING_TIME, "1h"),
+    "within": Option(("--within",), "Give up when it takes longer (1h; never with --intent).", READING_TIME),
+    "intent": Option(
+        ("--intent",), "Roll out what this ConfigMap says, in the cluster, in place of PATHs.", OBJECT
+    ),
+    "intent_hash": Option(("--intent-hash",), "End when the intent is no longer this one.", NAME),
     "check": _flag("--check", text="Write nothing; exit with 1 when the ledger is not current."),
 }
 

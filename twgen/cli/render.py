@@ -13,6 +13,7 @@ from twgen.cli.inputs import (
     refuse,
     refuse_collisions,
     rendering_caller,
+    rollout_jobs,
 )
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
@@ -41,12 +42,11 @@ def command(output: str, **params: Any) -> None:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
         refuse_collisions(settings, specs, plan.workers)
-    manifests = render_manifests(plan.workers, specs.passthrough, caller.of)
+    jobs = None if params["no_hooks"] else rollout_jobs(settings, specs.workers)
+    manifests = render_manifests(plan.workers, specs.passthrough, caller.of, jobs)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if settings.strict:
         refuse(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
     if not settings.quiet:
         warn(warnings)
-        if params["no_hooks"]:
-            warn(["--no-hooks has no effect yet: no rollout objects are rendered"])
     write(FORMATS[output](manifests))

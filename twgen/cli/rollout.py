@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -34,13 +34,45 @@ Answer = TypeVar("Answer")
 Ledger = Mapping[tuple[str, str], RecordedDeployment]
 
 _FRAME_SECONDS = 1.0
+_WITHIN = 3600.0
+"""Seconds."""
+
+
+class View(Protocol):
+    """What shows rollouts to whoever follows them."""
+
+    @property
+    def settings(self) -> Settings:
+        """What the command line asked for."""
+
+    @property
+    def caller(self) -> Caller:
+        """As whom they are planned."""
+
+    async def show(self, world: World) -> None:
+        """Take in a look at some of the workers."""
+
+    def say(self, line: str) -> None:
+        """Tell of a change, or of a failure."""
 
 
 @click.command()
 @paths_argument
 @output_option("text", "json")
-@options("once", "within", *READING, "identity", "namespace", "operator_config", "strict", "quiet", "color")
-def command(output: str, color: str, once: bool, within: float, **params: Any) -> None:  # noqa: FBT001
+@options(
+    "once",
+    "within",
+    "intent",
+    "intent_hash",
+    *READING,
+    "identity",
+    "namespace",
+    "operator_config",
+    "strict",
+    "quiet",
+    "color",
+)
+def command(output: str, color: str, once: bool, within: float | None, **params: Any) -> None:  # noqa: FBT001
     """Move the traffic of every worker to its target: start the gate, ramp, make it current.
 
     Deployments are not created here: apply what `twgen render` prints.
@@ -58,6 +90,12 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
     settings = settings_of(params)
     if settings.surroundings.needs_identity:
         raise InvalidInput("a plugin of Argo CD only renders: run `twgen rollout` elsewhere")
+    if place := params["intent"]:
+        from twgen.cli.in_cluster import IntentRollout
+
+        log = StatusLog(as_json=output == "json")
+        return IntentRollout(settings, place, params["intent_hash"] or "", within, log).run()
+    within = within or _WITHIN
     specs = load_specs(settings, needs_worker=True)
     caller = replace(planning_caller(settings), drives=True)
     ledger = load_recorded(settings, specs)
@@ -65,7 +103,7 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
     with Servers(settings) as servers:
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            workers = [_rollout(spec, ledger, view, servers, opened) for spec in specs.workers]
+            workers = [rollout_of(spec, ledger, view, servers, opened) for spec in specs.workers]
             async with asyncio.timeout(within):
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
@@ -76,12 +114,13 @@ def command(output: str, color: str, once: bool, within: float, **params: Any) -
         except TimeoutError as error:
             late = f"not settled within {spoken(timedelta(seconds=within))}: {view.unsettled()}"
             raise OutOfTime(late) from error
-    _judge(ended)
+    return judge(ended)
 
 
-def _rollout(
-    spec: WorkerSpec, ledger: Ledger, view: "_View", servers: Servers, opened: Connections
+def rollout_of(
+    spec: WorkerSpec, ledger: Ledger, view: View, servers: Servers, opened: Connections
 ) -> Rollout:
+    """The rollout of a worker, over these connections, which a view shows."""
     settings = view.settings
 
     async def read() -> World:
@@ -134,7 +173,7 @@ class _View:
         )
         self._world = World(clock(), {})
 
-    def show(self, world: World) -> None:
+    async def show(self, world: World) -> None:
         """Take in a look at some of the workers."""
         self._world = World(world.taken_at, {**self._world.workers, **world.workers})
         if self._screen:
@@ -185,7 +224,7 @@ def _where_it_stands(plan: WorkerPlan) -> str:
     return f"{plan.versions.spec.worker_deployment} is {plan.routing.phase}, because {plan.routing.because}"
 
 
-def _judge(ended: Sequence[WorkerPlan | BaseException]) -> None:
+def judge(ended: Sequence[WorkerPlan | BaseException]) -> None:
     """Raise what keeps the rollouts from being done."""
     for end in ended:
         if isinstance(end, BaseException):

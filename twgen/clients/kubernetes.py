@@ -5,7 +5,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from twgen.clients.deadline import Deadline, in_thread
 from twgen.clients.kubeconfig import ClusterAccess, load_configuration
@@ -18,17 +18,20 @@ _PAGE = 500
 _AT_ONCE = 8
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/{namespace}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
-_DATA = {
-    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps/{name}",
-    "Secret": "/api/v1/namespaces/{namespace}/secrets/{name}",
-}
-_OK = 200
+OK = 200
 _FORBIDDEN = 403
 _ADVICE = {
     401: "asks for other credentials: check the user of the context",
     403: "does not permit it: the account needs the verb list on deployments.apps in this namespace",
 }
 _OTHER_ADVICE = "did not answer with a list: try again, or look into its log"
+
+
+class _Request(NamedTuple):
+    method: str
+    path: str
+    query: Mapping[str, str]
+    body: Any = None
 
 
 class PodsForbidden(StateUnavailable):
@@ -67,20 +70,39 @@ class KubernetesClient:
         self, kind: Literal["ConfigMap", "Secret"], namespace: str, name: str, key: str, deadline: Deadline
     ) -> bytes:
         """What one key of a ConfigMap or a Secret holds."""
+        path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
         who = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
+        status, found = await self.ask("GET", path, deadline)
+        if status != OK:
+            raise StateUnavailable(f"{who} cannot be read: the API server answers {status}")
+        entries = found.get("data") or {}
+        if key not in entries:
+            raise StateUnavailable(f"{who} has no key {key}")
+        return base64.b64decode(entries[key]) if kind == "Secret" else str(entries[key]).encode()
 
-        async def value() -> bytes:
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        deadline: Deadline,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+    ) -> tuple[int, Mapping[str, Any]]:
+        """The status and the document that one request is answered with; a PATCH is a server-side apply."""
+        who = f"Kubernetes ({self._access.described}), {path}"
+
+        async def answer() -> tuple[int, Mapping[str, Any]]:
             api = await self._api()
-            parameters = {"namespace": namespace, "name": name}
-            status, body = await in_thread(lambda: _get(api, who, _DATA[kind], parameters, {}))
-            if status != _OK:
-                raise StateUnavailable(f"{who} cannot be read: the API server answers {status}")
-            found = json.loads(body).get("data") or {}
-            if key not in found:
-                raise StateUnavailable(f"{who} has no key {key}")
-            return base64.b64decode(found[key]) if kind == "Secret" else str(found[key]).encode()
+            request = _Request(method, path, query or {}, body)
+            status, content = await in_thread(lambda: _answer(api, who, request))
+            try:
+                document = json.loads(content)
+            except ValueError:
+                document = {"message": content[:200].decode(errors="replace")}
+            return status, document if isinstance(document, dict) else {}
 
-        return await deadline.bound(who, value())
+        return await deadline.bound(who, answer())
 
     async def _listed(
         self, path: str, namespace: str, label_selector: str, deadline: Deadline
@@ -111,10 +133,10 @@ def _pages(
 ) -> Iterator[Mapping[str, Any]]:
     query = {"labelSelector": label_selector, "limit": str(_PAGE)}
     while True:
-        status, body = _get(api, who, path, {"namespace": namespace}, query)
+        status, body = _answer(api, who, _Request("GET", path.format(namespace=namespace), query))
         if status == _FORBIDDEN and path == _PODS:
             raise PodsForbidden(f"{who}: the account needs the verb list on pods")
-        if status != _OK:
+        if status != OK:
             raise _refusal(who, status, body)
         try:
             page = json.loads(body)
@@ -127,23 +149,23 @@ def _pages(
         query = {**query, "continue": token}
 
 
-def _get(
-    api: "ApiClient", who: str, path: str, parameters: Mapping[str, str], query: Mapping[str, str]
-) -> tuple[int, bytes]:
+def _answer(api: "ApiClient", who: str, request: _Request) -> tuple[int, bytes]:
     """The status and the body of an answer."""
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
+    is_applied = request.method == "PATCH"
+    content_type = "application/apply-patch+yaml" if is_applied else "application/json"
     try:
-        request = api.param_serialize(
-            "GET",
-            path,
-            path_params=dict(parameters),
-            query_params=list(query.items()),
-            header_params={"Accept": "application/json"},
+        serialized = api.param_serialize(
+            request.method,
+            request.path,
+            query_params=list(request.query.items()),
+            header_params={"Accept": "application/json", "Content-Type": content_type},
+            body=json.dumps(request.body) if is_applied else request.body,
             auth_settings=["BearerToken"],
         )
-        response = api.call_api(*request)
+        response = api.call_api(*serialized)
         return response.status, response.read()
     except (ApiException, HTTPError, OSError) as error:
         raise _unreachable(who, error) from error

@@ -14,11 +14,12 @@ from twgen.versioning.names import (
     INJECTED,
     NOT_PRUNED,
     SYNC_OPTIONS,
+    SYNC_WAVE,
     selector_labels,
 )
 
 _MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
-_OURS = {IDENTITY, SYNC_OPTIONS, ATTACHED, INJECTED, COMPARE_OPTIONS}
+_OURS = {IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, INJECTED, COMPARE_OPTIONS}
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 _PACE_DEFAULTS = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
 """What an API server fills in for those that a manifest leaves out."""

@@ -51,10 +51,14 @@ class Rollout:
     """The changes that a manager identity may make."""
     gate_input: Callable[[], Awaitable[bytes | None]]
     """The input of the gate as JSON, read when it starts; None: it has none."""
-    show: Callable[[World], None]
-    """Gets every look."""
+    show: Callable[[World], Awaitable[None]]
+    """Gets every look; raises nothing that is expected."""
     say: Callable[[str], None]
     """Gets every change that was made, and every failure."""
+    adjust: Callable[[WorkerPlan], Awaitable[None]] | None = None
+    """Changes what is wanted in the cluster beside the traffic; raises nothing that is expected."""
+    is_unattended: bool = False
+    """Nobody watches it: it outlasts what somebody else can mend, servers that are away included."""
 
 
 async def roll_out(rollout: Rollout, *, once: bool) -> WorkerPlan:
@@ -69,21 +73,23 @@ async def roll_out(rollout: Rollout, *, once: bool) -> WorkerPlan:
             world = await rollout.read()
             now = rollout.clock()
             [plan] = make_plan([rollout.spec], world, now, rollout.caller).workers
-            rollout.show(world)
+            await rollout.show(world)
+            if rollout.adjust:
+                await rollout.adjust(plan)
             worker, is_first, failure = worker_world(rollout.spec, world), False, ""
             if not plan.gates and plan.routing.claim_manager:
                 await _claim(rollout, plan, worker)
                 await rollout.sleep(_AFTER_A_CHANGE)
                 continue
             changed = await _make_the_change(rollout, plan, worker)
-            if once or is_over(plan, worker, now):
+            if once or is_over(plan, worker, now, is_unattended=rollout.is_unattended):
                 return plan
             if changed:
                 await rollout.sleep(_AFTER_A_CHANGE)
             else:
                 await _wait(rollout, plan, worker, now)
         except TwgenError as error:
-            if once or is_first:
+            if once or (is_first and not rollout.is_unattended):
                 raise
             # nor does anybody know whether a change that timed out was made: the next look tells
             if str(error) != failure:

@@ -62,6 +62,8 @@ class Operator:
     temporal_config_file: str = ""
     grants: tuple[ProfileGrant, ...] = ()
     clusters: tuple[ClusterOfApplications, ...] = ()
+    rollout_image: str = ""
+    """The image of the Jobs that carry rollouts out; empty: no such Job is rendered."""
     attached_kinds: tuple[GroupKind, ...] = ()
     """What may be attached to a version beside the kinds that twgen knows."""
 

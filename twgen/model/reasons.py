@@ -135,6 +135,16 @@ class RoutingReason(StrEnum):
 
     Wait until old versions have drained, end the workflows that hold them, or raise `maxVersions`.
     """
+    SUPERSEDED = "Superseded"
+    """The intent of the rollout has changed: another one goes on from here.
+
+    Nothing.
+    """
+    OLDER_ROLLOUT = "OlderRollout"
+    """A Pod of an earlier rollout of the worker has not ended yet.
+
+    Nothing: it ends by itself within half a minute. One on a node that is lost has to be deleted.
+    """
     ABORTED = "Aborted"
     """A person marked the target as aborted.
 
@@ -143,7 +153,8 @@ class RoutingReason(StrEnum):
     PAUSED = "Paused"
     """A person paused the rollout.
 
-    Go on by `twgen resume`, or commit a new build.
+    Go on by `twgen resume`, or by removing the annotation `twgen.io/paused` of its intent; or commit
+    a new build.
     """
     OTHER_RAMP = "OtherRamp"
     """The target is current, and something else keeps a share of the traffic.

@@ -26,6 +26,8 @@ class Connection:
     tls_server_name: str = ""
     mutual_tls_secret: str = ""
     api_key_secret: SecretKey | None = None
+    document: Document = field(default=Document("", 0, None), compare=False, repr=False)
+    """Where it stands."""
 
     @property
     def needs_credentials(self) -> bool:
@@ -119,6 +121,8 @@ class Policy:
     missing_template: MissingTemplate
     on_delete: OnDelete
     max_versions: int
+    document: Document = field(default=Document("", 0, None), compare=False, repr=False)
+    """Where it stands; without a value: these are the defaults."""
 
 
 class Strategy(StrEnum):

@@ -201,6 +201,18 @@ class LiveDeployment:
 
 
 @dataclass(frozen=True, slots=True)
+class RolloutInCluster:
+    """What a cluster says of the rollout that is carried out in it right now."""
+
+    is_superseded: bool = False
+    """Its intent has changed, or is gone: another rollout is wanted."""
+    is_paused: bool = False
+    """Somebody annotated its intent so."""
+    older_pods: tuple[str, ...] = ()
+    """The Pods of earlier rollouts of the worker that have not ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerWorld:
     """What is known of one worker in one Temporal namespace."""
 
@@ -214,6 +226,7 @@ class WorkerWorld:
     """The versions that the ledger remembers, by build ID."""
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
+    rollout: RolloutInCluster = RolloutInCluster()
     temporal_was_read: bool = True
     """False: only its Deployments are known, and nothing can be planned for it."""
 
@@ -225,6 +238,11 @@ class World:
     taken_at: datetime
     workers: Mapping[tuple[str, str], WorkerWorld]
     """By name and Temporal namespace."""
+
+    def with_rollout(self, worker: tuple[str, str], rollout: RolloutInCluster) -> "World":
+        """The same world with what its cluster says of the rollout of a worker."""
+        found = {worker: replace(self.workers[worker], rollout=rollout)}
+        return replace(self, workers={**self.workers, **found})
 
     def remembering(self, ledger: Mapping[tuple[str, str], RecordedDeployment]) -> "World":
         """The same world with what a ledger remembers, by worker and build ID."""

@@ -18,6 +18,7 @@ _LONGEST_BLIND = timedelta(minutes=5)
 _UNTIL_READY = timedelta(seconds=10)
 _BECOMES_READY = {
     Reason.SETTLED,
+    Reason.OLDER_ROLLOUT,
     Reason.CURRENT_NOT_SERVING,
     Reason.WAITING_FOR_REGISTRATION,
     Reason.NOT_SERVING,
@@ -29,8 +30,19 @@ _BECOMES_READY = {
 """Waits that end by something else than time."""
 
 
-def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime) -> bool:
-    """Nothing is left to do, or a person has to do it."""
+_NEEDS_ANOTHER_INTENT = {Reason.GATE_FAILED, Reason.ABORTED}
+"""Blocks that end by another version, or by a command that starts the rollout anew."""
+
+
+def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattended: bool = False) -> bool:
+    """Nothing is left to do, or a person has to do it.
+
+    A rollout that nobody watches goes on by itself once that person has: only a few blocks end it.
+    """
+    if plan.routing.reason is Reason.SUPERSEDED:
+        return True
+    if is_unattended and plan.routing.phase is Phase.BLOCKED:
+        return plan.routing.reason in _NEEDS_ANOTHER_INTENT
     if plan.routing.phase is Phase.SETTLED:
         # a server tells of a change before every task queue has heard of it
         return not is_updating(Target(plan.versions.spec, world, now))

@@ -27,6 +27,11 @@ class _Attached:
 
 
 @dataclass(frozen=True, slots=True)
+class _Rollout:
+    image: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Cluster:
     project: str
     application: str = "*"
@@ -40,6 +45,7 @@ class _OperatorConfig:
     instance: str = ""
     temporal: _Temporal = field(default_factory=_Temporal)
     clusters: tuple[ClusterOfApplications, ...] = ()
+    rollout: _Rollout = field(default_factory=_Rollout)
     attached: _Attached = field(default_factory=_Attached)
     api_version: str = TWGEN_API
     kind: str = KIND
@@ -119,13 +125,8 @@ OPERATOR_CONFIG = record(
     Field("instance", TEXT),
     Field("temporal", _TEMPORAL),
     Field("clusters", listing(_CLUSTER)),
-    Field(
-        "attached",
-        record(
-            _Attached,
-            Field("kinds", listing(_GROUP_KIND)),
-        ),
-    ),
+    Field("rollout", record(_Rollout, Field("image", _NAME, absent=""))),
+    Field("attached", record(_Attached, Field("kinds", listing(_GROUP_KIND)))),
 )
 
 
@@ -140,6 +141,7 @@ def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
         temporal_config_file=read.temporal.config_file,
         grants=read.temporal.profiles,
         clusters=read.clusters,
+        rollout_image=read.rollout.image,
         attached_kinds=read.attached.kinds,
     )
     return operator, []
@@ -149,7 +151,11 @@ def write_operator(operator: Operator) -> dict[str, Any]:
     """The document that `parse_operator` reads as this configuration."""
     temporal = _Temporal(operator.temporal_config_file, operator.grants)
     config = _OperatorConfig(
-        operator.instance, temporal, operator.clusters, _Attached(operator.attached_kinds)
+        operator.instance,
+        temporal,
+        operator.clusters,
+        _Rollout(operator.rollout_image),
+        _Attached(operator.attached_kinds),
     )
     document: dict[str, Any] = OPERATOR_CONFIG.write(config)
     return document

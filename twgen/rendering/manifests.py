@@ -7,9 +7,11 @@ from typing import Any
 from twgen.errors import InvalidInput
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Document
-from twgen.model.spec import Policy
+from twgen.model.spec import Driver, Policy
 from twgen.rendering.attached import attached_manifest
 from twgen.rendering.deployments import version_deployment
+from twgen.rendering.rollout import RolloutJobs, rollout_manifests
+from twgen.versioning.names import SYNC_WAVE
 from twgen.yaml.writer import encode_documents, write_documents
 
 Manifest = dict[str, Any]
@@ -19,25 +21,38 @@ _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deploymen
 
 
 def render_manifests(
-    workers: Iterable[WorkerVersions], passthrough: Sequence[Document], identity_of: Callable[[Policy], str]
+    workers: Iterable[WorkerVersions],
+    passthrough: Sequence[Document],
+    identity_of: Callable[[Policy], str],
+    jobs: RolloutJobs | None = None,
 ) -> list[Manifest]:
     """The passthrough documents in their order, then all that twgen makes, sorted.
 
-    Raises InvalidInput when there is none.
+    Without `jobs` nothing in the cluster carries rollouts out. Raises InvalidInput when there is nothing.
     """
-    made = sorted((item for worker in workers for item in _manifests(worker, identity_of)), key=_place)
+    made = sorted((item for worker in workers for item in _manifests(worker, identity_of, jobs)), key=_place)
     if not made and not passthrough:
         raise InvalidInput("the documents render to nothing: an empty output would delete everything")
     return [*(document.value for document in passthrough), *made]
 
 
-def _manifests(worker: WorkerVersions, identity_of: Callable[[Policy], str]) -> Iterator[Manifest]:
-    spec = worker.spec
+def _manifests(
+    worker: WorkerVersions, identity_of: Callable[[Policy], str], jobs: RolloutJobs | None
+) -> Iterator[Manifest]:
+    spec, identity = worker.spec, identity_of(worker.spec.policy)
+    is_driven = jobs is not None and spec.policy.driver is not Driver.NONE
+    if jobs and is_driven:
+        yield from rollout_manifests(worker, identity, jobs)
     for version in worker.versions:
-        if version.is_rendered:
-            yield version_deployment(spec, version, identity_of(spec.policy))
-        for resource in spec.attached if version.attached else ():
-            yield attached_manifest(spec, version, resource)
+        made = [version_deployment(spec, version, identity)] if version.is_rendered else []
+        attached = spec.attached if version.attached else ()
+        made += (attached_manifest(spec, version, resource) for resource in attached)
+        for manifest in made:
+            is_target = version.build_id == spec.build_id and manifest["kind"] == "Deployment"
+            if jobs and jobs.driver is Driver.HOOK and is_driven and not is_target:
+                # the hook starts once the target is healthy, whatever the others are
+                manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
+            yield manifest
 
 
 def _place(manifest: Manifest) -> tuple[str, int, str, str]:

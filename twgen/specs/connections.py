@@ -1,12 +1,13 @@
 """Reading Connections."""
 
+from twgen.model.problem import Document
 from twgen.model.spec import Connection, SecretKey
 from twgen.specs.fields import Fields
 from twgen.specs.limits import HOST_PORT, SERVER_NAME
 
 
-def parse_connection(name: str, spec: Fields) -> Connection:
-    """The Connection of a document's `spec`."""
+def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
+    """The Connection of a document, and of its `spec`."""
     if spec.has("mutualTLSSecretRef") and spec.has("apiKeySecretRef"):
         spec.problem("apiKeySecretRef", "a connection has mutualTLSSecretRef or apiKeySecretRef, not both")
     tls, certificate, key = (
@@ -18,6 +19,7 @@ def parse_connection(name: str, spec: Fields) -> Connection:
         tls_server_name=tls.text("serverName", form=SERVER_NAME),
         mutual_tls_secret=certificate.object_name("name", required=spec.has("mutualTLSSecretRef")),
         api_key_secret=parse_data_key(key) if spec.has("apiKeySecretRef") else None,
+        document=document,
     )
     for fields in (tls, certificate, spec):
         fields.close()

@@ -135,7 +135,7 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
     connections: _Connections = {}
     for spec in (*of_kind[kinds.CONNECTION], *of_kind[kinds.CLUSTER_CONNECTION]):
         of_namespace = connections.setdefault((spec.kind.name, spec.namespace), {})
-        of_namespace[spec.name] = parse_connection(spec.name, spec.fields)
+        of_namespace[spec.name] = parse_connection(spec.name, spec.fields, spec.document)
     policies = _policies(of_kind[kinds.POLICY])
     attached = _attached(of_kind[kinds.ATTACHED], attached_kinds)
     workers = []
@@ -153,7 +153,7 @@ def _policies(specs: Iterable[SpecDocument]) -> dict[tuple[str, str], Policy]:
     policies: dict[tuple[str, str], Policy] = {}
     first: dict[tuple[str, str], SpecDocument] = {}
     for spec in specs:
-        policy = parse_policy(spec.fields)
+        policy = replace(parse_policy(spec.fields), document=spec.document)
         key = (spec.namespace, policy.worker)
         if key in first:
             whose = f"worker {policy.worker}" if policy.worker else f"namespace {spec.namespace}"

@@ -16,8 +16,6 @@ from twgen.model.spec import (
 )
 from twgen.specs.fields import Diagnostics, Fields
 
-_OF_THE_JOB = ("holdFor", "serviceAccountName", "controlPlaneSecretRef")
-
 
 def parse_policy(spec: Fields) -> Policy:
     """The Policy of a document's `spec`."""
@@ -47,11 +45,6 @@ def parse_policy(spec: Fields) -> Policy:
         spec.problem("maxVersions", f"{policy.max_versions} is above {MOST_VERSIONS}, Temporal's own cap")
     if policy.identity.startswith("twgen/"):
         spec.warning("identity", f"twgen/ is put before it: the manager is twgen/{policy.identity}")
-    if policy.driver in {Driver.HOOK, Driver.JOB}:
-        spec.warning("driver", f"{policy.driver} has no effect yet: no rollout objects are rendered")
-    for field in _OF_THE_JOB:
-        if spec.has(field):
-            spec.warning(field, "has no effect yet: no rollout objects are rendered")
     for fields in (worker, control_plane, spec):
         fields.close()
     return policy

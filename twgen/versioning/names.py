@@ -16,16 +16,22 @@ ATTACHED = "twgen.io/attached"
 RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 """What `kubectl rollout restart` puts into a pod template."""
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
+HOOK = "argocd.argoproj.io/hook"
+HOOK_DELETE_POLICY = "argocd.argoproj.io/hook-delete-policy"
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+ROLLOUT = "twgen.io/rollout"
+"""The label of what carries a rollout out, and of its status: names the worker."""
+INTENT_HASH = "twgen.io/intent-hash"
 ABORTED = "twgen.io/aborted"
 PAUSED = "twgen.io/paused"
 GATE_ATTEMPT = "twgen.io/gate-attempt"
 GATE_SKIPPED = "twgen.io/gate-skipped"
 """Metadata of a version in Temporal, as JSON: a person ended its rollout, or paused it; which attempt at its
-gate this is; a person goes on without the gate."""
+gate this is; a person goes on without the gate. An intent may be annotated as paused too."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
@@ -64,6 +70,32 @@ def attached_resource_name(worker: str, resource: str, build_id: str) -> str:
     digest = sha256(f"{worker}{resource}{build_id}".encode()).hexdigest()[:_HASH_OF_ATTACHED_NAME]
     readable = _dns_cleaned(f"{worker}-{resource}-{build_id}")[: _LONGEST_NAME - 1 - _HASH_OF_ATTACHED_NAME]
     return f"{readable.rstrip('-')}-{digest}"
+
+
+def rollout_name(worker: str) -> str:
+    """Return the name of a worker's intent, and of the account of its rollouts."""
+    return generated_name(worker, "rollout")
+
+
+def rollout_status_name(worker: str) -> str:
+    """Return the name of the ConfigMap that tells how a worker's rollout goes."""
+    return generated_name(worker, "rollout-status")
+
+
+def rollout_labels(worker: str) -> dict[str, str]:
+    """Return the labels of a worker's rollout objects."""
+    return {ROLLOUT: _dns_cleaned(worker)[:_LONGEST_LABEL], "app.kubernetes.io/managed-by": "twgen"}
+
+
+def resource_of_kind(kind: str) -> str:
+    """Return what the API calls the objects of a kind: its plural, guessed as kubectl's library does.
+
+    The rule is UnsafeGuessKindToResource of k8s.io/apimachinery/pkg/api/meta.
+    """
+    name = kind.lower()
+    if name.endswith("s"):
+        return f"{name}es"
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
 
 
 def selector_labels(worker: str, build_id: str) -> dict[str, str]:

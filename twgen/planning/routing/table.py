@@ -45,6 +45,12 @@ _BLOCKED = Phase.BLOCKED
 
 # fmt: off
 TABLE: _Table = (
+    Row(Reason.SUPERSEDED,
+        lambda t: t.world.rollout.is_superseded,
+        lambda _: _none("its intent has changed: another rollout goes on from here", Phase.SETTLED)),
+    Row(Reason.OLDER_ROLLOUT,
+        lambda t: bool(t.world.rollout.older_pods),
+        lambda t: _none(f"an earlier rollout has not ended: Pod {listed(t.world.rollout.older_pods)}")),
     Row(Reason.FOREIGN_MANAGER,
         lambda t: t.is_foreign and not t.has_all_traffic,
         lambda t: _none(f"{t.temporal.manager_identity} manages it. To take over, run `twgen ownership claim"
@@ -59,7 +65,9 @@ TABLE: _Table = (
         else _none("it is marked aborted; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.PAUSED,
         lambda t: t.is_paused and not t.has_all_traffic,
-        lambda _: _none("a person paused it; `twgen resume` goes on")),
+        lambda t: _none("its intent is annotated as paused; without twgen.io/paused it goes on"
+                        if t.world.rollout.is_paused
+                        else "a person paused it; `twgen resume` goes on")),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp is not None,
         lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),

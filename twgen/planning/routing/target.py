@@ -102,7 +102,7 @@ class Target:
     @property
     def is_paused(self) -> bool:
         """A person has paused its rollout."""
-        return self._is_marked(PAUSED)
+        return self.world.rollout.is_paused or self._is_marked(PAUSED)
 
     @property
     def skips_gate(self) -> bool:

@@ -1,12 +1,13 @@
 """A status as the document that tools read; its schema is `schemas/status.json`."""
 
+import json
 from datetime import datetime
 from typing import Any
 
 from twgen.model.plan import RoutingAction, RoutingPlan
 from twgen.model.status import GateProgress, Status, VersionView, WorkerView
 from twgen.model.times import format_time
-from twgen.model.world import TaskQueue
+from twgen.model.world import TaskQueue, VersionStatus
 from twgen.reporting.plan.document import attached_objects
 from twgen.versioning.names import TWGEN_API
 
@@ -21,6 +22,27 @@ def status_document(status: Status) -> dict[str, Any]:
         "now": format_time(status.now),
         "workers": [_worker(worker) for worker in status.workers],
         "warnings": list(status.warnings),
+    }
+
+
+def status_data(status: Status, since: datetime) -> dict[str, str]:
+    """The entries of the ConfigMap that tells how one worker's rollout goes; so it has been since then."""
+    [worker] = status.workers
+    routing = worker.plan.routing
+    shares = {version.plan.build_id: version for version in worker.versions}
+    target = shares.get(worker.plan.versions.spec.build_id)
+    current = [
+        build_id for build_id, version in shares.items() if version.plan.status is VersionStatus.CURRENT
+    ]
+    return {
+        "phase": routing.phase.value,
+        "reason": routing.reason,
+        "message": "; ".join(filter(None, (worker.plan.unserved, routing.because))),
+        "target": worker.plan.versions.spec.build_id,
+        "current": "".join(current),
+        "percentage": f"{(target.percentage if target else None) or 0:g}",
+        "since": format_time(since),
+        "status.json": json.dumps(status_document(status), ensure_ascii=False, indent=1) + "\n",
     }
 
 

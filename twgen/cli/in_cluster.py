@@ -1,0 +1,174 @@
+"""`twgen rollout --intent`: one worker's rollout as a Job of the cluster that it is for."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from twgen.cli.inputs import refuse_problems
+from twgen.cli.live import Connections, Servers
+from twgen.cli.observer import Observation
+from twgen.cli.rollout import judge, rollout_of
+from twgen.cli.settings import Settings, clock
+from twgen.cli.watch import StatusLog
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
+from twgen.executing.cluster import Adjustments, ClusterWriter
+from twgen.executing.journal import Journal
+from twgen.executing.rollout import roll_out
+from twgen.model.operator import Caller, GroupKind
+from twgen.model.plan import WorkerPlan
+from twgen.model.problem import Document
+from twgen.model.world import World
+from twgen.planning.cluster_changes import AttachedInCluster
+from twgen.planning.rollout import FAILED_LOOK
+from twgen.planning.sentences import spoken
+from twgen.reading.rollout import RolloutReader, attached_objects, read_intent
+from twgen.records.intent import Intent
+from twgen.specs.attached import KINDS
+from twgen.specs.parse import Specs, parse_specs
+from twgen.specs.spec_document import NamespaceRule
+from twgen.versioning.names import rollout_name
+
+_TERMINATION_LOG = Path("/dev/termination-log")
+"""Where Kubernetes reads the last word of a container, unless its Pod names another place."""
+_LONGEST_WORD = 4096
+"""Bytes that it reads there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """Shows a rollout that nobody watches: in its log, and in its cluster."""
+
+    settings: Settings
+    specs: Specs
+    caller: Caller
+    log: StatusLog
+    journal: Journal
+
+    async def show(self, world: World) -> None:
+        """Tell what is new in a look."""
+        status = Observation(self.specs, world, self.caller, world.taken_at).status()
+        self.log.tell(status)
+        await self.journal.record(status)
+
+    def say(self, line: str) -> None:
+        """Tell of a change, or of a failure."""
+        self.log.say([line], clock())
+
+
+@dataclass(frozen=True, slots=True)
+class IntentRollout:
+    """The rollout of one intent, as a command line asks for it."""
+
+    settings: Settings
+    place: tuple[str, str]
+    """Namespace and name of the intent."""
+    intent_hash: str
+    """Another one ends the rollout; empty: any will do."""
+    within: float | None
+    """Seconds until it is given up; None: never."""
+    log: StatusLog
+
+    def run(self) -> None:
+        """Roll out; raises as a rollout at a terminal does, but waits for what somebody else can mend."""
+        try:
+            with Servers(self.settings) as servers:
+                plan = servers.run((), lambda opened: self._begin(servers, opened))
+            judge([plan] if plan else [])
+        except TwgenError as error:
+            _say_last(str(error))
+            raise
+        superseded = "superseded: its intent has changed"
+        word = f"{plan.routing.phase}: {plan.routing.because}" if plan else superseded
+        self._say(word)
+        _say_last(word)
+
+    def _say(self, line: str) -> None:
+        self.log.say([line], clock())
+
+    async def _begin(self, servers: Servers, opened: Connections) -> WorkerPlan | None:
+        """The last plan, once the API server has told the intent; None: it is not there any more."""
+        client, failure = opened.kubernetes, ""
+        if not client:
+            raise InvalidInput("--intent needs a cluster: there is no kubeconfig, and this is no Pod")
+        while True:
+            try:
+                intent = await read_intent(client, *self.place, Deadline(self.settings.timeout))
+                break
+            except (StateUnavailable, OutOfTime) as error:
+                if str(error) != failure:
+                    failure = str(error)
+                    self._say(f"{failure}; looking again")
+                await asyncio.sleep(FAILED_LOOK.total_seconds())
+        if not intent or self.intent_hash not in {"", intent.hash}:
+            return None
+        return await self._roll_out(servers, opened, client, intent)
+
+    async def _roll_out(
+        self, servers: Servers, opened: Connections, client: KubernetesClient, intent: Intent
+    ) -> WorkerPlan:
+        timeout, specs = self.settings.timeout, _specs_of(intent)
+        [spec] = specs.workers
+        writer, reader = ClusterWriter(client, intent, timeout), RolloutReader(client, intent)
+        journal = Journal(writer, self._say)
+        caller = Caller(intent.identity, forced=True, drives=True)
+        view = _View(self.settings, specs, caller, self.log, journal)
+        usual = rollout_of(spec, {}, view, servers, opened)
+
+        async def read() -> World:
+            world = await usual.read()
+            # last of all: what is written next is justified by it
+            state = await reader.read(Deadline(timeout))
+            return world.with_rollout((spec.worker_deployment, spec.temporal_namespace), state)
+
+        async def conflict_token() -> str:
+            token, state = await usual.conflict_token(), await reader.read(Deadline(timeout))
+            return "" if state.is_superseded or state.is_paused else token
+
+        async def attached() -> list[AttachedInCluster]:
+            own = {_kind_of(resource.template) for resource in spec.attached}
+            return await attached_objects(client, intent, {*KINDS, *own}, Deadline(timeout))
+
+        adjust = Adjustments(writer, attached, view.say).make
+        await journal.warn(intent.warnings, clock())
+        rollout = replace(usual, read=read, conflict_token=conflict_token, adjust=adjust, is_unattended=True)
+        try:
+            async with asyncio.timeout(self.within):
+                return await roll_out(rollout, once=False)
+        except TimeoutError as error:
+            limit = spoken(timedelta(seconds=self.within or 0))
+            late = f"{spec.worker_deployment} is not settled within {limit}: {journal.last_state}"
+            raise OutOfTime(late) from error
+
+
+def _specs_of(intent: Intent) -> Specs:
+    """The specs that an intent holds; raises InvalidInput where this program reads them otherwise."""
+    source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
+    documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
+    # the operator's list of what may be attached was asked when it was rendered
+    kinds = tuple(_kind_of((value.get("spec") or {}).get("template") or {}) for value in intent.documents)
+    specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds)
+    refuse_problems(specs.problems)
+    targets = [spec.build_id for spec in specs.workers]
+    if targets != [intent.target]:
+        raise InvalidInput(
+            f"{source} is for {intent.target}, and this release of twgen makes"
+            f" {' and '.join(targets) or 'no worker'} of it: render and Job need the same release"
+        )
+    return specs
+
+
+def _kind_of(template: Mapping[str, Any]) -> GroupKind:
+    return GroupKind(str(template.get("apiVersion")).rpartition("/")[0], str(template.get("kind")))
+
+
+def _say_last(word: str) -> None:
+    """Leave the last word where `kubectl describe` and Argo CD show it."""
+    if _TERMINATION_LOG.is_file():
+        with suppress(OSError):
+            _TERMINATION_LOG.write_bytes(word.encode()[:_LONGEST_WORD])

@@ -1,0 +1,161 @@
+"""Changing the cluster in which a rollout is carried out: every method is one call, made once."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import OutOfTime, StateUnavailable
+from twgen.model.plan import WorkerPlan
+from twgen.model.times import format_time
+from twgen.planning.cluster_changes import (
+    AttachedInCluster,
+    ReplicasChange,
+    left_over,
+    may_change_cluster,
+    replica_changes,
+)
+from twgen.records.intent import Intent
+from twgen.versioning.names import rollout_labels, rollout_name, rollout_status_name
+
+_MANAGER = "twgen"
+"""The field manager of what a rollout applies."""
+_NOT_FOUND = 404
+_CONFLICT = 409
+_DONE = range(200, 300)
+_LONGEST_MESSAGE = 1024
+"""Characters that Kubernetes takes of an Event's message."""
+
+
+class Event(NamedTuple):
+    """What a Kubernetes Event says."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    at: datetime
+
+
+class ClusterWriter:
+    """Makes the changes of one rollout; every method raises StateUnavailable or OutOfTime."""
+
+    def __init__(self, client: KubernetesClient, intent: Intent, timeout: float) -> None:
+        self._client = client
+        self._intent = intent
+        self._timeout = timeout
+
+    async def scale(self, change: ReplicasChange) -> None:
+        """Set the replicas of a Deployment, and hold them together with whoever applied them."""
+        namespace, name = self._intent.namespace, change.deployment
+        manifest = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"replicas": change.replicas},
+        }
+        await self._apply(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", manifest)
+
+    async def delete(self, item: AttachedInCluster) -> None:
+        """Delete this very object, and no other that has its name by now."""
+        await self._send("DELETE", item.path, {"preconditions": {"uid": item.uid}}, {_NOT_FOUND, _CONFLICT})
+
+    async def record(self, status: Mapping[str, str]) -> None:
+        """Write the status of the rollout; it goes when its intent goes."""
+        intent = self._intent
+        name = rollout_status_name(intent.worker)
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": name,
+                "namespace": intent.namespace,
+                "labels": rollout_labels(intent.worker),
+                "ownerReferences": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "ConfigMap",
+                        "name": rollout_name(intent.worker),
+                        "uid": intent.uid,
+                    }
+                ],
+            },
+            "data": dict(status),
+        }
+        await self._apply(f"/api/v1/namespaces/{intent.namespace}/configmaps/{name}", manifest)
+
+    async def tell(self, event: Event) -> None:
+        """Write a Kubernetes Event about the intent."""
+        intent, now = self._intent, format_time(event.at)
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{rollout_name(intent.worker)}.", "namespace": intent.namespace},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "name": rollout_name(intent.worker),
+                "namespace": intent.namespace,
+                "uid": intent.uid,
+            },
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message[:_LONGEST_MESSAGE],
+            "source": {"component": "twgen"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        await self._send("POST", f"/api/v1/namespaces/{intent.namespace}/events", manifest)
+
+    async def _apply(self, path: str, manifest: Mapping[str, Any]) -> None:
+        await self._send("PATCH", path, manifest, query={"fieldManager": _MANAGER, "force": "true"})
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any],
+        also: set[int] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a request; an answer whose status is in `also` is as good as done."""
+        deadline = Deadline(self._timeout)
+        status, answer = await self._client.ask(method, path, deadline, query=query, body=body)
+        if status not in _DONE and status not in (also or ()):
+            why = answer.get("message") or status
+            raise StateUnavailable(f"{method} {path}: the API server refuses: {why}")
+
+
+class Adjustments:
+    """What a rollout has changed in its cluster; nothing is changed twice, so that it fights nobody."""
+
+    def __init__(
+        self,
+        writer: ClusterWriter,
+        attached: Callable[[], Awaitable[list[AttachedInCluster]]],
+        say: Callable[[str], None],
+    ) -> None:
+        self._writer = writer
+        self._attached = attached
+        self._say = say
+        self._tried: set[ReplicasChange] = set()
+        self._is_clean = False
+
+    async def make(self, plan: WorkerPlan) -> None:
+        """Change what the plan wants changed; what the cluster refuses is said."""
+        if not may_change_cluster(plan):
+            return
+        try:
+            for change in replica_changes(plan.versions):
+                if change not in self._tried:
+                    self._tried.add(change)
+                    await self._writer.scale(change)
+                    self._say(f"set Deployment {change.deployment} to {change.replicas}: {change.because}")
+            if not self._is_clean:
+                self._is_clean = True
+                for item in left_over(plan.versions, await self._attached()):
+                    await self._writer.delete(item)
+                    self._say(f"deleted {item.kind.kind} {item.name}: its template is gone")
+        except (StateUnavailable, OutOfTime) as error:
+            self._say(str(error))

@@ -1,0 +1,69 @@
+"""What a rollout changes in its cluster beside the traffic: replicas that nobody applies, and leftovers."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from twgen.model.operator import GroupKind
+from twgen.model.plan import WorkerPlan, WorkerVersions
+from twgen.model.reasons import RoutingReason as Reason
+from twgen.versioning.names import attached_resource_name
+
+_HELD = {Reason.SUPERSEDED, Reason.OLDER_ROLLOUT, Reason.PAUSED, Reason.FOREIGN_MANAGER}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasChange:
+    """The replicas that a rollout sets, and so holds together with whoever applied them."""
+
+    deployment: str
+    replicas: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedInCluster:
+    """A live object that twgen attached to a version of a worker."""
+
+    kind: GroupKind
+    path: str
+    """Of the object, in the API."""
+    name: str
+    uid: str
+    owners: frozenset[str]
+    """Their UIDs."""
+
+
+def may_change_cluster(plan: WorkerPlan) -> bool:
+    """The rollout is the worker's newest, and neither a person nor another manager holds it up."""
+    return plan.routing.reason not in _HELD
+
+
+def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:
+    """The replicas of autoscaled versions that a render still has to say, or cannot change soon enough.
+
+    A field that its only holder leaves out of what it applies goes back to its default: one pod of five.
+    """
+    for version in worker.versions if worker.spec.replicas_are_external else ():
+        live = version.live
+        if not live or version.replicas is None or not version.protected:
+            continue
+        if not live.replicas and version.replicas:
+            # no autoscaler but KEDA ever leaves zero
+            yield ReplicasChange(version.deployment, version.replicas, "it is needed, and has no pods")
+        elif live.replicas == version.replicas and not live.replicas_are_external:
+            yield ReplicasChange(version.deployment, live.replicas, "its autoscaler decides from now on")
+
+
+def left_over(worker: WorkerVersions, found: Iterable[AttachedInCluster]) -> Iterator[AttachedInCluster]:
+    """The attached objects whose template is gone, while the Deployment that owns them is not.
+
+    Argo CD prunes no object that has an owner, and one without an owner is Argo CD's.
+    """
+    spec, versions = worker.spec, worker.versions
+    owners = {version.live.uid for version in versions if version.live and version.live.uid}
+    wanted = {
+        attached_resource_name(spec.name, resource.name, version.build_id)
+        for resource in spec.attached
+        for version in versions
+    }
+    return (item for item in found if item.owners & owners and item.name not in wanted)

@@ -1,0 +1,110 @@
+"""Reading what a cluster says of a rollout that is carried out in it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import OK, KubernetesClient
+from twgen.errors import StateUnavailable
+from twgen.model.operator import GroupKind
+from twgen.model.paths import value_at
+from twgen.model.world import RolloutInCluster
+from twgen.planning.cluster_changes import AttachedInCluster
+from twgen.records.intent import Intent, is_annotated_as_paused, parse_intent
+from twgen.versioning.names import (
+    DEPLOYMENT_NAME_LABEL,
+    INTENT_HASH,
+    ROLLOUT,
+    resource_of_kind,
+    rollout_labels,
+    rollout_name,
+    selector_labels,
+)
+
+_NOT_FOUND = 404
+_ENDED = {"Succeeded", "Failed"}
+
+
+async def read_intent(
+    client: KubernetesClient, namespace: str, name: str, deadline: Deadline
+) -> Intent | None:
+    """The intent of that name, None when there is none; raises InvalidInput when it was edited by hand."""
+    manifest = await _config_map(client, namespace, name, deadline)
+    return parse_intent(manifest) if manifest else None
+
+
+class RolloutReader:
+    """Whether a rollout may go on, by the word of its cluster; every method raises as the client does."""
+
+    def __init__(self, client: KubernetesClient, intent: Intent) -> None:
+        self._client = client
+        self._intent = intent
+        self._is_alone = False
+
+    async def read(self, deadline: Deadline) -> RolloutInCluster:
+        """Whether the intent still stands, and whether an earlier rollout still runs."""
+        intent = self._intent
+        manifest = await _config_map(self._client, intent.namespace, rollout_name(intent.worker), deadline)
+        annotations = value_at(manifest, "metadata", "annotations") or {}
+        if annotations.get(INTENT_HASH) != intent.hash:
+            return RolloutInCluster(is_superseded=True)
+        older = () if self._is_alone else await self._older_pods(deadline)
+        # no rollout of an earlier intent begins any more
+        self._is_alone = not older
+        return RolloutInCluster(is_paused=is_annotated_as_paused(annotations), older_pods=older)
+
+    async def _older_pods(self, deadline: Deadline) -> tuple[str, ...]:
+        label = f"{ROLLOUT}={rollout_labels(self._intent.worker)[ROLLOUT]}"
+        pods = await self._client.pods(self._intent.namespace, label, deadline)
+        return tuple(
+            sorted(
+                pod["metadata"]["name"]
+                for pod in pods
+                if value_at(pod, "status", "phase") not in _ENDED
+                and value_at(pod, "metadata", "annotations", INTENT_HASH) != self._intent.hash
+            )
+        )
+
+
+async def attached_objects(
+    client: KubernetesClient, intent: Intent, kinds: Iterable[GroupKind], deadline: Deadline
+) -> list[AttachedInCluster]:
+    """The live objects of these kinds that twgen attached to the worker's versions."""
+    label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
+    selector = f"{DEPLOYMENT_NAME_LABEL}={label},app.kubernetes.io/managed-by=twgen"
+    found = []
+    for kind in kinds:
+        served = "/api/v1"
+        if kind.group:
+            _, group = await client.ask("GET", f"/apis/{kind.group}", deadline)
+            served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
+        path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
+        status, listed = await client.ask("GET", path, deadline, query={"labelSelector": selector})
+        if status == _NOT_FOUND:
+            continue
+        if status != OK:
+            raise StateUnavailable(f"{path} cannot be listed: {listed.get('message') or status}")
+        found += [
+            AttachedInCluster(
+                kind=kind,
+                path=f"{path}/{item['metadata']['name']}",
+                name=item["metadata"]["name"],
+                uid=item["metadata"]["uid"],
+                owners=frozenset(owner["uid"] for owner in item["metadata"].get("ownerReferences") or ()),
+            )
+            for item in listed.get("items") or ()
+        ]
+    return found
+
+
+async def _config_map(
+    client: KubernetesClient, namespace: str, name: str, deadline: Deadline
+) -> dict[str, Any] | None:
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+    status, manifest = await client.ask("GET", path, deadline)
+    if status == _NOT_FOUND:
+        return None
+    if status != OK:
+        why = manifest.get("message") or status
+        raise StateUnavailable(f"ConfigMap {namespace}/{name} cannot be read: {why}")
+    return dict(manifest)

@@ -1,0 +1,114 @@
+"""The intent of a rollout in a cluster: a ConfigMap that holds what Git says of one worker."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from twgen.errors import InvalidInput
+from twgen.model.paths import value_at
+from twgen.model.problem import Document
+from twgen.model.spec import WorkerSpec
+from twgen.versioning.names import INTENT_HASH, PAUSED, rollout_labels, rollout_name
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+_SPECS = "specs.yaml"
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a rollout is to bring about, and as whom; neither a secret, a commit nor a time is in it."""
+
+    namespace: str
+    worker: str
+    identity: str
+    """The manager identity of the rollout."""
+    target: str
+    """The build ID that was rendered; another release of twgen might compute another one."""
+    documents: tuple[Mapping[str, Any], ...]
+    """The worker, its connection, its policy if it has one, and its attached templates."""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """What the render warned of; no part of what is hashed."""
+    is_paused: bool = field(default=False, compare=False)
+    """Somebody annotated it so."""
+    uid: str = field(default="", compare=False)
+    """Of the ConfigMap; empty: it is not in a cluster."""
+
+    @cached_property
+    def hash(self) -> str:
+        """Changes when the rollout has something else to do: a SHA-256 in hex digits."""
+        told = [self.namespace, self.worker, self.identity, self.target, self.documents]
+        return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def intent_of(spec: WorkerSpec, identity: str, warnings: Iterable[str] = ()) -> Intent:
+    """The intent that brings about what a spec says."""
+    sources = (
+        spec.document,
+        spec.connection.document,
+        spec.policy.document,
+        *(resource.document for resource in spec.attached),
+    )
+    documents = tuple(_essence(source) for source in sources if source.value is not None)
+    return Intent(spec.namespace, spec.name, identity, spec.build_id, documents, tuple(warnings))
+
+
+def _essence(document: Document) -> dict[str, Any]:
+    """A document without what tools put beside its spec: labels, annotations, status."""
+    value = document.value
+    names = {name: value_at(value, "metadata", name) for name in ("name", "namespace")}
+    metadata = {name: text for name, text in names.items() if text}
+    essence = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": metadata}
+    return essence | ({"spec": value["spec"]} if value.get("spec") is not None else {})
+
+
+def write_intent(intent: Intent) -> dict[str, Any]:
+    """The ConfigMap of an intent."""
+    told = {"warnings": "".join(f"{warning}\n" for warning in intent.warnings)} if intent.warnings else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": rollout_name(intent.worker),
+            "namespace": intent.namespace,
+            "labels": rollout_labels(intent.worker),
+            "annotations": {INTENT_HASH: intent.hash},
+        },
+        "data": {
+            "worker": intent.worker,
+            "identity": intent.identity,
+            "target": intent.target,
+            _SPECS: write_documents(intent.documents),
+            **told,
+        },
+    }
+
+
+def is_annotated_as_paused(annotations: Mapping[str, str]) -> bool:
+    """Somebody wants the rollout of an intent with these annotations to change nothing for now."""
+    return annotations.get(PAUSED, "false") != "false"
+
+
+def parse_intent(manifest: Mapping[str, Any]) -> Intent:
+    """The intent of a ConfigMap; raises InvalidInput when it is none, or was edited by hand."""
+    metadata, data = manifest["metadata"], manifest.get("data") or {}
+    where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
+    annotations = metadata.get("annotations") or {}
+    if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
+        raise InvalidInput(f"{where} has no {' and no '.join(missing)}: it is no intent of a rollout")
+    intent = Intent(
+        namespace=metadata["namespace"],
+        worker=data["worker"],
+        identity=data["identity"],
+        target=data["target"],
+        documents=tuple(read_documents(data[_SPECS].encode())),
+        warnings=tuple(data.get("warnings", "").splitlines()),
+        is_paused=is_annotated_as_paused(annotations),
+        uid=metadata.get("uid", ""),
+    )
+    if annotations.get(INTENT_HASH) != intent.hash:
+        raise InvalidInput(f"{where} was edited by hand: its content does not fit its {INTENT_HASH}")
+    return intent

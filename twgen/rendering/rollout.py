@@ -1,0 +1,191 @@
+"""What carries a worker's rollout out in the cluster: its intent, the account that it has, and the Job."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+from twgen.model.operator import GroupKind
+from twgen.model.plan import WorkerVersions
+from twgen.model.spec import Connection, Driver, EnvironmentNames, OwnerReferences, WorkerSpec
+from twgen.planning.drivers import longest_rollout
+from twgen.records.intent import Intent, intent_of, write_intent
+from twgen.specs.attached import KINDS
+from twgen.versioning.injection import DEPLOYMENT, Identity, injection
+from twgen.versioning.names import (
+    HOOK,
+    HOOK_DELETE_POLICY,
+    INTENT_HASH,
+    SYNC_WAVE,
+    generated_name,
+    resource_of_kind,
+    rollout_labels,
+    rollout_name,
+    rollout_status_name,
+)
+
+Manifest = dict[str, Any]
+
+_USER = 999
+_DEADLINE = timedelta(days=7)
+"""How long a Job may take beside the pauses of its steps: people pause a rollout over a weekend."""
+_RETRIES = 6
+_ENDS_FOR_GOOD = [1, 2, 5]
+"""Exit codes that another attempt cannot change: gate failed or aborted, invalid intent, somebody else's."""
+_RESOURCES = {"requests": {"cpu": "10m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}}
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutJobs:
+    """How the rollouts of a render are carried out."""
+
+    driver: Driver
+    """Hook or Job."""
+    image: str
+    more_kinds: tuple[GroupKind, ...] = ()
+    """What the operator lets be attached beside the kinds that twgen knows."""
+
+
+def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
+    """The objects that carry out the rollout of a worker."""
+    spec = worker.spec
+    intent = intent_of(spec, identity, worker.warnings)
+    yield write_intent(intent)
+    account = spec.policy.service_account_name
+    if not account:
+        account = rollout_name(spec.name)
+        yield from _account(worker, account, jobs.more_kinds)
+    yield _job(spec, intent, account, jobs)
+
+
+def _account(worker: WorkerVersions, name: str, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
+    spec = worker.spec
+    metadata = {"name": name, "namespace": spec.namespace, "labels": rollout_labels(spec.name)}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    rules = list(_rules(worker, more_kinds))
+    yield {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": spec.namespace}
+    yield {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata,
+        "subjects": [subject],
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+    }
+
+
+def _rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
+    """What a rollout does in its namespace, and nothing else.
+
+    To apply an object that is not there yet takes the verb create, which RBAC compares by name in that case.
+    """
+    spec = worker.spec
+    read = {"ConfigMap": [rollout_name(spec.name)], "Secret": []}
+    if spec.rollout.gate and (source := spec.rollout.gate.input_from):
+        read[source.kind].append(source.name)
+    yield _rule("", "configmaps", "get", names=read["ConfigMap"])
+    if read["Secret"]:
+        yield _rule("", "secrets", "get", names=read["Secret"])
+    yield _rule("", "configmaps", "create", "patch", names=[rollout_status_name(spec.name)])
+    yield _rule("", "events", "create")
+    yield _rule("", "pods", "list")
+    yield _rule("apps", "deployments", "list")
+    scaled = [version.deployment for version in worker.versions if version.is_rendered]
+    if spec.replicas_are_external and scaled:
+        yield _rule("apps", "deployments", "patch", names=scaled)
+    if spec.policy.owner_references is OwnerReferences.RENDER:
+        # Argo CD never prunes an object that has an owner
+        for kind in (*KINDS, *more_kinds):
+            yield _rule(kind.group, resource_of_kind(kind.kind), "delete", "list")
+
+
+def _rule(group: str, resource: str, *verbs: str, names: Sequence[str] = ()) -> Manifest:
+    rule: Manifest = {"apiGroups": [group], "resources": [resource], "verbs": list(verbs)}
+    return rule | ({"resourceNames": list(names)} if names else {})
+
+
+def _job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
+    is_hook = jobs.driver is Driver.HOOK
+    labels = rollout_labels(spec.name)
+    longest = spec.policy.hold_for if is_hook else _DEADLINE + longest_rollout(spec)
+    body: Manifest = {
+        "activeDeadlineSeconds": int(longest.total_seconds()) + 60,
+        "backoffLimit": _RETRIES,
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                {"action": "FailJob", "onExitCodes": {"operator": "In", "values": _ENDS_FOR_GOOD}},
+            ]
+        },
+        "template": {
+            # by this a later rollout tells its own Pods from earlier ones
+            "metadata": {"labels": labels, "annotations": {INTENT_HASH: intent.hash}},
+            "spec": _pod(spec, intent, account, jobs),
+        },
+    }
+    name = [spec.name, "rollout"]
+    annotations = {}
+    if is_hook:
+        annotations = {HOOK: "Sync,PostSync", HOOK_DELETE_POLICY: "BeforeHookCreation", SYNC_WAVE: "1"}
+    else:
+        # another intent, or another Job for it, is another object: the template of a Job cannot be changed
+        told = json.dumps([intent.hash, body], sort_keys=True)
+        name.append(sha256(told.encode()).hexdigest()[:8])
+    metadata: Manifest = {"name": generated_name(*name), "namespace": spec.namespace, "labels": labels}
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": body}
+
+
+def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
+    connects = injection(
+        _control_plane(spec),
+        Identity(spec.temporal_namespace, spec.worker_deployment, ""),
+        EnvironmentNames.CURRENT,
+    )
+    of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID"}
+    place = f"{spec.namespace}/{rollout_name(spec.name)}"
+    arguments = ["rollout", "--intent", place, "--intent-hash", intent.hash]
+    if jobs.driver is Driver.HOOK:
+        arguments += ["--within", f"{int(spec.policy.hold_for.total_seconds())}s"]
+    container = {
+        "name": "rollout",
+        "image": jobs.image,
+        "command": ["twgen"],
+        "args": arguments,
+        "env": [variable for variable in connects.variables if variable["name"] not in of_worker],
+        "resources": _RESOURCES,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *connects.mounts],  # noqa: S108
+    }
+    return {
+        "containers": [container],
+        "restartPolicy": "Never",
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "serviceAccountName": account,
+        "volumes": [{"name": "tmp", "emptyDir": {}}, *connects.volumes],
+    }
+
+
+def _control_plane(spec: WorkerSpec) -> Connection:
+    """The worker's connection, with the credentials of its rollouts where the policy names others."""
+    connection, secret = spec.connection, spec.policy.control_plane_secret
+    if not secret or not connection.secret_name:
+        return connection
+    if connection.api_key_secret:
+        return replace(connection, api_key_secret=replace(connection.api_key_secret, name=secret))
+    return replace(connection, mutual_tls_secret=secret)
