@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
 import testing.worker_program
 from testing.kubernetes.api import Object
@@ -18,6 +19,7 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import Document, Ended, connection_document, run, worker_document
 from tests.servers.pods import condition
+from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
@@ -45,14 +47,16 @@ class Story:
     def worker(self) -> DeployedWorker:
         return DeployedWorker(self.temporal, f"{self.namespace}/greeter", "greetings")
 
-    def describe(self, build_id: str, *more: Document, **options: Any) -> None:
+    def describe(
+        self, build_id: str, *more: Document, variables: Sequence[Document] = (), **options: Any
+    ) -> None:
         worker = worker_document("greeter", build_id, **options)
         worker["spec"]["template"]["spec"]["containers"] = [
             {
                 "name": "worker",
                 "image": f"example.com/worker:{build_id}",
                 "command": [sys.executable, "-P", testing.worker_program.__file__],
-                "env": [{"name": "TASK_QUEUE", "value": "greetings"}],
+                "env": [{"name": "TASK_QUEUE", "value": "greetings"}, *variables],
             }
         ]
         documents = [connection_document(self.temporal.address), worker, *more]
@@ -70,10 +74,13 @@ class Story:
             options=[*kubeconfig, "--operator-config", str(operator), "--identity", IDENTITY, "-q"],
         )
 
-    def apply(self, *options: str) -> None:
+    def manifests(self) -> Sequence[Object]:
         ended = self.rendered()
         assert ended.code == 0, ended.stderr
-        self.cluster.apply(ended.stdout, "--force-conflicts", *options)
+        return read_documents(ended.stdout)
+
+    def apply(self) -> None:
+        self.cluster.apply(self.manifests(), "--force-conflicts")
 
     def status(self) -> dict[str, str]:
         found = self.cluster.api.find(
@@ -95,11 +102,24 @@ class Story:
     def jobs(self) -> Sequence[Object]:
         return self.cluster.list("jobs", self.namespace)
 
+    def share(self, build_id: str) -> float:
+        """Which share of the new workflows a version has, in percent, by the server's own word."""
+        request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=self.worker.name)
+        info = self.temporal.ask("describe_worker_deployment", request).worker_deployment_info
+        routing = info.routing_config
+        if routing.ramping_deployment_version.build_id == build_id:
+            return float(routing.ramping_version_percentage)
+        is_current = routing.current_deployment_version.build_id == build_id
+        return 100 - routing.ramping_version_percentage if is_current else 0.0
+
+    def newest_job(self) -> Object:
+        return max(self.jobs(), key=lambda job: str(job["metadata"]["creationTimestamp"]))
+
     def job(self, kind: str) -> Object:
         """The newest Job, once it has this condition."""
 
         def ended() -> Object:
-            newest = max(self.jobs(), key=lambda job: job["metadata"]["creationTimestamp"])
+            newest = self.newest_job()
             assert condition(newest, kind) == "True", newest.get("status")
             return newest
 
@@ -109,6 +129,11 @@ class Story:
         pods = self.cluster.list("pods", self.namespace, "twgen.io/rollout=greeter")
         newest = max(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
         return self.node.logs(self.namespace, newest["metadata"]["name"])
+
+
+def last_word(pod: Object) -> str:
+    """What `kubectl describe` shows of the end of the Pod's container."""
+    return str(pod["status"]["containerStatuses"][0]["state"]["terminated"].get("message", ""))
 
 
 @pytest.fixture
@@ -127,9 +152,169 @@ def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     assert (status["reason"], status["current"], status["percentage"]) == ("Settled", "v1", "100")
     done = story.job("Complete")
     [pod] = story.cluster.list("pods", story.namespace, f"job-name={done['metadata']['name']}")
-    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
-    assert ended["message"] == "Settled: it is current and nothing ramps"
+    assert last_word(pod) == "Settled: it is current and nothing ramps"
     events = story.cluster.list("events", story.namespace)
     told = [event for event in events if event["involvedObject"]["name"] == "greeter-rollout"]
     assert [event["reason"] for event in told if event["type"] != "Normal"] == []
     assert {"FirstVersion", "Settled"} <= {event["reason"] for event in told}
+    story.apply()
+    assert len(story.jobs()) == 1, "the same intent is the same Job"
+
+
+def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(story: Story) -> None:
+    story.describe("v1", steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+    fails = {"name": "GATE_FAILS", "value": "yes"}
+    story.describe("v2", steps=(), gate="GateWorkflow", variables=[fails])
+    story.apply()
+    status = story.stands("Blocked", "v2")
+    assert (status["reason"], status["current"]) == ("GateFailed", "v1")
+    failed = story.job("Failed")
+    [pod] = story.cluster.list("pods", story.namespace, f"job-name={failed['metadata']['name']}")
+    assert "the gate on task queue greetings ended as Failed" in last_word(pod)
+    reasons = {condition["reason"] for condition in failed["status"]["conditions"]}
+    assert reasons == {"PodFailurePolicy"}, "another attempt could change nothing"
+    [event] = [
+        event for event in story.cluster.list("events", story.namespace) if event["reason"] == "GateFailed"
+    ]
+    assert event["type"] == "Warning"
+    assert story.share("v1") == 100
+
+
+def test_newer_intent_takes_over_in_mid_ramp_and_the_older_job_goes(story: Story) -> None:
+    story.describe("v1", steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+    story.describe("v2", steps=(25, 50))
+    story.apply()
+    eventually(lambda: story.share("v2") == 25, SOON)
+    older = story.newest_job()
+
+    story.describe("v3", steps=(10,))
+    story.apply()
+    eventually(lambda: story.share("v3") == 10, SOON)
+    names = [job["metadata"]["name"] for job in story.jobs()]
+    assert older["metadata"]["name"] not in names, "if its intent returns, it is to run again"
+    assert story.status()["target"] == "v3", "the older one does not write over the newer one's status"
+    assert story.share("v2") == 0
+
+
+def test_annotation_of_the_intent_pauses_a_rollout_and_its_removal_lets_it_go_on(story: Story) -> None:
+    story.describe("v1", steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+    intent = ("configmap/greeter-rollout", "--namespace", story.namespace)
+    story.cluster.kubectl("annotate", *intent, "twgen.io/paused=true")
+    story.describe("v2", steps=(25,))
+    story.apply()
+    eventually(lambda: story.status().get("reason") == "Paused", SOON)
+    assert story.share("v2") == 0
+    story.cluster.kubectl("annotate", *intent, "twgen.io/paused-")
+    eventually(lambda: story.share("v2") == 25, SOON)
+
+
+def test_job_waits_for_another_manager_and_goes_on_when_released(story: Story) -> None:
+    story.describe("v1", steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+    story.worker.set_manager("somebody/else")
+    story.describe("v2", steps=())
+    story.apply()
+    status = story.stands("Blocked", "v2")
+    assert status["reason"] == "ForeignManager"
+    assert "somebody/else manages it" in status["message"]
+    story.worker.set_manager("")
+    story.stands("Settled", "v2")
+    story.job("Complete")
+
+
+def test_job_that_is_killed_in_mid_ramp_goes_on_in_another_pod(story: Story) -> None:
+    story.describe("v1", steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+    story.describe("v2", steps=(25,))
+    story.apply()
+    eventually(lambda: story.share("v2") == 25, SOON)
+    [pod] = [
+        pod
+        for pod in story.cluster.list("pods", story.namespace, "twgen.io/rollout=greeter")
+        if pod["status"]["phase"] == "Running"
+    ]
+    story.cluster.kubectl("delete", "pod", pod["metadata"]["name"], "--namespace", story.namespace, "--force")
+
+    def another() -> bool:
+        pods = story.cluster.list("pods", story.namespace, "twgen.io/rollout=greeter")
+        running = [one for one in pods if one["status"].get("phase") == "Running"]
+        names = [one["metadata"]["name"] for one in running]
+        return bool(names) and all("it stays at 25 %" in story.node.logs(story.namespace, n) for n in names)
+
+    eventually(another, SOON)
+    assert story.share("v2") == 25
+    story.describe("v1", steps=())
+    story.apply()
+    eventually(lambda: story.share("v1") == 100, SOON)
+
+
+def test_autoscaled_version_comes_back_from_zero_and_keeps_its_replicas(story: Story) -> None:
+    story.describe("v1", autoscaler(story.namespace), steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+    deployment = ("deployment/greeter-v1", "--namespace", story.namespace)
+    story.cluster.kubectl("scale", *deployment, "--replicas=0")
+    story.describe("v1", autoscaler(story.namespace), steps=(50,))
+    jobs = [item for item in story.manifests() if item["kind"] != "Deployment"]
+    story.cluster.apply(jobs, "--force-conflicts")
+    eventually(lambda: replicas(story, "greeter-v1") == 1, SOON)
+
+
+def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_owner(story: Story) -> None:
+    story.describe("v1", autoscaler(story.namespace), steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+    story.apply()  # now that the Deployment has a UID, its autoscaler has an owner
+    [scaler] = story.cluster.list("horizontalpodautoscalers", story.namespace)
+    assert scaler["metadata"]["ownerReferences"]
+    other = autoscaler(story.namespace, name="other")
+    story.cluster.apply([hand_made(story.namespace, scaler)])
+    story.describe("v1", other, steps=())
+    story.apply()
+
+    def left() -> bool:
+        found = story.cluster.list("horizontalpodautoscalers", story.namespace)
+        return sorted(item["metadata"]["name"].split("-")[1] for item in found) == ["made", "other"]
+
+    eventually(left, SOON)
+
+
+def autoscaler(namespace: str, name: str = "scale") -> Document:
+    return {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerResourceTemplate",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "workerDeploymentRef": {"name": "greeter"},
+            "template": {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "spec": {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 3},
+            },
+        },
+    }
+
+
+def hand_made(namespace: str, scaler: Document) -> Document:
+    """An autoscaler of a person: of the same owner, but not made here."""
+    metadata = {
+        "name": "hand-made",
+        "namespace": namespace,
+        "ownerReferences": scaler["metadata"]["ownerReferences"],
+    }
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "somewhere-else"}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 2}
+    head = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata}
+    return {**head, "spec": spec}
+
+
+def replicas(story: Story, name: str) -> int:
+    return int(story.cluster.get("deployment", name, story.namespace)["spec"]["replicas"])

@@ -9,6 +9,7 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.plan import WorkerPlan
 from twgen.model.times import format_time
+from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import (
     AttachedInCluster,
     ReplicasChange,
@@ -56,9 +57,14 @@ class ClusterWriter:
         }
         await self._apply(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", manifest)
 
-    async def delete(self, item: AttachedInCluster) -> None:
-        """Delete this very object, and no other that has its name by now."""
-        await self._send("DELETE", item.path, {"preconditions": {"uid": item.uid}}, {_NOT_FOUND, _CONFLICT})
+    async def delete(self, path: str, uid: str) -> None:
+        """Delete this very object with all that it owns, and no other that has its name by now."""
+        options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+        await self._send("DELETE", path, options, {_NOT_FOUND, _CONFLICT})
+
+    async def delete_job(self, job: OlderJob) -> None:
+        """Delete a Job and its Pods: one of the same intent, later on, is to run."""
+        await self.delete(f"/apis/batch/v1/namespaces/{self._intent.namespace}/jobs/{job.name}", job.uid)
 
     async def record(self, status: Mapping[str, str]) -> None:
         """Write the status of the rollout; it goes when its intent goes."""
@@ -142,11 +148,13 @@ class Adjustments:
         self._tried: set[ReplicasChange] = set()
         self._is_clean = False
 
-    async def make(self, plan: WorkerPlan) -> None:
+    async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> None:
         """Change what the plan wants changed; what the cluster refuses is said."""
-        if not may_change_cluster(plan):
-            return
         try:
+            for job in rollout.older_jobs:
+                await self._writer.delete_job(job)
+            if not may_change_cluster(plan):
+                return
             for change in replica_changes(plan.versions):
                 if change not in self._tried:
                     self._tried.add(change)
@@ -155,7 +163,7 @@ class Adjustments:
             if not self._is_clean:
                 self._is_clean = True
                 for item in left_over(plan.versions, await self._attached()):
-                    await self._writer.delete(item)
+                    await self._writer.delete(item.path, item.uid)
                     self._say(f"deleted {item.kind.kind} {item.name}: its template is gone")
         except (StateUnavailable, OutOfTime) as error:
             self._say(str(error))

@@ -9,7 +9,7 @@ from twgen.errors import OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import WorkerWorld, World
+from twgen.model.world import RolloutInCluster, WorkerWorld, World
 from twgen.planning.interventions import Intervention, is_done
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import FAILED_LOOK, is_over, only_time_passes_until, until_next_look
@@ -55,7 +55,7 @@ class Rollout:
     """Gets every look; raises nothing that is expected."""
     say: Callable[[str], None]
     """Gets every change that was made, and every failure."""
-    adjust: Callable[[WorkerPlan], Awaitable[None]] | None = None
+    adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[None]] | None = None
     """Changes what is wanted in the cluster beside the traffic; raises nothing that is expected."""
     is_unattended: bool = False
     """Nobody watches it: it outlasts what somebody else can mend, servers that are away included."""
@@ -74,9 +74,9 @@ async def roll_out(rollout: Rollout, *, once: bool) -> WorkerPlan:
             now = rollout.clock()
             [plan] = make_plan([rollout.spec], world, now, rollout.caller).workers
             await rollout.show(world)
-            if rollout.adjust:
-                await rollout.adjust(plan)
             worker, is_first, failure = worker_world(rollout.spec, world), False, ""
+            if rollout.adjust:
+                await rollout.adjust(plan, worker.rollout)
             if not plan.gates and plan.routing.claim_manager:
                 await _claim(rollout, plan, worker)
                 await rollout.sleep(_AFTER_A_CHANGE)

@@ -143,7 +143,7 @@ class RoutingReason(StrEnum):
     OLDER_ROLLOUT = "OlderRollout"
     """A Pod of an earlier rollout of the worker has not ended yet.
 
-    Nothing: it ends by itself within half a minute. One on a node that is lost has to be deleted.
+    Nothing: its Job is deleted, and it ends within seconds. On a node that is lost, delete the Pod.
     """
     ABORTED = "Aborted"
     """A person marked the target as aborted.

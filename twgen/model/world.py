@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class VersionStatus(StrEnum):
@@ -200,6 +200,13 @@ class LiveDeployment:
     """Pods that have been ready for long enough."""
 
 
+class OlderJob(NamedTuple):
+    """The Job of an earlier rollout."""
+
+    name: str
+    uid: str
+
+
 @dataclass(frozen=True, slots=True)
 class RolloutInCluster:
     """What a cluster says of the rollout that is carried out in it right now."""
@@ -208,6 +215,8 @@ class RolloutInCluster:
     """Its intent has changed, or is gone: another rollout is wanted."""
     is_paused: bool = False
     """Somebody annotated its intent so."""
+    older_jobs: tuple[OlderJob, ...] = ()
+    """Those of earlier rollouts of the worker, ended or not."""
     older_pods: tuple[str, ...] = ()
     """The Pods of earlier rollouts of the worker that have not ended."""
 

@@ -1,6 +1,6 @@
 """Reading what a cluster says of a rollout that is carried out in it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from twgen.clients.deadline import Deadline
@@ -8,7 +8,7 @@ from twgen.clients.kubernetes import OK, KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
-from twgen.model.world import RolloutInCluster
+from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.records.intent import Intent, is_annotated_as_paused, parse_intent
 from twgen.versioning.names import (
@@ -23,6 +23,8 @@ from twgen.versioning.names import (
 
 _NOT_FOUND = 404
 _ENDED = {"Succeeded", "Failed"}
+_JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
+_PODS = "/api/v1/namespaces/{namespace}/pods"
 
 
 async def read_intent(
@@ -48,22 +50,32 @@ class RolloutReader:
         annotations = value_at(manifest, "metadata", "annotations") or {}
         if annotations.get(INTENT_HASH) != intent.hash:
             return RolloutInCluster(is_superseded=True)
-        older = () if self._is_alone else await self._older_pods(deadline)
+        is_paused = is_annotated_as_paused(annotations)
+        if self._is_alone:
+            return RolloutInCluster(is_paused=is_paused)
+        jobs, pods = await self._older(_JOBS, deadline), await self._older(_PODS, deadline)
+        pods = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
         # no rollout of an earlier intent begins any more
-        self._is_alone = not older
-        return RolloutInCluster(is_paused=is_annotated_as_paused(annotations), older_pods=older)
-
-    async def _older_pods(self, deadline: Deadline) -> tuple[str, ...]:
-        label = f"{ROLLOUT}={rollout_labels(self._intent.worker)[ROLLOUT]}"
-        pods = await self._client.pods(self._intent.namespace, label, deadline)
-        return tuple(
-            sorted(
-                pod["metadata"]["name"]
-                for pod in pods
-                if value_at(pod, "status", "phase") not in _ENDED
-                and value_at(pod, "metadata", "annotations", INTENT_HASH) != self._intent.hash
-            )
+        self._is_alone = not jobs and not pods
+        return RolloutInCluster(
+            is_paused=is_paused,
+            older_jobs=tuple(OlderJob(job["metadata"]["name"], job["metadata"]["uid"]) for job in jobs),
+            older_pods=tuple(pod["metadata"]["name"] for pod in pods),
         )
+
+    async def _older(self, path: str, deadline: Deadline) -> list[Mapping[str, Any]]:
+        """What carries out other intents of the worker, of one kind."""
+        intent = self._intent
+        label = f"{ROLLOUT}={rollout_labels(intent.worker)[ROLLOUT]}"
+        path = path.format(namespace=intent.namespace)
+        status, listed = await self._client.ask("GET", path, deadline, query={"labelSelector": label})
+        if status != OK:
+            raise StateUnavailable(f"{path} cannot be listed: {listed.get('message') or status}")
+        return [
+            item
+            for item in listed.get("items") or ()
+            if value_at(item, "metadata", "annotations", INTENT_HASH) != intent.hash
+        ]
 
 
 async def attached_objects(
@@ -78,6 +90,8 @@ async def attached_objects(
         if kind.group:
             _, group = await client.ask("GET", f"/apis/{kind.group}", deadline)
             served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
+            if not value_at(group, "preferredVersion"):
+                continue  # there are none: its definition is not installed
         path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
         status, listed = await client.ask("GET", path, deadline, query={"labelSelector": selector})
         if status == _NOT_FOUND:

@@ -92,6 +92,7 @@ def _rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[
     yield _rule("", "configmaps", "create", "patch", names=[rollout_status_name(spec.name)])
     yield _rule("", "events", "create")
     yield _rule("", "pods", "list")
+    yield _rule("batch", "jobs", "delete", "list")
     yield _rule("apps", "deployments", "list")
     scaled = [version.deployment for version in worker.versions if version.is_rendered]
     if spec.replicas_are_external and scaled:
@@ -127,16 +128,15 @@ def _job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         },
     }
     name = [spec.name, "rollout"]
-    annotations = {}
+    annotations = {INTENT_HASH: intent.hash}
     if is_hook:
-        annotations = {HOOK: "Sync,PostSync", HOOK_DELETE_POLICY: "BeforeHookCreation", SYNC_WAVE: "1"}
+        annotations |= {HOOK: "Sync,PostSync", HOOK_DELETE_POLICY: "BeforeHookCreation", SYNC_WAVE: "1"}
     else:
         # another intent, or another Job for it, is another object: the template of a Job cannot be changed
         told = json.dumps([intent.hash, body], sort_keys=True)
         name.append(sha256(told.encode()).hexdigest()[:8])
-    metadata: Manifest = {"name": generated_name(*name), "namespace": spec.namespace, "labels": labels}
-    if annotations:
-        metadata["annotations"] = annotations
+    metadata = {"name": generated_name(*name), "namespace": spec.namespace, "labels": labels}
+    metadata["annotations"] = annotations
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": body}
 
 

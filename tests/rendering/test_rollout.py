@@ -1,0 +1,230 @@
+"""What carries a rollout out in the cluster, as it is rendered."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import AUTOSCALER, NOW, STEPS, a_spec, live_manifest, world
+from twgen.errors import InvalidInput
+from twgen.model.operator import Caller, GroupKind
+from twgen.model.plan import WorkerVersions
+from twgen.model.spec import (
+    Connection,
+    Driver,
+    Gate,
+    GateInput,
+    OwnerReferences,
+    Rollout,
+    Strategy,
+    WorkerSpec,
+)
+from twgen.planning.drivers import rollout_driver
+from twgen.planning.plan import plan_versions
+from twgen.records.intent import Intent, intent_of, parse_intent, write_intent
+from twgen.rendering.manifests import render_manifests
+from twgen.rendering.rollout import RolloutJobs
+
+ME = Caller("twgen/me", forced=True)
+SPEC = a_spec()
+JOB, HOOK = (RolloutJobs(driver, "registry.example.com/twgen:1") for driver in (Driver.JOB, Driver.HOOK))
+
+
+def with_policy(spec: WorkerSpec = SPEC, **policy: Any) -> WorkerSpec:
+    return replace(spec, policy=replace(spec.policy, **policy))
+
+
+def rendered(spec: WorkerSpec = SPEC, jobs: RolloutJobs = JOB, *live: dict[str, Any]) -> list[dict[str, Any]]:
+    plan = plan_versions([spec], world(None, list(live)), NOW, ME)
+    return render_manifests(plan.workers, [], ME.of, jobs)
+
+
+def of_kind(kind: str, manifests: list[dict[str, Any]]) -> dict[str, Any]:
+    [found] = [item for item in manifests if item["kind"] == kind]
+    return found
+
+
+def rules(spec: WorkerSpec, jobs: RolloutJobs = JOB, *live: dict[str, Any]) -> dict[str, Any]:
+    """The names of every right, by verb and resource; any: it is for all names."""
+    role = of_kind("Role", rendered(spec, jobs, *live))
+    return {
+        f"{verb} {resource}": rule.get("resourceNames", "any")
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_objects_are_applied_before_the_job_that_needs_them() -> None:
+    kinds = [item["kind"] for item in rendered()]
+    assert kinds == ["ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment", "Job"]
+
+
+def test_intent_is_read_back_as_it_was_rendered_and_holds_what_git_says() -> None:
+    spec = replace(SPEC, attached=(AUTOSCALER,))
+    intent = parse_intent(of_kind("ConfigMap", rendered(spec)))
+    assert intent == intent_of(spec, "twgen/me")
+    assert [document["kind"] for document in intent.documents] == ["WorkerDeployment", "Connection"]
+    assert (intent.namespace, intent.worker, intent.target) == ("shop", "payments", "v3")
+
+
+@given(st.lists(st.text(st.characters(categories=("L", "N", "P", "Zs")), min_size=1), max_size=3))
+def test_warnings_of_a_render_start_no_rollout_anew(warnings: list[str]) -> None:
+    intent = intent_of(SPEC, "twgen/me", warnings)
+    assert intent.hash == intent_of(SPEC, "twgen/me").hash
+    assert parse_intent(write_intent(intent)).hash == intent.hash
+
+
+def test_what_a_rollout_is_to_do_starts_it_anew() -> None:
+    intent = intent_of(SPEC, "twgen/me")
+    others = (
+        replace(intent, identity="twgen/you"),
+        replace(intent, target="v4"),
+        replace(intent, documents=intent.documents[:1]),
+    )
+    assert len({intent.hash, *(other.hash for other in others)}) == 4
+
+
+@pytest.mark.parametrize("key", ["worker", "identity", "target", "specs.yaml"])
+def test_intent_that_was_edited_by_hand_is_refused(key: str) -> None:
+    manifest = write_intent(intent_of(SPEC, "twgen/me"))
+    edited = {**manifest, "data": {**manifest["data"], key: manifest["data"][key] + "x: 1\n"}}
+    with pytest.raises(InvalidInput, match="was edited by hand"):
+        parse_intent(edited)
+    lacking = {name: text for name, text in manifest["data"].items() if name != key}
+    with pytest.raises(InvalidInput, match=f"has no {key}"):
+        parse_intent({**manifest, "data": lacking})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "is_paused"), [(None, False), ("false", False), ("true", True), ("", True)]
+)
+def test_annotation_pauses_an_intent(annotation: str | None, is_paused: bool) -> None:  # noqa: FBT001 - a row
+    manifest = write_intent(intent_of(SPEC, "twgen/me"))
+    if annotation is not None:
+        manifest["metadata"]["annotations"]["twgen.io/paused"] = annotation
+    assert parse_intent(manifest).is_paused is is_paused
+
+
+def test_another_intent_and_another_image_are_another_job() -> None:
+    newer = RolloutJobs(Driver.JOB, "registry.example.com/twgen:2")
+    slower = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
+    jobs = [of_kind("Job", made) for made in (rendered(), rendered(SPEC, newer), rendered(slower))]
+    assert len({job["metadata"]["name"] for job in jobs}) == 3
+    assert of_kind("Job", rendered()) == jobs[0], "the same is the same"
+
+
+def test_hook_comes_after_the_target_and_before_all_that_may_be_broken() -> None:
+    spec = replace(SPEC, attached=(AUTOSCALER,))
+    manifests = rendered(spec, HOOK, live_manifest(SPEC, "v1", 2))
+    wave = "argocd.argoproj.io/sync-wave"
+    waves = {
+        (item["kind"], item["metadata"]["name"].split("-")[-1] == "v3"): item["metadata"]
+        .get("annotations", {})
+        .get(wave, "0")
+        for item in manifests
+        if item["kind"] != "HorizontalPodAutoscaler"
+    }
+    assert waves.pop(("Job", False)) == "1"
+    assert waves.pop(("Deployment", False)) == "2"
+    assert set(waves.values()) == {"0"}
+    scalers = [item for item in manifests if item["kind"] == "HorizontalPodAutoscaler"]
+    assert {item["metadata"]["annotations"][wave] for item in scalers} == {"2"}
+    job = of_kind("Job", manifests)
+    assert job["metadata"]["annotations"]["argocd.argoproj.io/hook"] == "Sync,PostSync"
+    assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "300s"]
+
+
+def test_nothing_beside_a_tracked_job_has_a_hook_or_a_wave() -> None:
+    once_hooked = live_manifest(SPEC, "v1", 2)
+    once_hooked["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] = "2"
+    text = json.dumps(rendered(replace(SPEC, attached=(AUTOSCALER,)), JOB, once_hooked))
+    assert "sync-wave" not in text
+    assert "argocd.argoproj.io/hook" not in text
+
+
+def test_driver_none_renders_nothing_that_rolls_out() -> None:
+    kinds = [item["kind"] for item in rendered(with_policy(driver=Driver.NONE))]
+    assert kinds == ["Deployment"]
+
+
+def test_account_that_is_named_is_used_and_none_is_rendered() -> None:
+    manifests = rendered(with_policy(service_account_name="ours"))
+    assert [item["kind"] for item in manifests] == ["ConfigMap", "Deployment", "Job"]
+    assert of_kind("Job", manifests)["spec"]["template"]["spec"]["serviceAccountName"] == "ours"
+
+
+def test_rights_follow_what_the_spec_needs() -> None:
+    plain = rules(SPEC)
+    assert plain["get configmaps"] == ["payments-rollout"]
+    assert not {"get secrets", "patch deployments"} & plain.keys()
+    secret = Gate("Check", input_from=GateInput("Secret", "input", "key"))
+    gated = replace(SPEC, rollout=replace(SPEC.rollout, gate=secret), attached=(AUTOSCALER,))
+    found = rules(gated, JOB, live_manifest(SPEC, "v1", 2))
+    assert found["get secrets"] == ["input"]
+    assert found["patch deployments"] == ["payments-v1", "payments-v3"]
+    assert "delete horizontalpodautoscalers" in found
+    more = RolloutJobs(Driver.JOB, "twgen", (GroupKind("example.com", "Policy"),))
+    assert "delete policies" in rules(SPEC, more)
+    unowned = rules(with_policy(owner_references=OwnerReferences.NONE))
+    assert "delete horizontalpodautoscalers" not in unowned, "Argo CD prunes what has no owner"
+
+
+def test_certificate_of_the_control_plane_is_mounted_in_place_of_the_workers() -> None:
+    connection = Connection("temporal", "temporal:7233", mutual_tls_secret="workers")  # noqa: S106 - a name
+    spec = with_policy(replace(SPEC, connection=connection), control_plane_secret="rollouts")  # noqa: S106 - a name
+    pod = of_kind("Job", rendered(spec))["spec"]["template"]["spec"]
+    assert [item["secret"]["secretName"] for item in pod["volumes"] if "secret" in item] == ["rollouts"]
+    assert "workers" not in json.dumps(pod)
+
+
+def test_pod_is_told_where_temporal_is_and_not_whose_worker_it_is() -> None:
+    [container] = of_kind("Job", rendered())["spec"]["template"]["spec"]["containers"]
+    assert {item["name"] for item in container["env"]} == {"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE"}
+
+
+SLOW = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
+QUICK = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, (replace(STEPS[0], pause=timedelta(minutes=1)),)))
+GATED = replace(SPEC, rollout=replace(SPEC.rollout, gate=Gate("Check")))
+MANUAL = replace(SPEC, rollout=replace(SPEC.rollout, strategy=Strategy.MANUAL))
+
+
+@pytest.mark.parametrize(
+    ("specs", "in_argocd", "driver"),
+    [
+        ([SPEC], True, Driver.HOOK),
+        ([SPEC, QUICK], True, Driver.HOOK),
+        ([SPEC, SLOW], True, Driver.JOB),
+        ([GATED], True, Driver.JOB),
+        ([MANUAL], True, Driver.JOB),
+        ([SPEC, with_policy(driver=Driver.JOB)], True, Driver.JOB),
+        ([with_policy(QUICK, driver=Driver.HOOK)], False, Driver.HOOK),
+        ([with_policy(SLOW, driver=Driver.HOOK)], True, Driver.HOOK),
+        ([SPEC], False, Driver.JOB),
+    ],
+)
+def test_all_rollouts_of_a_render_have_one_driver(
+    specs: list[WorkerSpec],
+    in_argocd: bool,  # noqa: FBT001 - a row of the table
+    driver: Driver,
+) -> None:
+    assert rollout_driver(specs, in_argocd=in_argocd) is driver
+
+
+@pytest.mark.parametrize("other", [SLOW, GATED, with_policy(driver=Driver.JOB)])
+def test_hook_beside_a_rollout_that_takes_long_is_refused(other: WorkerSpec) -> None:
+    with pytest.raises(InvalidInput, match="would hold up the sync"):
+        rollout_driver([with_policy(driver=Driver.HOOK), other], in_argocd=True)
+
+
+def test_warnings_of_the_render_are_in_the_intent() -> None:
+    [worker] = plan_versions([SPEC], world(None, []), NOW, ME).workers
+    warned = replace(worker, warnings=("one", "two"))
+    assert isinstance(warned, WorkerVersions)
+    found = of_kind("ConfigMap", render_manifests([warned], [], ME.of, JOB))
+    intent: Intent = parse_intent(found)
+    assert intent.warnings == ("one", "two")

@@ -1,0 +1,188 @@
+"""What the account of a rollout may do, verb by verb; its Pod is admitted where Pods are restricted."""
+
+import json
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from testing.kubernetes.api import Object
+from testing.kubernetes.cluster import Cluster
+from tests.servers.live import Document, connection_document, policy_document, run, worker_document
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+pytestmark = pytest.mark.server
+
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+RESOURCES = (
+    ("", "configmaps"),
+    ("", "secrets"),
+    ("", "pods"),
+    ("", "pods/exec"),
+    ("", "pods/log"),
+    ("", "events"),
+    ("", "serviceaccounts"),
+    ("", "serviceaccounts/token"),
+    ("", "services"),
+    ("", "namespaces"),
+    ("", "nodes"),
+    ("apps", "deployments"),
+    ("apps", "deployments/scale"),
+    ("apps", "replicasets"),
+    ("apps", "statefulsets"),
+    ("batch", "jobs"),
+    ("batch", "cronjobs"),
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("policy", "poddisruptionbudgets"),
+    ("keda.sh", "scaledobjects"),
+    ("autoscaling.k8s.io", "verticalpodautoscalers"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+)
+NAMES = ("", "pay-rollout", "pay-rollout-status", "pay-v1", "pay-input", "pay-secret", "somebody-else")
+ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+def rendered(folder: Path, *documents: Document) -> list[Object]:
+    (folder / "specs.yaml").write_text(write_documents(documents))
+    operator = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "OperatorConfig",
+        "rollout": {"image": "registry.example.com/twgen:testing"},
+    }
+    (folder / "operator.json").write_text(json.dumps(operator))
+    world = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "Snapshot",
+        "takenAt": "2026-11-21T12:00:00Z",
+        "workers": [
+            {"name": f"{namespace_of(documents)}/pay", "temporalNamespace": "default", "temporal": None}
+            | {"deployments": []}
+        ],
+    }
+    (folder / "world.json").write_text(json.dumps(world))
+    ended = run(
+        folder / "specs.yaml",
+        "render",
+        options=[
+            *("--snapshot", str(folder / "world.json"), "--operator-config", str(folder / "operator.json")),
+            *("--identity", "twgen/testing", "-q"),
+        ],
+    )
+    assert ended.code == 0, ended.stderr
+    return read_documents(ended.stdout)
+
+
+def namespace_of(documents: tuple[Document, ...]) -> str:
+    return str(documents[0]["metadata"]["namespace"])
+
+
+def specs(namespace: str) -> tuple[Document, ...]:
+    worker = worker_document("pay", "v1", steps=(25,), gate="GateWorkflow")
+    reference = {"secretKeyRef": {"name": "pay-secret", "key": "input"}}
+    worker["spec"]["rollout"]["gate"]["inputFrom"] = reference
+    scaler = {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerResourceTemplate",
+        "metadata": {"name": "scale"},
+        "spec": {
+            "workerDeploymentRef": {"name": "pay"},
+            "template": {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "spec": {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 3},
+            },
+        },
+    }
+    connection = connection_document(
+        "temporal.example.com:7233", apiKeySecretRef={"name": "workers-key", "key": "key"}
+    )
+    policy = policy_document("pay", controlPlaneSecretRef={"name": "rollouts-key"})
+    documents = (connection, worker, scaler, policy)
+    for document in documents:
+        document["metadata"]["namespace"] = namespace
+    return documents
+
+
+def allowed(cluster: Cluster, namespace: str) -> Iterator[tuple[str, str, str]]:
+    """Every verb, resource and name that the account may."""
+    user = f"system:serviceaccount:{namespace}:pay-rollout"
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    for place in (namespace, "default", ""):
+        for verb, (group, resource), name in product(VERBS, RESOURCES, NAMES):
+            plural, _, below = resource.partition("/")
+            attributes = {
+                "namespace": place,
+                "verb": verb,
+                "group": group,
+                "resource": plural,
+                "subresource": below,
+                "name": name,
+            }
+            review = {"spec": {"user": user, "groups": groups, "resourceAttributes": attributes}}
+            if cluster.api.create(ACCESS, review)["status"]["allowed"]:
+                yield (verb, f"{resource} {place}" if place != namespace else resource, name)
+
+
+def test_account_may_do_what_a_rollout_does_and_nothing_else(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    manifests = rendered(tmp_path, *specs(namespace))
+    rights = {"ServiceAccount", "Role", "RoleBinding"}
+    cluster.apply([item for item in manifests if item["kind"] in rights])
+    found = set(allowed(cluster, namespace))
+    by_name = {
+        ("get", "configmaps", "pay-rollout"),
+        ("create", "configmaps", "pay-rollout-status"),
+        ("patch", "configmaps", "pay-rollout-status"),
+        ("get", "secrets", "pay-secret"),
+        ("patch", "deployments", "pay-v1"),
+    }
+    of_any_name = {
+        ("create", "events"),
+        ("list", "pods"),
+        ("list", "deployments"),
+        ("list", "jobs"),
+        ("delete", "jobs"),
+    } | set(
+        product(
+            ("list", "delete"),
+            (
+                "horizontalpodautoscalers",
+                "poddisruptionbudgets",
+                "scaledobjects",
+                "verticalpodautoscalers",
+            ),
+        )
+    )
+    assert found == by_name | {(*right, name) for right, name in product(of_any_name, NAMES)}
+
+
+def test_pod_is_admitted_where_pods_are_restricted(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    cluster.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    manifests = rendered(tmp_path, *specs(namespace))
+    [job] = [item for item in manifests if item["kind"] == "Job"]
+    cluster.apply([item for item in manifests if item["kind"] == "ServiceAccount"])
+    head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "rollout", "namespace": namespace}}
+    pod = head | {"spec": job["spec"]["template"]["spec"]}
+    cluster.apply([pod], "--dry-run=server")
+    [container] = pod["spec"]["containers"]
+    container["securityContext"]["allowPrivilegeEscalation"] = True
+    with pytest.raises(AssertionError, match="violates PodSecurity"):
+        cluster.apply([pod], "--dry-run=server")
+
+
+def test_credentials_of_a_rollout_are_those_of_the_control_plane_and_stand_in_no_manifest(
+    tmp_path: Path,
+) -> None:
+    manifests = rendered(tmp_path, *specs("live"))
+    [job] = [item for item in manifests if item["kind"] == "Job"]
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    variables = {item["name"]: item.get("value", item.get("valueFrom")) for item in container["env"]}
+    assert variables == {
+        "TEMPORAL_ADDRESS": "temporal.example.com:7233",
+        "TEMPORAL_NAMESPACE": "default",
+        "TEMPORAL_API_KEY": {"secretKeyRef": {"name": "rollouts-key", "key": "key"}},
+    }
