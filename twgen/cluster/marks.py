@@ -73,21 +73,26 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
     live = version.live.recorded.manifest if version.live else {}
     metadata, body = live.get("metadata") or {}, live.get("spec") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    if any(labels.get(name) != text for name, text in own_labels(spec, version.build_id).items()):
+    if not own_labels(spec, version.build_id).items() <= labels.items():
         yield "labels"
     recorded = version.recorded.manifest if version.recorded else None
-    kept = recorded_annotations(recorded) if recorded else described_annotations(spec)
-    wanted = kept | own_annotations(spec, version, identity)
-    gone = annotations.keys() & {COMPARE_OPTIONS} - wanted.keys()
-    if gone or any(annotations.get(name) != text for name, text in wanted.items() if name != ATTACHED):
+    wanted = own_annotations(spec, version, identity)
+    # what is rendered as it is live keeps all but our own marks
+    if recorded is not live:
+        kept = recorded_annotations(recorded) if recorded else described_annotations(spec)
+        wanted = kept | wanted
+    gone = COMPARE_OPTIONS in annotations and COMPARE_OPTIONS not in wanted
+    attached = wanted.pop(ATTACHED, "")
+    if gone or not wanted.items() <= annotations.items():
         yield "annotations"
-    if annotations.get(ATTACHED, "") != wanted.get(ATTACHED, ""):
+    if annotations.get(ATTACHED, "") != attached:
         yield "attached objects"
     said: Mapping[str, Any] = {}
     if version.build_id == spec.build_id:
         said = own_pace(spec)
     elif recorded:
         said = recorded["spec"]
-    for name, default in _PACE_DEFAULTS.items():
-        if body.get(name, default) != (seconds := said.get(name, default)):
-            yield f"{name} ({seconds})"
+    if said is not body:
+        for name, default in _PACE_DEFAULTS.items():
+            if body.get(name, default) != (seconds := said.get(name, default)):
+                yield f"{name} ({seconds})"

@@ -20,6 +20,7 @@ STDIN = "-"
 _IN_THE_WAY = "{} is a link or no folder: the ledger is a folder of this name; move what is there away"
 _CONFLICT_MARKER = re.compile(rb"^(?:[<>|]{7} |={7}\r?$)", re.MULTILINE)
 _SUFFIXES = (".yaml", ".yml", ".json")
+_USUAL_SIZE = 64 * 2**10
 
 
 class Sources:
@@ -39,7 +40,10 @@ class Sources:
         is_stdin = source == STDIN
         try:
             with open(0 if is_stdin else source, "rb", closefd=not is_stdin) as file:
-                content = file.read(most + 1)
+                # asked for all at once, memory for `most` is taken for every file
+                content = file.read(min(_USUAL_SIZE, most + 1))
+                if len(content) == _USUAL_SIZE:
+                    content += file.read(most + 1 - _USUAL_SIZE)
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     self._kept[source] = content
                 return content

@@ -63,7 +63,8 @@ def _place(manifest: Manifest) -> tuple[str, int, str, str]:
 
 def _as_list(manifests: Sequence[Manifest]) -> bytes:
     # one document: a list cut short can never be a valid shorter one
-    items = [json.dumps(manifest, ensure_ascii=False).encode() for manifest in manifests]
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    items = [encode(manifest).encode() for manifest in manifests]
     return b'{"apiVersion": "v1", "kind": "List", "items": [' + b", ".join(items) + b"]}\n"
 
 

@@ -68,7 +68,7 @@ def synced(
 
 def as_described(spec: WorkerSpec, build_id: str, replicas: int) -> RecordedDeployment:
     """What the manifest that the spec describes for a version records of itself, with so many replicas."""
-    template = described_template(replace(spec, build_id=build_id))
+    template = described_template(spec if build_id == spec.build_id else replace(spec, build_id=build_id))
     return RecordedDeployment(
         manifest={"metadata": {}, "spec": {"replicas": replicas, "template": template}},
         template_hash=spec.template.hash,

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import groupby
 
 from twgen.model.timeline import Lane, Span, Stage
-from twgen.model.world import GateStatus, LiveDeployment, Version, VersionStatus
+from twgen.model.world import GateStatus, LiveDeployment, Version, VersionStatus, WorkerDeployment
 from twgen.planning.version_status import ever_active, status_of
 from twgen.simulating.temporal import shares
 from twgen.simulating.worker import SimulatedWorker
@@ -48,7 +48,7 @@ _LEFT = {VersionStatus.DRAINING: Stage.DRAINING, VersionStatus.DRAINED: Stage.DR
 def frame_of(worker: SimulatedWorker) -> Frame:
     """The worker as it stands now."""
     share = shares(worker.temporal.routing)
-    versions, described = worker.temporal.versions, worker.temporal.described()
+    versions, described = worker.temporal.versions, WorkerDeployment(worker.temporal.routing)
     live = worker.cluster.deployments
     build_ids = sorted({*versions, *live, *share} - {UNVERSIONED})
     states = {

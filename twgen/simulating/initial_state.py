@@ -16,6 +16,7 @@ from twgen.model.world import (
     Routing,
     TaskQueue,
     TaskQueueType,
+    UpdateState,
     Version,
     VersionStatus,
     WorkerDeployment,
@@ -62,7 +63,8 @@ def initial_state(
     )
     if found.temporal:
         temporal.manager = found.temporal.manager_identity
-        temporal.routing = replace(found.temporal.routing, update_state=None)
+        state = UpdateState.COMPLETED if server.tells_update_state else None
+        temporal.routing = replace(found.temporal.routing, update_state=state)
         coherent = _coherent(found.temporal, begin, assumed.drainage_interval)
         temporal.versions = {item.build_id: item for item in coherent}
         temporal.held_until = _holds(found.temporal, begin, assumed.workflow_duration)

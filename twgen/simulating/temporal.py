@@ -80,9 +80,11 @@ class TemporalModel:
         """What the server says; None: it has never heard of the worker."""
         if not self.versions and self.routing == Routing():
             return None
-        untold = UpdateState.COMPLETED if self.server.tells_update_state else None
+        routing = self.routing
+        if self.server.tells_update_state and not routing.update_state:
+            routing = replace(routing, update_state=UpdateState.COMPLETED)
         return WorkerDeployment(
-            routing=replace(self.routing, update_state=self.routing.update_state or untold),
+            routing=routing,
             versions=tuple(self._counted(version) for version in self.versions.values()),
             server_version=self.server.version,
             manager_identity=self.manager,

@@ -39,6 +39,8 @@ class SimulatedWorker:
     assumed: Assumptions
     begin: datetime
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
+    planned_on: WorkerWorld | None = None
+    """The world of the newest plan, for as long as no time has passed since."""
 
     @property
     def now(self) -> datetime:
@@ -57,7 +59,8 @@ class SimulatedWorker:
 
     def plan(self) -> WorkerPlan:
         """What twgen would do now."""
-        return plan_worker(self.spec, self.world(), self.now, self.caller)
+        self.planned_on = self.world()
+        return plan_worker(self.spec, self.planned_on, self.now, self.caller)
 
     def sync(self, plan: WorkerPlan) -> bool:
         """Apply what a render of this plan would print; whether that changes anything."""
@@ -83,6 +86,7 @@ class SimulatedWorker:
 
     def advance(self, now: datetime) -> None:
         """Let time pass until then."""
+        self.planned_on = None
         self.cluster.advance(now)
         self.temporal.advance(now)
         for build_id in self.cluster.serving():
@@ -116,7 +120,7 @@ class SimulatedWorker:
 
     def _limits(self) -> Iterator[datetime]:
         """The moments that the version table compares with."""
-        for version in version_facts(self.spec, self.world(), self.now):
+        for version in version_facts(self.spec, self.planned_on or self.world(), self.now):
             yield from version.moments()
 
     def _task_queues(self) -> tuple[TaskQueue, ...]:

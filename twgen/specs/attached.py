@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from twgen.model.operator import NEVER_ATTACHED, GroupKind
-from twgen.model.paths import join_path, value_at
+from twgen.model.paths import Path, join_path, value_at, written_path
 from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
 from twgen.specs.fields import Fields
@@ -92,7 +92,7 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
     group, _, version = str(template.get("apiVersion")).rpartition("/")
     kind = KINDS.get(GroupKind(group, str(template.get("kind"))))
     struct = kind and kind.structs.get(version)
-    if not struct or not any("{{" in item for _, _, item in _entries(template, "") if isinstance(item, str)):
+    if not struct or not _has_braces(template):
         return []
     found: list[Finding] = []
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
@@ -198,15 +198,15 @@ def _without_nulls(value: Any, key: str = "") -> Any:
 
 def _check_references(template: Fields, spec: Fields) -> None:
     """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
-    for path, key, item in _entries(template.value, ""):
+    for path, item in _entries(template.value) if _has_braces(template.value) else ():
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(
-                join_path(path, key),
+                written_path(path),
                 "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in",
             )
-    for path, key, item in _entries(spec.value, ""):
-        if key == "scaleTargetRef" and not is_sentinel(item):
-            spec.problem(join_path(path, key), f"must point at each version's own Deployment: {_INJECT}")
+    for path, item in _entries(spec.value):
+        if path[1] == "scaleTargetRef" and not is_sentinel(item):
+            spec.problem(written_path(path), f"must point at each version's own Deployment: {_INJECT}")
     for field in ("targetRef", "selector.matchLabels"):
         if not is_sentinel(value_at(spec.value, *field.split("."))):
             spec.problem(field, f"must be that of each version's own Deployment: {_INJECT}")
@@ -234,10 +234,15 @@ def _check_measurements(spec: Fields) -> None:
             spec.problem(path, 'is of each version: write "" to have it filled in')
 
 
-def _entries(value: Any, path: str) -> Iterator[tuple[str, str | int, Any]]:
-    """Every value below one at a path: the path of what holds it, its key or index there, and itself."""
+def _has_braces(template: Mapping[str, Any]) -> bool:
+    """A string in it may hold a placeholder; the text of a mapping has no two braces side by side itself."""
+    return "{{" in str(template)
+
+
+def _entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | int], Any]]:
+    """Every value below one at a path, with its own path."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
-        yield path, key, item
+        yield (path, key), item
         if isinstance(item, dict | list):
-            yield from _entries(item, join_path(path, key))
+            yield from _entries(item, (path, key))

@@ -45,26 +45,30 @@ def generated_objects(workers: Iterable[WorkerVersions]) -> Iterator[GeneratedOb
     """All objects of the versions of a plan that are rendered."""
     for worker in workers:
         for version in worker.versions:
-            deployment, *attached = _objects_of(worker.spec, version.build_id, version.deployment)
-            yield from (
-                *([deployment] if version.is_rendered else ()),
-                *(attached if version.attached else ()),
-            )
+            if version.is_rendered:
+                yield _deployment(worker.spec, version.deployment)
+            yield from _attached(worker.spec, (item.name for item in version.attached))
 
 
 def target_objects(spec: WorkerSpec) -> Iterator[GeneratedObject]:
     """The objects of the version that a spec describes."""
-    return _objects_of(spec, spec.build_id, versioned_deployment_name(spec.name, spec.build_id))
+    yield _deployment(spec, versioned_deployment_name(spec.name, spec.build_id))
+    names = (attached_resource_name(spec.name, resource.name, spec.build_id) for resource in spec.attached)
+    yield from _attached(spec, names)
 
 
-def _objects_of(spec: WorkerSpec, build_id: str, deployment: str) -> Iterator[GeneratedObject]:
+def _deployment(spec: WorkerSpec, name: str) -> GeneratedObject:
     maker = f"worker {spec.worker_deployment}"
-    remedy = f"rename the {maker}"
-    yield GeneratedObject("apps", "Deployment", spec.namespace, deployment, maker, remedy, spec.document)
-    for resource in spec.attached:
-        name = attached_resource_name(spec.name, resource.name, build_id)
+    return GeneratedObject(
+        "apps", "Deployment", spec.namespace, name, maker, f"rename the {maker}", spec.document
+    )
+
+
+def _attached(spec: WorkerSpec, names: Iterable[str]) -> Iterator[GeneratedObject]:
+    """A version's copies of all attached resources, or of none, whose names are in the same order."""
+    for resource, name in zip(spec.attached, names, strict=False):
         template = f"attached template {resource.name}"
-        origin = f"{template} of {maker}", f"rename the {template}", resource.document
+        origin = f"{template} of worker {spec.worker_deployment}", f"rename the {template}", resource.document
         yield GeneratedObject(_group(resource.template), resource.kind, spec.namespace, name, *origin)
 
 

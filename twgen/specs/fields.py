@@ -212,6 +212,8 @@ class Fields:
     def close(self, *also: str) -> None:
         """Note every field that nobody has read, but those in `also`: there is no such field."""
         names = self._read.union(also)
+        if names.issuperset(self.value):
+            return
         self.diagnostics.add_unknown(
             Finding(join_path(self.path, name), f"no such field{did_you_mean(name, names)}")
             for name in self.value
@@ -230,15 +232,17 @@ class Fields:
         return value
 
     def _check_text(self, name: str, value: str, form: str, most: int) -> None:
+        if len(value) > most:
+            wrong = f"is longer than {most} characters"
+        elif not form or re.search(form, value):
+            return
+        elif "{{" in value:
+            wrong = "is a template of Helm: run `helm template` first"
+        else:
+            wrong = _WRONG_FORMS[form]
         # where the name of a Secret is wanted, people also write what it holds
         shown = "" if "secret" in self.at(name).lower() else f"{quoted(value)} "
-        if len(value) > most:
-            self.problem(name, f"{shown}is longer than {most} characters")
-        elif form and not re.search(form, value):
-            wrong = (
-                "is a template of Helm: run `helm template` first" if "{{" in value else _WRONG_FORMS[form]
-            )
-            self.problem(name, f"{shown}{wrong}" if value else "must not be empty")
+        self.problem(name, f"{shown}{wrong}" if value else "must not be empty")
 
     def _strings(self, name: str) -> Iterator[tuple[int, str]]:
         for index, item in enumerate(self._typed(name, list) or []):

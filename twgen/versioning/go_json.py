@@ -41,23 +41,25 @@ def _encoder(type_name: str) -> _Encode:
 
 
 def _struct_encoder(fields: tuple[Field, ...]) -> _Encode:
-    rows = []
+    rows = {
+        field.name: (place, f'"{field.name}":', field.type, field.written == "filled")
+        for place, field in enumerate(fields)
+    }
+    when_absent = {field.name: "null" for field in fields if field.written == "orNull"}
     for field in fields:
-        when_absent = "null" if field.written == "orNull" else ""
         if field.written == "always":
-            when_absent = _ZEROS.get(field.type) or _encoder(field.type)({})
-        rows.append((field.name, f'"{field.name}":', field.type, field.written == "filled", when_absent))
+            when_absent[field.name] = _ZEROS.get(field.type) or _encoder(field.type)({})
 
     def encode(struct: dict[str, Any]) -> str:
         written = []
-        for name, prefix, type_name, only_filled, when_absent in rows:
-            value = struct.get(name)
-            if value is None:
-                if when_absent:
-                    written.append(prefix + when_absent)
-            elif value or not only_filled:
-                written.append(prefix + _encoder(type_name)(value))
-        return "{" + ",".join(written) + "}"
+        for name, value in struct.items():
+            place, prefix, type_name, only_filled = rows[name]
+            if value or not (only_filled or value is None):
+                written.append((place, prefix + _encoder(type_name)(value)))
+        for name, zero in when_absent.items():
+            if struct.get(name) is None:
+                written.append((rows[name][0], rows[name][1] + zero))
+        return f"{{{','.join([text for _, text in sorted(written)])}}}"
 
     return encode
 

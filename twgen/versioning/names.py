@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 
 DEPLOYMENT_NAME_LABEL = "temporal.io/deployment-name"
@@ -65,6 +66,7 @@ def generated_name(*parts: str) -> str:
     return _dns_cleaned(name)
 
 
+@lru_cache
 def attached_resource_name(worker: str, resource: str, build_id: str) -> str:
     """Return the name of a version's copy of an attached resource: at most 38 characters, and a hash."""
     digest = sha256(f"{worker}{resource}{build_id}".encode()).hexdigest()[:_HASH_OF_ATTACHED_NAME]

@@ -10,7 +10,7 @@ from twgen.yaml.source import YamlError, replace_surrogates
 
 _START = re.compile(r"[ \t\r\n]*[\[{]")
 _BRACKETS = bytes.maketrans(b"[]{}", b"()()")
-_ALL_ELSE = bytes(set(range(256)) - set(b'[]{}"'))
+_ALL_ELSE = bytes(set(range(256)) - set(b'[]{}",'))
 _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
 
@@ -22,13 +22,15 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     """
     if not _START.match(text):
         return None
+    has_escapes = "\\" in text
+    unescaped = text.replace("\\\\", "").replace('\\"', "") if has_escapes else text
+    marks = unescaped.encode().translate(_BRACKETS, _ALL_ELSE)
     # an upper bound, which commas and brackets inside strings make larger
-    nodes = budget.nodes + text.count(",") + text.count("[") + text.count("{")
+    nodes = budget.nodes + marks.count(b",") + marks.count(b"(")
     if nodes > budget.limits.nodes or budget.documents == budget.limits.documents:
         return None
     # taking away the innermost brackets again and again tells how deep they nest
-    unescaped = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
-    quotes_and_brackets = unescaped.encode().translate(_BRACKETS, _ALL_ELSE).replace(b'""', b"")
+    quotes_and_brackets = marks.translate(None, b",").replace(b'""', b"")
     brackets, levels = _QUOTED.sub(b"", quotes_and_brackets), 0
     while brackets and levels < budget.limits.depth:
         brackets, levels = brackets.replace(b"()", b""), levels + 1
@@ -36,7 +38,7 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
         return None
     try:
         found: dict[str, Any] | list[Any] = _DECODER.decode(text)
-        if "\\ud" in text or "\\uD" in text:
+        if has_escapes and ("\\ud" in text or "\\uD" in text):
             found = _DECODER.decode(replace_surrogates(json.dumps(found, ensure_ascii=False)))
     except _NoNumber as error:
         at = _NOT_FINITE.search(text)

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from twgen.model.paths import join_path
+from twgen.model.paths import Path, written_path
 from twgen.model.problem import MOST_TOLD, Finding, quoted
 from twgen.specs.validation import attached, pods
-from twgen.specs.validation.rules import Steps, Wrong
+from twgen.specs.validation.rules import Steps
 from twgen.specs.validation.syntax import Check, Range, filled, one_of
 from twgen.versioning.kubernetes_types import LIST, Field, struct_fields
 
@@ -34,21 +34,48 @@ def refusals(stored: Mapping[str, Any], struct: str, path: str, most: int = MOST
     Of more than `most` places, one more than that is told.
     `struct` is what kubernetes_types calls it, `path` where it stands in its document.
     """
-    found: dict[Steps, str] = {}
-    for steps, message in _walk_struct(struct, stored, ()):
-        found.setdefault(steps, message)
+    found: dict[Path, str] = {}
+    for at, message in _walk_struct(struct, stored, None):
+        found.setdefault(at, message)
         if len(found) > most:
             break
-    return [Finding(join_path(path, *steps), message) for steps, message in found.items()]
+    return [Finding(written_path(at, path), message) for at, message in found.items()]
 
 
-def _walk_struct(struct: str, value: Mapping[str, Any], steps: Steps) -> Wrong:
+def _walk_struct(struct: str, value: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
     for name, item in value.items():
-        if item is not None and (row := _row(struct, name)):
-            yield from _check(row, item, (*steps, name))
+        if item is None or not (row := _row(struct, name)):
+            continue
+        at = (path, name)
+        if row.checks or row.keys:
+            yield from _check(row, item, at)
+        if row.below and row.is_list:
+            for index, entry in enumerate(item):
+                yield from _walk_struct(row.below, entry, (at, index))
+        elif row.below:
+            yield from _walk_struct(row.below, item, at)
     for rule in _STRUCTS.get(struct, ()):
-        for at, message in rule(value):
-            yield (*steps, *at), message
+        for steps, message in rule(value):
+            yield _below(path, steps), message
+
+
+def _check(row: _Row, value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    for check in row.checks:
+        if not row.each:
+            if message := check(value):
+                yield path, message
+            continue
+        for index, item in enumerate(value):
+            if message := check(item):
+                yield (path, index), message
+    for steps, message in _repetitions(value, row.keys) if row.keys else ():
+        yield _below(path, steps), message
+
+
+def _below(path: Path, steps: Steps) -> Path:
+    for step in steps:
+        path = (path, step)
+    return path
 
 
 # of the whole table, a template uses few fields
@@ -63,24 +90,6 @@ def _row(struct: str, name: str) -> _Row | None:
     below = item if item[0].isupper() else ""
     row = _Row(tuple(checks_of(struct, field)), each, field.keys, below, is_list)
     return row if row.checks or row.keys or row.below else None
-
-
-def _check(row: _Row, value: Any, steps: Steps) -> Wrong:
-    for check in row.checks:
-        if not row.each:
-            if message := check(value):
-                yield steps, message
-            continue
-        for index, item in enumerate(value):
-            if message := check(item):
-                yield (*steps, index), message
-    for at, message in _repetitions(value, row.keys) if row.keys else ():
-        yield (*steps, *at), message
-    if row.below and row.is_list:
-        for index, item in enumerate(value):
-            yield from _walk_struct(row.below, item, (*steps, index))
-    elif row.below:
-        yield from _walk_struct(row.below, value, steps)
 
 
 def checks_of(struct: str, field: Field) -> Iterator[Check]:
