@@ -24,7 +24,7 @@ demo: $(INSTALLED) ## Plan, follow, simulate and render an example, offline
 	echo "... $$(wc -l <<< "$$manifests") lines, $$(grep -c '^---$$' <<< "$$manifests") manifests in all"
 
 test: $(INSTALLED) servers lint ## Run every check and every test, real servers included
-	@$(BIN)/pytest --durations=10
+	@$(BIN)/pytest --durations=10 --hypothesis-profile=thorough
 
 check: $(INSTALLED) lint ## Run the checks and the fast tests
 	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging"

@@ -11,7 +11,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker, WorkerDeploymentConfig
 
-_ENVIRONMENT = dict(os.environ)  # noqa: TID251 - where a worker's settings are
+_ENVIRONMENT = os.environ  # noqa: TID251 - where a worker's settings are
 
 
 @activity.defn
@@ -103,5 +103,10 @@ def _deployment_config() -> WorkerDeploymentConfig | None:
     )
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """The program."""
     asyncio.run(main())
+
+
+if __name__ == "__main__":
+    run()

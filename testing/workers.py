@@ -1,21 +1,16 @@
 """Real worker processes, and what people do to their Worker Deployments."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
-from testing.processes import running
+from testing.forking import Forked, forker
+from testing.processes import ENVIRONMENT
 from testing.security import Security
 from testing.servers import TemporalServer
 
 IDENTITY = "twgen/testing"
-
-PROGRAM = (sys.executable, "-P", str(Path(__file__).with_name("worker_program.py")))
-"""The command of a worker; its environment says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +23,7 @@ class DeployedWorker:
     namespace: str = "default"
 
     @contextmanager
-    def version(self, build_id: str, *, gate_fails: bool = False) -> Iterator[Popen[bytes]]:
+    def version(self, build_id: str, *, gate_fails: bool = False) -> Iterator[Forked]:
         """A process of this version."""
         variables = {"TEMPORAL_DEPLOYMENT_NAME": self.name, "TEMPORAL_WORKER_BUILD_ID": build_id}
         if gate_fails:
@@ -37,7 +32,7 @@ class DeployedWorker:
             yield process
 
     @contextmanager
-    def unversioned(self) -> Iterator[Popen[bytes]]:
+    def unversioned(self) -> Iterator[Forked]:
         """A process that polls the task queue without a version."""
         with self._process("unversioned", {}) as process:
             yield process
@@ -160,7 +155,7 @@ class DeployedWorker:
         self.server.ask("signal_workflow_execution", request)
 
     @contextmanager
-    def _process(self, name: str, variables: Mapping[str, str]) -> Iterator[Popen[bytes]]:
+    def _process(self, name: str, variables: Mapping[str, str]) -> Iterator[Forked]:
         log = self.server.log.with_name(f"worker-{self.namespace}-{self.task_queue}-{name}.log")
         environment = {
             "TEMPORAL_ADDRESS": self.server.address,
@@ -169,8 +164,18 @@ class DeployedWorker:
             **credential_variables(self.server, self.namespace),
             **variables,
         }
-        with running(PROGRAM, log, environment) as process:
+        with log.open("ab") as output:
+            process = forker("testing.worker_program").start(
+                "testing.worker_program:run",
+                (),
+                log.parent,
+                {**ENVIRONMENT, **environment},
+                [output.fileno()] * 3,
+            )
+        try:
             yield process
+        finally:
+            process.stop()
 
     def _version(self, build_id: str) -> Any:
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion

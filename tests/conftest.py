@@ -3,7 +3,9 @@
 from hypothesis import HealthCheck, settings
 
 # how long an example takes says how busy the machine is, and nothing of the code
-settings.register_profile("twgen", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("twgen", COMMON, max_examples=50)
+settings.register_profile("thorough", COMMON, max_examples=200)
 # pytest tests/cli/test_broken_records.py --hypothesis-profile=attack
-settings.register_profile("attack", settings.get_profile("twgen"), max_examples=20_000)
+settings.register_profile("attack", COMMON, max_examples=20_000)
 settings.load_profile("twgen")

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def bases() -> dict[str, dict[str, Any]]:
     return {path.stem: _read(path)["base"] for path in sorted(FOLDER.glob("*.yaml"))}
 
 
+@cache
 def corpus() -> tuple[Broken, ...]:
     """Every broken object."""
     return tuple(

@@ -1,11 +1,13 @@
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from testing.forking import forker
 
 TWGEN = Path(sys.executable).with_name("twgen")
 CASES = Path(__file__).parents[1] / "fixtures" / "vectors" / "plans.json"
@@ -16,18 +18,11 @@ Run = Callable[..., Ended]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """The real program, in an empty folder."""
+    """The real program, in an empty folder; tests of streams start it from nothing."""
 
-    def run_(*arguments: str | Path, **options: Any) -> Ended:
-        return subprocess.run(
-            [TWGEN, *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            **options,
-        )
+    def run_(*arguments: str | Path, env: Mapping[str, str] | None = None, given: str = "") -> Ended:
+        variables = dict(os.environ) if env is None else env  # noqa: TID251 - what a test has set is there
+        return forker().run(arguments, tmp_path, variables, given=given)
 
     return run_
 

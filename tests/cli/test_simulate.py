@@ -99,13 +99,6 @@ def test_picture_is_one_file(run: Run) -> None:
     assert ET.fromstring(ended.stdout).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
 
 
-@pytest.mark.usefixtures("story")
-def test_same_inputs_give_the_same_bytes(run: Run) -> None:
-    for output in ("text", "json", "svg"):
-        twice = [run("simulate", "specs", *WORLD, "-o", output).stdout for _ in range(2)]
-        assert twice[0] == twice[1]
-
-
 def test_folder_without_a_worker_is_refused(run: Run, tmp_path: Path) -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "d"}}
     (tmp_path / "service.json").write_text(json.dumps(service))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,11 +37,11 @@ def test_colour_on_demand_makes_a_tree_of_it(run: Run) -> None:
     assert "└── " in told
 
 
-@pytest.mark.usefixtures("story")
 @pytest.mark.parametrize(("encoding", "guide"), [("utf-8", "└── "), ("ascii", "`-- "), ("latin-1", "`-- ")])
-def test_tree_has_the_characters_that_stdout_can_hold(run: Run, encoding: str, guide: str) -> None:
+def test_tree_has_the_characters_that_stdout_can_hold(story: Path, encoding: str, guide: str) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": encoding}  # noqa: TID251 - the program's own is made here
-    assert guide in run("status", "specs", *WORLD, "--color", "always", env=environment).stdout
+    command = [TWGEN, "status", "specs", *WORLD, "--color", "always"]
+    assert guide in subprocess.check_output(command, cwd=story, env=environment, encoding=encoding)
 
 
 @pytest.mark.parametrize("columns", [80, 120])

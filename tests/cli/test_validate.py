@@ -1,7 +1,6 @@
 """What `validate` says, and what every command says of what it read."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -192,7 +191,7 @@ def test_path_that_holds_no_document_beside_others_is_told(run: Run, story: Path
     (story / "empty.yaml").write_text("# later\n")
     (story / "nothing").mkdir()
     for command in (("validate",), ("render", *WORLD)):
-        ended = run(*command, "specs", empty, stdin=subprocess.DEVNULL)
+        ended = run(*command, "specs", empty)
         said = f"no document found in {empty}: mend it, or do not name it"
         assert (ended.returncode, ended.stdout + ended.stderr) == (
             1 if command == ("validate",) else 2,

@@ -2,12 +2,11 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from testing.forking import forker
 from tests.docs.test_documentation import BLOCK, EXAMPLE
 from tests.servers.live import ENVIRONMENT
 from twgen import errors
@@ -15,7 +14,6 @@ from twgen.versioning import names
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "rollout.md").read_text()
-TWGEN = Path(sys.executable).with_name("twgen")
 SHOWN = [line for language, block in BLOCK.findall(PAGE) if not language for line in block.splitlines()]
 NAMED = re.findall(r"^\| `(twgen [^`]+)` \|", PAGE, re.MULTILINE)
 CHANGING = sorted({*NAMED, *(line for line in SHOWN if line.startswith("twgen ") and ">" not in line)})
@@ -24,15 +22,8 @@ MARKS = {names.ABORTED, names.PAUSED, names.GATE_ATTEMPT, names.GATE_SKIPPED}
 
 @pytest.mark.parametrize("command", CHANGING)
 def test_command_of_the_page_asks_temporal_first(command: str) -> None:
-    ended = subprocess.run(
-        [TWGEN, *shlex.split(command)[1:], "--no-cluster", "--via", "temporal.example.com:7233=127.0.0.1:1"],
-        cwd=EXAMPLE,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    unreachable = ("--no-cluster", "--via", "temporal.example.com:7233=127.0.0.1:1")
+    ended = forker().run([*shlex.split(command)[1:], *unreachable], EXAMPLE, ENVIRONMENT)
     assert (ended.returncode, ended.stdout) == (3, ""), ended.stderr
     assert "cannot be reached" in ended.stderr
 

@@ -99,7 +99,7 @@ deeds = st.lists(st.tuples(st.integers(1, 400), st.sampled_from((*DEEDS, "vanish
 troubles = st.lists(st.sampled_from(TROUBLES), max_size=25)
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(troubles, troubles, deeds, st.sampled_from([RAMPS, GATED]), st.sampled_from([ME, YOU]))
 def test_whatever_gets_lost_and_whoever_interrupts_two_rollouts_make_no_write_unread_and_the_next_one_settles(
     first: list[str], second: list[str], people: list[tuple[int, str]], spec: WorkerSpec, other: str

@@ -23,7 +23,7 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
-from twgen.planning.plan import make_plan
+from twgen.planning.plan import make_plan, plan_versions
 
 SPEC = replace(a_spec(), has_custom_build_id=False)
 """Its target is v3, with three replicas, AllAtOnce; it scales down after 1 h and deletes after 24 h more."""
@@ -108,8 +108,8 @@ def planned(found: World, spec: WorkerSpec = SPEC) -> WorkerPlan:
 
 def decided(found: World, build_id: str, spec: WorkerSpec = SPEC) -> VersionPlan | None:
     """What becomes of one version; None: it is not listed."""
-    versions = {item.build_id: item for item in planned(found, spec).versions.versions}
-    return versions.get(build_id)
+    (worker,) = plan_versions([spec], found, NOW, Caller("me", forced=True)).workers
+    return next((item for item in worker.versions if item.build_id == build_id), None)
 
 
 def routed(found: World, spec: WorkerSpec = SPEC) -> RoutingPlan:

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -43,7 +43,6 @@ def text_outside_of_code(markdown: str) -> str:
     return "\n".join(shown)
 
 
-@settings(max_examples=40)
 @given(specs, worlds(), markup_texts)
 def test_no_name_is_markup_a_link_or_a_mention(spec: WorkerSpec, world: World, hostile: str) -> None:
     plan, _, _ = values(spec, world)

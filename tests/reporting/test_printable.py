@@ -3,7 +3,7 @@
 import sys
 from xml.etree import ElementTree as ET
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reporting.reports import reports, values, with_texts
@@ -21,7 +21,6 @@ HIDDEN = "\xa0\xad\u200b\u200d\u202e\u2066\u2028\u2069\ufeff\ufffe\U000e0041"
 hostile_texts = st.text(st.sampled_from(CONTROLS + HIDDEN) | st.characters(), min_size=1, max_size=8)
 
 
-@settings(max_examples=40)
 @given(specs, worlds(), hostile_texts, st.sampled_from((40, 80)))
 def test_no_report_for_people_prints_a_character_that_is_not_seen(
     spec: WorkerSpec, world: World, hostile: str, width: int
@@ -32,7 +31,6 @@ def test_no_report_for_people_prints_a_character_that_is_not_seen(
         assert unseen == set(), name
 
 
-@settings(max_examples=40)
 @given(specs, worlds())
 def test_line_break_in_a_name_makes_no_line_of_a_status(spec: WorkerSpec, world: World) -> None:
     _, status, _ = values(spec, world)
@@ -42,7 +40,6 @@ def test_line_break_in_a_name_makes_no_line_of_a_status(spec: WorkerSpec, world:
     assert [line.text for line in status_lines(poisoned) if "\n" in line.text] == []
 
 
-@settings(max_examples=40)
 @given(specs, worlds(), hostile_texts)
 def test_picture_with_any_name_is_xml(spec: WorkerSpec, world: World, hostile: str) -> None:
     poisoned = [with_texts(value, lambda text: f"<script>{text}&{hostile}") for value in values(spec, world)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -108,7 +108,6 @@ def test_every_value_of_a_simulation_is_there_at_any_width(width: int, begins: d
         all_is_there(timeline_text(timeline, colour=False, width=width), of_timeline(timeline), width)
 
 
-@settings(max_examples=40)
 @given(specs, worlds(), st.sampled_from(WIDTHS))
 def test_every_value_of_a_long_name_is_there_at_any_width(spec: WorkerSpec, world: World, width: int) -> None:
     plan, status, timeline = values(replace(spec, build_id=LONG), world)

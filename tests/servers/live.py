@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testing.forking import forker
 from twgen.yaml.writer import write_documents
 
 TWGEN = Path(sys.executable).with_name("twgen")
@@ -93,14 +93,9 @@ def run(
     folder: Path, *command: str, options: Sequence[str] = ALONE, variables: Mapping[str, str] | None = None
 ) -> Ended:
     started = time.monotonic()
-    ended = subprocess.run(
-        [TWGEN, *command, folder, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=90,
-        env={**ENVIRONMENT, **(variables or {})},
-    )
+    environment = {**ENVIRONMENT, **(variables or {})}
+    arguments = (*command, folder, *options)
+    ended = forker("kubernetes.client").run(arguments, folder, environment, timeout=90)
     return Ended(ended.returncode, ended.stdout, ended.stderr, time.monotonic() - started)
 
 

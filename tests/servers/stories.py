@@ -52,9 +52,16 @@ class Teller:
         return DeployedWorker(self.server, f"live/{name}", name, namespace)
 
     def see(self, name: str, build_id: str, **spec: Any) -> Seen:
-        """The world and the plan for this target."""
+        """The world and the plan for this target, once no change of routing is on its way."""
         folder = write_specs(self.folder / name, self.server.address, worker_document(name, build_id, **spec))
-        [world], [plan] = recorded(folder), planned(folder)
+
+        def at_rest() -> Document | None:
+            [world] = recorded(folder)
+            routing = (world["temporal"] or {}).get("routing", {})
+            return None if routing.get("updateState") == "InProgress" else world
+
+        world = eventually(at_rest)
+        [plan] = planned(folder)
         return Seen(plan, world)
 
     def when(self, name: str, build_id: str, status: str, **spec: Any) -> Seen:
@@ -118,7 +125,8 @@ def gates(teller: Teller) -> Iterator[tuple[str, Seen]]:
         yield "gate not started", teller.when("gated", "v1", "Inactive", **waiting)
         run = "test-live/gated:v1-gated"
         worker.start("WaitingWorkflow", run, pinned_to="v1")
-        yield "gate running", teller.see("gated", "v1", **waiting)
+        draining = "Draining" if teller.server.version == NEWEST else "Inactive"
+        yield "gate running", teller.when("gated", "v1", draining, **waiting)
         worker.finish(run)
 
         def passed() -> Seen:
@@ -150,8 +158,7 @@ def owners(teller: Teller) -> Iterator[tuple[str, Seen]]:
         worker.set_manager("somebody/else")
         yield "foreign owner", teller.see("owned", "v1")
         worker.set_manager("")
-        process.terminate()
-        process.wait()
+        process.stop()
         yield "stopped", teller.see("owned", "v1")
         worker.mark("v1", "note", b"by hand")
         worker.mark("v1", "twgen.io/aborted", b"true")

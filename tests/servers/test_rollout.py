@@ -35,7 +35,7 @@ class Story:
 
     def start(self, build_id: str, *, gate_fails: bool = False) -> None:
         self.running.enter_context(self.worker.version(build_id, gate_fails=gate_fails))
-        eventually(lambda: succeeds(self.described) and build_id in self.shares(), SOON)
+        eventually(lambda: self.is_polled(build_id), SOON)
 
     def describe(self, build_id: str, *, address: str = "", **options: Any) -> None:
         name = self.worker.name.removeprefix("live/")
@@ -60,6 +60,33 @@ class Story:
         name = self.worker.name
         request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=name)
         return self.worker.server.ask("describe_worker_deployment", request).worker_deployment_info
+
+    def is_polled(self, build_id: str) -> bool:
+        """Its workflows and its activities are registered, and polled for."""
+        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+        from temporalio.api.taskqueue.v1 import TaskQueue
+        from temporalio.api.workflowservice.v1 import (
+            DescribeTaskQueueRequest,
+            DescribeWorkerDeploymentVersionRequest,
+        )
+
+        version = WorkerDeploymentVersion(deployment_name=self.worker.name, build_id=build_id)
+        request = DescribeWorkerDeploymentVersionRequest(namespace="default", deployment_version=version)
+        queue, server = TaskQueue(name=self.worker.task_queue), self.worker.server
+        if not succeeds(lambda: server.ask("describe_worker_deployment_version", request)):
+            return False
+        found = server.ask("describe_worker_deployment_version", request).worker_deployment_version_info
+        registered = {info.type for info in found.task_queue_infos}
+        polled = (
+            server.ask(
+                "describe_task_queue",
+                DescribeTaskQueueRequest(namespace="default", task_queue=queue, task_queue_type=kind),
+            ).pollers
+            for kind in registered
+        )
+        return len(registered) > 1 and all(
+            build_id in {poller.deployment_options.build_id for poller in pollers} for pollers in polled
+        )
 
     def shares(self) -> Mapping[str, float]:
         """Which share of the new workflows each version has that Temporal knows, in percent."""
@@ -313,7 +340,7 @@ def test_server_that_dies_and_comes_back_is_waited_for(story: Story) -> None:
     becomes_current(story, "v1")
     with forwarding(story.worker.server.address, Trouble()) as dying:
         story.describe("v2", steps=(25,), address=dying.address)
-        with story.rolling() as process:
+        with story.rolling("--timeout", "4s") as process:
             until(process, "Temporal does not know it yet")
             dying.die()
             until(process, "; looking again")

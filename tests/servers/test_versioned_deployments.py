@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import testing.worker_program
+import testing
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
@@ -28,7 +28,7 @@ def write_version(folder: Path, temporal: TemporalServer, namespace: str, build_
         {
             "name": "worker",
             "image": f"example.com/worker:{build_id}",
-            "command": [sys.executable, "-P", testing.worker_program.__file__],
+            "command": [sys.executable, "-P", str(Path(testing.__file__).with_name("worker_program.py"))],
             "env": [{"name": "TASK_QUEUE", "value": TASK_QUEUE}],
         }
     ]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.schemas.documents import ATTACHED, CONNECTION, POLICY, WORKER
@@ -93,7 +93,6 @@ def of(document: Document, problems: tuple[Problem, ...]) -> list[Problem]:
     return [problem for problem in problems if problem.document is document]
 
 
-@settings(max_examples=150, deadline=None)
 @given(broken())
 def test_broken_document_is_refused_by_parser_and_schema_alike(value: dict[str, Any]) -> None:
     document, specs = parsed(value)
@@ -103,7 +102,6 @@ def test_broken_document_is_refused_by_parser_and_schema_alike(value: dict[str, 
     assert bool(ours) == bool(theirs) or (beyond and len(beyond) == len(ours)), (ours, theirs)
 
 
-@settings(max_examples=150, deadline=None)
 @given(broken())
 def test_no_place_of_a_broken_document_is_told_twice(value: dict[str, Any]) -> None:
     document, specs = parsed(value)
@@ -115,7 +113,6 @@ def test_no_place_of_a_broken_document_is_told_twice(value: dict[str, Any]) -> N
     assert not any(longer[: len(path)] == path for path in paths for longer in paths if longer != path), told
 
 
-@settings(max_examples=150, deadline=None)
 @given(broken())
 def test_message_about_a_broken_document_is_one_line_for_people(value: dict[str, Any]) -> None:
     document, specs = parsed(value)
@@ -127,7 +124,6 @@ def test_message_about_a_broken_document_is_one_line_for_people(value: dict[str,
         assert len(line) < 1000
 
 
-@settings(max_examples=100, deadline=None)
 @given(broken())
 def test_mistake_in_one_document_is_not_told_of_another(value: dict[str, Any]) -> None:
     document, specs = parsed(value)
@@ -138,7 +134,6 @@ def test_mistake_in_one_document_is_not_told_of_another(value: dict[str, Any]) -
     assert told == []
 
 
-@settings(max_examples=200, deadline=None)
 @given(broken())
 def test_document_that_is_accepted_is_rendered(value: dict[str, Any]) -> None:
     _, specs = parsed(value)
@@ -153,7 +148,6 @@ def test_document_that_is_accepted_is_rendered(value: dict[str, Any]) -> None:
     assert len(read_documents(text)) >= 1
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(("apiVersion", "kind", "apiversion", "kinds", "metadata", "items", "spec")),

@@ -31,7 +31,7 @@ def same_as_the_reader(text: str) -> bool:
     return fast is None or repr(fast) == repr(read_all(text, Budget()))
 
 
-@settings(max_examples=500)
+@settings(max_examples=10 * settings.default.max_examples)
 @given(TEXTS | PIECES)
 def test_any_text_is_read_as_the_reader_reads_it_or_left_to_it(text: str) -> None:
     assert same_as_the_reader(text)

@@ -1,5 +1,5 @@
 import json
-import time
+from time import process_time
 from typing import Any
 
 import pytest
@@ -247,6 +247,6 @@ def test_keys_items_and_documents_are_counted() -> None:
     ids=["brackets", "dashes", "json", "tags", "documents", "bytes"],
 )
 def test_hostile_text_is_refused_quickly(text: str, message: str) -> None:
-    started = time.perf_counter()
+    started = process_time()
     assert message in failure(text)[1]
-    assert time.perf_counter() - started < 5
+    assert process_time() - started < 5
