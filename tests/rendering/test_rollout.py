@@ -228,3 +228,10 @@ def test_warnings_of_the_render_are_in_the_intent() -> None:
     found = of_kind("ConfigMap", render_manifests([warned], [], ME.of, JOB))
     intent: Intent = parse_intent(found)
     assert intent.warnings == ("one", "two")
+
+
+def test_intent_that_no_config_map_can_hold_is_refused_where_it_is_rendered() -> None:
+    [worker] = plan_versions([SPEC], world(None, []), NOW, ME).workers
+    warned = replace(worker, warnings=("ü" * (512 * 1024),))
+    with pytest.raises(InvalidInput, match="bytes, and a ConfigMap holds 1048576: make its pod template"):
+        render_manifests([warned], [], ME.of, JOB)
