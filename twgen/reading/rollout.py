@@ -45,25 +45,31 @@ class RolloutReader:
 
     async def read(self, deadline: Deadline) -> RolloutInCluster:
         """Whether the intent still stands, and whether an earlier rollout still runs."""
-        intent = self._intent
-        manifest = await _config_map(self._client, intent.namespace, rollout_name(intent.worker), deadline)
+        intent, name = self._intent, rollout_name(self._intent.worker)
+        jobs: list[Mapping[str, Any]] = []
+        pods: list[Mapping[str, Any]] = []
+        if not self._is_alone:
+            jobs, pods = await self._others(_JOBS, deadline), await self._others(_PODS, deadline)
+            pods = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
+        # after them, as an intent is applied before its Job: another Job is an older one if this still stands
+        manifest = await _config_map(self._client, intent.namespace, name, deadline)
         annotations = value_at(manifest, "metadata", "annotations") or {}
+        if manifest and INTENT_HASH not in annotations:
+            raise StateUnavailable(
+                f"ConfigMap {intent.namespace}/{name} was edited by hand, it has no {INTENT_HASH} any more:"
+                " apply what `twgen render` prints"
+            )
         if annotations.get(INTENT_HASH) != intent.hash:
             return RolloutInCluster(is_superseded=True)
-        is_paused = is_annotated_as_paused(annotations)
-        if self._is_alone:
-            return RolloutInCluster(is_paused=is_paused)
-        jobs, pods = await self._older(_JOBS, deadline), await self._older(_PODS, deadline)
-        pods = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
         # no rollout of an earlier intent begins any more
         self._is_alone = not jobs and not pods
         return RolloutInCluster(
-            is_paused=is_paused,
+            is_paused=is_annotated_as_paused(annotations),
             older_jobs=tuple(OlderJob(job["metadata"]["name"], job["metadata"]["uid"]) for job in jobs),
             older_pods=tuple(pod["metadata"]["name"] for pod in pods),
         )
 
-    async def _older(self, path: str, deadline: Deadline) -> list[Mapping[str, Any]]:
+    async def _others(self, path: str, deadline: Deadline) -> list[Mapping[str, Any]]:
         """What carries out other intents of the worker, of one kind."""
         intent = self._intent
         label = f"{ROLLOUT}={rollout_labels(intent.worker)[ROLLOUT]}"
@@ -88,10 +94,12 @@ async def attached_objects(
     for kind in kinds:
         served = "/api/v1"
         if kind.group:
-            _, group = await client.ask("GET", f"/apis/{kind.group}", deadline)
-            served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
-            if not value_at(group, "preferredVersion"):
+            status, group = await client.ask("GET", f"/apis/{kind.group}", deadline)
+            if status == _NOT_FOUND:
                 continue  # there are none: its definition is not installed
+            if status != OK:
+                raise StateUnavailable(f"/apis/{kind.group} cannot be read: {group.get('message') or status}")
+            served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
         path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
         status, listed = await client.ask("GET", path, deadline, query={"labelSelector": selector})
         if status == _NOT_FOUND:
