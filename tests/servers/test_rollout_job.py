@@ -1,8 +1,10 @@
 """The Job that a render holds, run as its real command line by the local node, beside real workers."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,12 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import Document, Ended, connection_document, run, worker_document
 from tests.servers.pods import condition
+from twgen.clients.kubeconfig import ClusterAccess
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import StateUnavailable
+from twgen.executing.cluster import ClusterWriter
+from twgen.planning.cluster_changes import ReplicasChange
+from twgen.records.intent import parse_intent
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -285,6 +293,22 @@ def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_ow
         return sorted(item["metadata"]["name"].split("-")[1] for item in found) == ["made", "other"]
 
     eventually(left, SOON)
+
+
+def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_back(story: Story) -> None:
+    story.describe("v1", autoscaler(story.namespace), steps=())
+    story.cluster.apply([item for item in story.manifests() if item["kind"] != "Job"])
+    read = story.cluster.get("deployment", "greeter-v1", story.namespace)
+    version = read["metadata"]["resourceVersion"]
+    deployment = ("deployment/greeter-v1", "--namespace", story.namespace)
+    story.cluster.kubectl("scale", *deployment, "--replicas=4")
+    intent = parse_intent(story.cluster.get("configmap", "greeter-rollout", story.namespace))
+
+    with closing(KubernetesClient(ClusterAccess(str(story.cluster.kubeconfig)))) as client:
+        stale = ReplicasChange("greeter-v1", 1, "its autoscaler decides from now on", version)
+        with pytest.raises(StateUnavailable, match="the object has been modified"):
+            asyncio.run(ClusterWriter(client, intent, SOON).scale(stale))
+    assert replicas(story, "greeter-v1") == 4
 
 
 def autoscaler(namespace: str, name: str = "scale") -> Document:
