@@ -9,10 +9,10 @@ import pytest
 from tests.strategies import a_spec
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import StateUnavailable
+from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.world import RolloutInCluster
-from twgen.reading.rollout import RolloutReader, attached_objects
+from twgen.reading.rollout import RolloutReader, attached_objects, read_intent
 from twgen.records.intent import intent_of, write_intent
 
 OLD, NEW = (intent_of(a_spec(build_id=build_id), "twgen/me") for build_id in ("v3", "v4"))
@@ -53,6 +53,16 @@ def test_intent_that_lost_its_annotation_by_hand_is_no_newer_one() -> None:
     del cluster.intent["metadata"]["annotations"]
     with pytest.raises(StateUnavailable, match=r"edited by hand, it has no twgen\.io/intent-hash any more"):
         read(cluster)
+
+
+def test_intent_of_a_newer_release_is_not_read_by_the_job_of_an_older_one() -> None:
+    cluster = Cluster()
+    cluster.intent["data"]["target"] = "what only a newer release understands"
+    cluster.intent["metadata"]["annotations"]["twgen.io/intent-hash"] = "newer"
+    client = cast("KubernetesClient", cluster)
+    assert asyncio.run(read_intent(client, "shop", "payments-rollout", OLD.hash, Deadline(5))) is None
+    with pytest.raises(InvalidInput, match="was edited by hand"):
+        asyncio.run(read_intent(client, "shop", "payments-rollout", "newer", Deadline(5)))
 
 
 def test_group_that_cannot_be_asked_for_is_not_taken_for_one_that_is_not_installed() -> None:

@@ -83,7 +83,7 @@ class IntentRollout:
         except TwgenError as error:
             _say_last(str(error))
             raise
-        superseded = "superseded: its intent has changed"
+        superseded = "superseded: its intent has changed or is gone"
         word = f"{plan.routing.phase}: {plan.routing.because}" if plan else superseded
         self._say(word)
         _say_last(word)
@@ -101,7 +101,8 @@ class IntentRollout:
             async with asyncio.timeout_at(ends):
                 while True:
                     try:
-                        intent = await read_intent(client, *self.place, Deadline(self.settings.timeout))
+                        deadline = Deadline(self.settings.timeout)
+                        intent = await read_intent(client, *self.place, self.intent_hash, deadline)
                         break
                     except (StateUnavailable, OutOfTime) as error:
                         if str(error) != failure:
@@ -110,7 +111,7 @@ class IntentRollout:
                         await asyncio.sleep(FAILED_LOOK.total_seconds())
         except TimeoutError:
             raise OutOfTime(f"{'/'.join(self.place)} is not settled {self._limit}: {failure}") from None
-        if not intent or self.intent_hash not in {"", intent.hash}:
+        if not intent:
             return None
         return await self._roll_out(servers, opened, client, intent, ends)
 
@@ -155,7 +156,7 @@ class IntentRollout:
             read=read,
             conflict_token=conflict_token,
             adjust=adjust,
-            tell_failure=lambda failure: journal.warn([failure], clock(), "LookFailed"),
+            tell_failure=lambda failure: journal.fail(failure, clock()),
             is_unattended=True,
         )
         try:

@@ -24,6 +24,7 @@ class Journal:
         self._told: tuple[Phase, RoutingReason] | None = None
         self._last: WorkerPlan | None = None
         self._since: datetime | None = None
+        self._failed_look = ""
         self._failures: set[str] = set()
         self.unwritten: Status | None = None
         """The newest status, while the cluster has not taken it."""
@@ -32,17 +33,23 @@ class Journal:
     def last_state(self) -> str:
         """Where the rollout stood when it was looked at last, and why."""
         routing = self._last.routing if self._last else None
-        return f"{routing.phase}: {routing.because}" if routing else "nothing could be read"
+        stood = f"{routing.phase}: {routing.because}" if routing else "nothing could be read"
+        return "; ".join(filter(None, (stood, self._failed_look)))
 
-    async def warn(self, warnings: Iterable[str], now: datetime, reason: str = "RenderWarning") -> None:
-        """Tell what no state tells: what the render warned of, or why it cannot be looked."""
+    async def warn(self, warnings: Iterable[str], now: datetime) -> None:
+        """Repeat what the render warned of."""
         for warning in warnings:
-            await self._is_written(self._writer.tell(Event("Warning", reason, warning, now)))
+            await self._is_written(self._writer.tell(Event("Warning", "RenderWarning", warning, now)))
+
+    async def fail(self, failure: str, now: datetime) -> None:
+        """Tell why a look, or the change after it, failed."""
+        self._failed_look = failure
+        await self._is_written(self._writer.tell(Event("Warning", "LookFailed", failure, now)))
 
     async def record(self, status: Status) -> None:
         """Take in what the newest look says of the one worker."""
         [worker] = status.workers
-        before, self._last = self._last, worker.plan
+        before, self._last, self._failed_look = self._last, worker.plan, ""
         routing, lines, self.unwritten = worker.plan.routing, status_lines(status), None
         if routing.reason is RoutingReason.SUPERSEDED:
             return

@@ -28,11 +28,16 @@ _PODS = "/api/v1/namespaces/{namespace}/pods"
 
 
 async def read_intent(
-    client: KubernetesClient, namespace: str, name: str, deadline: Deadline
+    client: KubernetesClient, namespace: str, name: str, intent_hash: str, deadline: Deadline
 ) -> Intent | None:
-    """The intent of that name, None when there is none; raises InvalidInput when it was edited by hand."""
+    """The intent of that name and hash (empty: of any), None when there is none or another.
+
+    Raises InvalidInput when it was edited by hand.
+    """
     manifest = await _config_map(client, namespace, name, deadline)
-    return parse_intent(manifest) if manifest else None
+    # another release of twgen may write what this one cannot read: then it is another's to carry out
+    told = value_at(manifest, "metadata", "annotations", INTENT_HASH)
+    return parse_intent(manifest) if manifest and (not told or intent_hash in {"", told}) else None
 
 
 class RolloutReader:
