@@ -74,6 +74,11 @@ class Story:
             options=[*kubeconfig, "--operator-config", str(operator), "--identity", IDENTITY, "-q"],
         )
 
+    def run(self, *command: str, is_of_specs: bool = True) -> Ended:
+        """What a person does at a terminal, with the cluster at hand."""
+        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
+        return run(self.folder, *command, options=kubeconfig, takes_paths=is_of_specs)
+
     def manifests(self) -> Sequence[Object]:
         ended = self.rendered()
         assert ended.code == 0, ended.stderr
@@ -159,6 +164,13 @@ def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     assert {"FirstVersion", "Settled"} <= {event["reason"] for event in told}
     story.apply()
     assert len(story.jobs()) == 1, "the same intent is the same Job"
+    fleet = ("status", "--from-cluster", "-n", story.namespace)
+    assert story.run(*fleet).code == 2, "it takes no folder"
+    [line] = story.run(*fleet, is_of_specs=False).stdout.splitlines()
+    assert line.startswith(f"{story.namespace}/greeter: Settled for ")
+    assert line.endswith("target v1 at 100 %, current v1; Settled: it is current and nothing ramps")
+    [worker] = json.loads(story.run(*fleet, "-o", "json", is_of_specs=False).stdout)["workers"]
+    assert (worker["phase"], worker["targetBuildID"]) == ("Settled", "v1")
 
 
 def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(story: Story) -> None:
@@ -180,6 +192,14 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
     ]
     assert event["type"] == "Warning"
     assert story.share("v1") == 100
+
+    retried = story.run("retry")
+    name = failed["metadata"]["name"]
+    assert (retried.code, f"started Job {name} again" in retried.stderr) == (0, True), retried
+    again = story.job("Failed")
+    assert again["metadata"]["name"] == name, "to Argo CD it is the same"
+    assert again["metadata"]["uid"] != failed["metadata"]["uid"]
+    assert ":v2-greetings-2" in story.status()["message"], "it is the second attempt that failed"
 
 
 def test_newer_intent_takes_over_in_mid_ramp_and_the_older_job_goes(story: Story) -> None:
