@@ -18,7 +18,7 @@ from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import Document, Ended, connection_document, run, worker_document
-from tests.servers.pods import condition
+from tests.servers.pods import condition, config_map
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -202,6 +202,23 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
     assert ":v2-greetings-2" in story.status()["message"], "it is the second attempt that failed"
 
 
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+def test_gate_gets_its_input_from_the_cluster_and_no_log_has_it(story: Story, kind: str) -> None:
+    told = '{"passes": true, "token": false}'
+    story.cluster.apply([config_map(story.namespace, "question", {"json": told}, kind)])
+    story.describe("v1", steps=(), gate="AskedGateWorkflow")
+    specs = story.folder / "specs.yaml"
+    reference = "configMapKeyRef" if kind == "ConfigMap" else "secretKeyRef"
+    gate = f"{{workflowType: AskedGateWorkflow, inputFrom: {{{reference}: {{name: question, key: json}}}}}}"
+    [worker] = [item for item in read_documents(specs.read_text()) if item["kind"] == "WorkerDeployment"]
+    worker["spec"]["rollout"]["gate"] = read_documents(gate)[0]
+    specs.write_text(write_documents([connection_of(story), worker]))
+    story.apply()
+    story.stands("Settled", "v1")
+    assert "started the gate" in story.log()
+    assert "token" not in story.log()
+
+
 def test_newer_intent_takes_over_in_mid_ramp_and_the_older_job_goes(story: Story) -> None:
     story.describe("v1", steps=())
     story.apply()
@@ -305,6 +322,12 @@ def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_ow
         return sorted(item["metadata"]["name"].split("-")[1] for item in found) == ["made", "other"]
 
     eventually(left, SOON)
+
+
+def connection_of(story: Story) -> Document:
+    connection = connection_document(story.temporal.address)
+    connection["metadata"]["namespace"] = story.namespace
+    return connection
 
 
 def autoscaler(namespace: str, name: str = "scale") -> Document:
