@@ -79,6 +79,13 @@ def test_warnings_of_a_render_start_no_rollout_anew(warnings: list[str]) -> None
     assert parse_intent(write_intent(intent)).hash == intent.hash
 
 
+def test_kinds_that_the_operator_adds_are_known_to_the_rollout_after_their_last_template_went() -> None:
+    kinds = (GroupKind("example.com", "Policy"), GroupKind("", "ConfigMap"))
+    found = of_kind("ConfigMap", rendered(SPEC, RolloutJobs(Driver.JOB, "twgen", kinds)))
+    assert parse_intent(found).attached_kinds == kinds
+    assert parse_intent(found).hash == intent_of(SPEC, "twgen/me").hash, "it has nothing else to do"
+
+
 def test_what_a_rollout_is_to_do_starts_it_anew() -> None:
     intent = intent_of(SPEC, "twgen/me")
     others = (

@@ -146,8 +146,9 @@ class IntentRollout:
             return "" if state.is_superseded or state.is_paused else token
 
         async def attached() -> list[AttachedInCluster]:
-            own = {kind_of(resource.template) for resource in spec.attached}
-            return await attached_objects(client, intent, {*KINDS, *own}, Deadline(timeout))
+            # also where nothing of such a kind is attached any more
+            kinds = {*KINDS, *intent.attached_kinds}
+            return await attached_objects(client, intent, kinds, Deadline(timeout))
 
         adjust = Adjustments(writer, attached, view.say).make
         await journal.warn(intent.warnings, clock())

@@ -55,7 +55,7 @@ class RolloutJobs:
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
     """The objects that carry out the rollout of a worker."""
     spec = worker.spec
-    intent = intent_of(spec, identity, worker.warnings)
+    intent = intent_of(spec, identity, worker.warnings, jobs.more_kinds)
     manifest = write_intent(intent)
     size = sum(len(text.encode()) for text in manifest["data"].values())
     if size > _LARGEST_INTENT:
