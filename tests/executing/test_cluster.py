@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
 from twgen.errors import StateUnavailable
@@ -11,6 +11,7 @@ from twgen.executing.cluster import Adjustments, ClusterWriter, Event
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller
 from twgen.model.plan import WorkerPlan
+from twgen.model.spec import OwnerReferences
 from twgen.model.status import Status
 from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange, kind_of
@@ -46,8 +47,9 @@ class Writer:
         await self._write(f"tell {event.reason}")
 
 
-def looked() -> tuple[WorkerPlan, Status]:
+def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
     spec, me = replace(a_spec(), attached=(AUTOSCALER,)), Caller("twgen/me", forced=True)
+    spec = replace(spec, policy=replace(spec.policy, **policy))
     found = world(None, [live_manifest(spec, "v3", 5)])
     plan = make_plan([spec], found, NOW, me)
     return plan.workers[0], make_status(plan, found, me)
@@ -75,6 +77,15 @@ def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_aga
     asyncio.run(adjustments.make(plan, RolloutInCluster()))
     asyncio.run(adjustments.make(plan, RolloutInCluster()))
     assert writer.done == ["delete /old uid", "scale payments-v3"]
+
+
+def test_rollout_whose_objects_have_no_owners_does_not_ask_for_them() -> None:
+    async def attached() -> list[AttachedInCluster]:
+        raise AssertionError("its account may not list them")
+
+    plan, _ = looked(owner_references=OwnerReferences.NONE)
+    adjustments = Adjustments(cast("ClusterWriter", Writer()), attached, lambda _: None)
+    asyncio.run(adjustments.make(plan, RolloutInCluster()))
 
 
 def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it() -> None:

@@ -8,6 +8,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.plan import WorkerPlan
+from twgen.model.spec import OwnerReferences
 from twgen.model.times import format_time
 from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import (
@@ -164,6 +165,8 @@ class Adjustments:
         self._is_clean = self._is_clean or await self._is_done(self._clean(plan))
 
     async def _clean(self, plan: WorkerPlan) -> None:
+        if plan.spec.policy.owner_references is not OwnerReferences.RENDER:
+            return  # Argo CD prunes what has no owner, and the account may not even list it
         for item in left_over(plan.versions, await self._attached()):
             await self._writer.delete(item.path, item.uid)
             self._say(f"deleted {item.kind.kind} {item.name}: its template is gone")
