@@ -146,6 +146,12 @@ def test_hook_comes_after_the_target_and_before_all_that_may_be_broken() -> None
     assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "300s"]
 
 
+@pytest.mark.parametrize("hold_for", [timedelta(), timedelta(milliseconds=500)])
+def test_hook_that_may_hardly_wait_gets_a_time_limit_that_it_takes(hold_for: timedelta) -> None:
+    job = of_kind("Job", rendered(with_policy(hold_for=hold_for), HOOK))
+    assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "1s"]
+
+
 def test_nothing_beside_a_tracked_job_has_a_hook_or_a_wave() -> None:
     once_hooked = live_manifest(SPEC, "v1", 2)
     once_hooked["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] = "2"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
+from math import ceil
 from typing import Any
 
 from twgen.errors import InvalidInput
@@ -161,7 +162,7 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
     place = f"{spec.namespace}/{rollout_name(spec.name)}"
     arguments = ["rollout", "--intent", place, "--intent-hash", intent.hash]
     if jobs.driver is Driver.HOOK:
-        arguments += ["--within", f"{int(spec.policy.hold_for.total_seconds())}s"]
+        arguments += ["--within", f"{max(1, ceil(spec.policy.hold_for.total_seconds()))}s"]
     container = {
         "name": "rollout",
         "image": jobs.image,
