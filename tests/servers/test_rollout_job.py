@@ -22,7 +22,7 @@ from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import Document, Ended, connection_document, run, worker_document
-from tests.servers.pods import condition
+from tests.servers.pods import condition, config_map
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -78,6 +78,11 @@ class Story:
             "render",
             options=[*kubeconfig, "--operator-config", str(operator), "--identity", IDENTITY, "-q"],
         )
+
+    def run(self, *command: str, is_of_specs: bool = True) -> Ended:
+        """What a person does at a terminal, with the cluster at hand."""
+        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
+        return run(self.folder, *command, options=kubeconfig, takes_paths=is_of_specs)
 
     def manifests(self) -> Sequence[Object]:
         ended = self.rendered()
@@ -164,6 +169,13 @@ def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     assert {"FirstVersion", "Settled"} <= {event["reason"] for event in told}
     story.apply()
     assert len(story.jobs()) == 1, "the same intent is the same Job"
+    fleet = ("status", "--from-cluster", "-n", story.namespace)
+    assert story.run(*fleet).code == 2, "it takes no folder"
+    [line] = story.run(*fleet, is_of_specs=False).stdout.splitlines()
+    assert line.startswith(f"{story.namespace}/greeter: Settled for ")
+    assert line.endswith("target v1 at 100 %, current v1; Settled: it is current and nothing ramps")
+    [worker] = json.loads(story.run(*fleet, "-o", "json", is_of_specs=False).stdout)["workers"]
+    assert (worker["phase"], worker["targetBuildID"]) == ("Settled", "v1")
 
 
 def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(story: Story) -> None:
@@ -185,6 +197,31 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
     ]
     assert event["type"] == "Warning"
     assert story.share("v1") == 100
+
+    retried = story.run("retry")
+    name = failed["metadata"]["name"]
+    assert (retried.code, f"started Job {name} again" in retried.stderr) == (0, True), retried
+    again = story.job("Failed")
+    assert again["metadata"]["name"] == name, "to Argo CD it is the same"
+    assert again["metadata"]["uid"] != failed["metadata"]["uid"]
+    assert ":v2-greetings-2" in story.status()["message"], "it is the second attempt that failed"
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+def test_gate_gets_its_input_from_the_cluster_and_no_log_has_it(story: Story, kind: str) -> None:
+    told = '{"passes": true, "token": false}'
+    story.cluster.apply([config_map(story.namespace, "question", {"json": told}, kind)])
+    story.describe("v1", steps=(), gate="AskedGateWorkflow")
+    specs = story.folder / "specs.yaml"
+    reference = "configMapKeyRef" if kind == "ConfigMap" else "secretKeyRef"
+    gate = f"{{workflowType: AskedGateWorkflow, inputFrom: {{{reference}: {{name: question, key: json}}}}}}"
+    [worker] = [item for item in read_documents(specs.read_text()) if item["kind"] == "WorkerDeployment"]
+    worker["spec"]["rollout"]["gate"] = read_documents(gate)[0]
+    specs.write_text(write_documents([connection_of(story), worker]))
+    story.apply()
+    story.stands("Settled", "v1")
+    assert "started the gate" in story.log()
+    assert "token" not in story.log()
 
 
 def test_newer_intent_takes_over_in_mid_ramp_and_the_older_job_goes(story: Story) -> None:
@@ -323,6 +360,12 @@ def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: 
     shell(go_on)
     shell(wait)
     assert story.share("v2") == 100
+
+
+def connection_of(story: Story) -> Document:
+    connection = connection_document(story.temporal.address)
+    connection["metadata"]["namespace"] = story.namespace
+    return connection
 
 
 def autoscaler(namespace: str, name: str = "scale") -> Document:
