@@ -30,7 +30,7 @@ test: $(INSTALLED) servers lint ## Run every check and every test, real servers 
 	@$(BIN)/pytest --durations=10 --hypothesis-profile=thorough
 
 check: $(INSTALLED) lint ## Run the checks and the fast tests
-	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging"
+	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging and not heavy"
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

@@ -26,8 +26,7 @@ def told(folder: Path) -> dict[str, str]:
         "--now",
         settings["now"],
     ]
-    if identity := settings.get("identity"):
-        common += ["--identity", identity]
+    common += ["--identity", settings["identity"]]
     if (operator := folder / "operator.yaml").exists():
         common += ["--operator-config", str(operator)]
     runner = CliRunner(env=settings.get("environment"))
