@@ -126,6 +126,7 @@ def test_operators_configuration_of_the_page_is_valid() -> None:
     operator, findings = parse_operator(document)
     assert operator, findings
     assert operator.instance == "prod-eu"
+    assert operator.rollout_image.startswith("registry.example.com/")
     Draft202012Validator(json.loads((ROOT / "schemas" / "operatorconfig.json").read_text())).validate(
         document
     )

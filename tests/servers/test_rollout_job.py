@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,10 +15,12 @@ import pytest
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
 import testing.worker_program
+from testing.install import installed
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
-from testing.processes import eventually, free_ports
+from testing.processes import ENVIRONMENT, eventually, free_ports
+from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import Document, Ended, connection_document, run, worker_document
@@ -32,6 +36,7 @@ from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 
+PAGE = Path(__file__).parents[2] / "docs" / "rollout.md"
 IDENTITY = "twgen/testing/jobs"
 SOON = 60.0
 OPERATOR = {
@@ -367,6 +372,39 @@ def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_
         with pytest.raises(StateUnavailable, match="the object has been modified"):
             asyncio.run(ClusterWriter(client, intent, SOON).scale(stale))
     assert replicas(story, "greeter-v1") == 4
+
+
+def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: Story) -> None:
+    section = PAGE.read_text().partition("\n## In the cluster\n")[2].partition("\n## ")[0]
+    text = section.replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
+    wait, tell, pause = re.findall(r"^```\n((?:kubectl|target=).*?)^```$", text, re.MULTILINE | re.DOTALL)
+    pause, go_on = pause.splitlines()
+
+    def shell(commands: str) -> str:
+        script = f'kubectl() {{ {installed(KUBECTL)} "$@"; }}\n{commands}'
+        home, kubeconfig = str(story.cluster.folder), str(story.cluster.kubeconfig)
+        variables = {**ENVIRONMENT, "HOME": home, "KUBECONFIG": kubeconfig}
+        ended = subprocess.run(
+            ["bash", "-ec", script], env=variables, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    story.describe("v1", steps=())
+    story.apply()
+    assert shell(wait).endswith("condition met\n")
+    assert story.status()["phase"] == "Settled"
+    story.job("Complete")
+    told = shell(tell)
+    assert "FirstVersion" in told
+    assert told.endswith("Settled: it is current and nothing ramps")
+    story.describe("v2", steps=())
+    shell(pause)
+    story.apply()
+    eventually(lambda: story.status().get("reason") == "Paused", SOON)
+    shell(go_on)
+    shell(wait)
+    assert story.share("v2") == 100
 
 
 def connection_of(story: Story) -> Document:
