@@ -77,6 +77,22 @@ def test_login_program_that_fails_is_told_and_nobody_logs_in_without_it(tmp_path
         ask(kubeconfig(tmp_path, "http://127.0.0.1:1", exec=login))
 
 
+def test_login_that_failed_is_tried_again_by_the_next_request(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path, f"http://127.0.0.1:{free_ports(1)[0]}")
+    right = path.read_text()
+    path.write_text("nothing: yet")
+
+    async def twice() -> None:
+        with closing(KubernetesClient(ClusterAccess(str(path)))) as client:
+            with pytest.raises(StateUnavailable, match="is not configured"):
+                await client.ask("GET", "/api", Deadline(5))
+            path.write_text(right)
+            with pytest.raises(StateUnavailable, match="cannot be reached"):
+                await client.ask("GET", "/api", Deadline(5))
+
+    asyncio.run(twice())
+
+
 def test_context_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateUnavailable, match=r"context 'there' of .* is not configured: .*name there"):
         ask(kubeconfig(tmp_path, "http://127.0.0.1:1"), "there")

@@ -79,6 +79,13 @@ def test_warnings_of_a_render_start_no_rollout_anew(warnings: list[str]) -> None
     assert parse_intent(write_intent(intent)).hash == intent.hash
 
 
+def test_kinds_that_the_operator_adds_are_known_to_the_rollout_after_their_last_template_went() -> None:
+    kinds = (GroupKind("example.com", "Policy"), GroupKind("", "ConfigMap"))
+    found = of_kind("ConfigMap", rendered(SPEC, RolloutJobs(Driver.JOB, "twgen", kinds)))
+    assert parse_intent(found).attached_kinds == kinds
+    assert parse_intent(found).hash == intent_of(SPEC, "twgen/me").hash, "it has nothing else to do"
+
+
 def test_what_a_rollout_is_to_do_starts_it_anew() -> None:
     intent = intent_of(SPEC, "twgen/me")
     others = (
@@ -137,6 +144,12 @@ def test_hook_comes_after_the_target_and_before_all_that_may_be_broken() -> None
     job = of_kind("Job", manifests)
     assert job["metadata"]["annotations"]["argocd.argoproj.io/hook"] == "Sync,PostSync"
     assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "300s"]
+
+
+@pytest.mark.parametrize("hold_for", [timedelta(), timedelta(milliseconds=500)])
+def test_hook_that_may_hardly_wait_gets_a_time_limit_that_it_takes(hold_for: timedelta) -> None:
+    job = of_kind("Job", rendered(with_policy(hold_for=hold_for), HOOK))
+    assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "1s"]
 
 
 def test_nothing_beside_a_tracked_job_has_a_hook_or_a_wave() -> None:
@@ -228,3 +241,10 @@ def test_warnings_of_the_render_are_in_the_intent() -> None:
     found = of_kind("ConfigMap", render_manifests([warned], [], ME.of, JOB))
     intent: Intent = parse_intent(found)
     assert intent.warnings == ("one", "two")
+
+
+def test_intent_that_no_config_map_can_hold_is_refused_where_it_is_rendered() -> None:
+    [worker] = plan_versions([SPEC], world(None, []), NOW, ME).workers
+    warned = replace(worker, warnings=("ü" * (512 * 1024),))
+    with pytest.raises(InvalidInput, match="bytes, and a ConfigMap holds 1048576: make its pod template"):
+        render_manifests([warned], [], ME.of, JOB)

@@ -1,11 +1,13 @@
 """The Job that a render holds, run as its real command line by the local node, beside real workers."""
 
+import asyncio
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,18 @@ from testing.install import installed
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
-from testing.processes import ENVIRONMENT, eventually
+from testing.processes import ENVIRONMENT, eventually, free_ports
 from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import Document, Ended, connection_document, run, worker_document
 from tests.servers.pods import condition, config_map
+from twgen.clients.kubeconfig import ClusterAccess
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import StateUnavailable
+from twgen.executing.cluster import ClusterWriter
+from twgen.planning.cluster_changes import ReplicasChange
+from twgen.records.intent import parse_intent, write_intent
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -327,6 +335,43 @@ def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_ow
         return sorted(item["metadata"]["name"].split("-")[1] for item in found) == ["made", "other"]
 
     eventually(left, SOON)
+
+
+def test_rollout_whose_temporal_is_away_ends_by_its_time_limit_and_says_why(story: Story) -> None:
+    story.describe("v1", steps=())
+    away = connection_document(f"127.0.0.1:{free_ports(1)[0]}")
+    away["metadata"]["namespace"] = story.namespace
+    manifests = story.manifests()
+    worker = parse_intent(next(item for item in manifests if item["kind"] == "ConfigMap"))
+    documents = [away if item["kind"] == "Connection" else item for item in worker.documents]
+    intent = replace(worker, documents=tuple(documents))
+    story.cluster.apply([write_intent(intent)])
+    kubeconfig = ("--kubeconfig", str(story.cluster.kubeconfig))
+    place = f"{story.namespace}/greeter-rollout"
+    limits = ("--within", "8s", "--timeout", "3s")
+    ended = run(story.folder, "rollout", "--intent", place, options=[*limits, *kubeconfig])
+    assert ended.code == 4, ended.stderr
+    assert "is not settled within 8s: nothing could be read; Temporal at 127.0.0.1" in ended.stderr
+    [event] = [
+        event for event in story.cluster.list("events", story.namespace) if event["reason"] == "LookFailed"
+    ]
+    assert "cannot be reached" in event["message"]
+
+
+def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_back(story: Story) -> None:
+    story.describe("v1", autoscaler(story.namespace), steps=())
+    story.cluster.apply([item for item in story.manifests() if item["kind"] != "Job"])
+    read = story.cluster.get("deployment", "greeter-v1", story.namespace)
+    version = read["metadata"]["resourceVersion"]
+    deployment = ("deployment/greeter-v1", "--namespace", story.namespace)
+    story.cluster.kubectl("scale", *deployment, "--replicas=4")
+    intent = parse_intent(story.cluster.get("configmap", "greeter-rollout", story.namespace))
+
+    with closing(KubernetesClient(ClusterAccess(str(story.cluster.kubeconfig)))) as client:
+        stale = ReplicasChange("greeter-v1", 1, "its autoscaler decides from now on", version)
+        with pytest.raises(StateUnavailable, match="the object has been modified"):
+            asyncio.run(ClusterWriter(client, intent, SOON).scale(stale))
+    assert replicas(story, "greeter-v1") == 4
 
 
 def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: Story) -> None:

@@ -109,3 +109,11 @@ def test_two_workers_never_share_a_name_in_silence(pairs: list[tuple[str, str]])
     workers = [replace(worker(*pair, str(number)), attached=()) for number, pair in enumerate(pairs)]
     names = {item.name for spec in workers for item in target_objects(spec)}
     assert len(told(workers, [])) == len(workers) - len(names)
+
+
+def test_document_that_is_an_object_of_a_rollout_is_told_where_rollouts_are_rendered() -> None:
+    plan = plan_versions([worker()], world(None, []), NOW, Caller("twgen/me", forced=True))
+    status = document(api="v1", kind="ConfigMap", name="payments-rollout-status", namespace="shop")
+    [told] = collisions(generated_objects(plan.workers, with_rollouts=True), [status], "")
+    assert "ConfigMap shop/payments-rollout-status is there twice, from the rollout of" in told.message
+    assert not list(collisions(generated_objects(plan.workers), [status], ""))

@@ -1,12 +1,10 @@
 """`twgen rollout --intent`: one worker's rollout as a Job of the cluster that it is for."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from twgen.cli.display import Log
 from twgen.cli.inputs import refuse_problems
@@ -20,11 +18,11 @@ from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import roll_out
-from twgen.model.operator import Caller, GroupKind
+from twgen.model.operator import Caller
 from twgen.model.plan import WorkerPlan
 from twgen.model.problem import Document
 from twgen.model.world import World
-from twgen.planning.cluster_changes import AttachedInCluster
+from twgen.planning.cluster_changes import AttachedInCluster, kind_of
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.sentences import spoken
 from twgen.reading.rollout import RolloutReader, attached_objects, read_intent
@@ -38,6 +36,8 @@ _TERMINATION_LOG = Path("/dev/termination-log")
 """Where Kubernetes reads the last word of a container, unless its Pod names another place."""
 _LONGEST_WORD = 4096
 """Bytes that it reads there."""
+_LAST_TRIES = 12
+"""How often the end of a rollout is written to a cluster that does not take it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class IntentRollout:
         except TwgenError as error:
             _say_last(str(error))
             raise
-        superseded = "superseded: its intent has changed"
+        superseded = "superseded: its intent has changed or is gone"
         word = f"{plan.routing.phase}: {plan.routing.because}" if plan else superseded
         self._say(word)
         _say_last(word)
@@ -96,21 +96,36 @@ class IntentRollout:
         client, failure = opened.kubernetes, ""
         if not client:
             raise InvalidInput("--intent needs a cluster: there is no kubeconfig, and this is no Pod")
-        while True:
-            try:
-                intent = await read_intent(client, *self.place, Deadline(self.settings.timeout))
-                break
-            except (StateUnavailable, OutOfTime) as error:
-                if str(error) != failure:
-                    failure = str(error)
-                    self._say(f"{failure}; looking again")
-                await asyncio.sleep(FAILED_LOOK.total_seconds())
-        if not intent or self.intent_hash not in {"", intent.hash}:
+        ends = None if self.within is None else asyncio.get_running_loop().time() + self.within
+        try:
+            async with asyncio.timeout_at(ends):
+                while True:
+                    try:
+                        deadline = Deadline(self.settings.timeout)
+                        intent = await read_intent(client, *self.place, self.intent_hash, deadline)
+                        break
+                    except (StateUnavailable, OutOfTime) as error:
+                        if str(error) != failure:
+                            failure = str(error)
+                            self._say(f"{failure}; looking again")
+                        await asyncio.sleep(FAILED_LOOK.total_seconds())
+        except TimeoutError:
+            raise OutOfTime(f"{'/'.join(self.place)} is not settled {self._limit}: {failure}") from None
+        if not intent:
             return None
-        return await self._roll_out(servers, opened, client, intent)
+        return await self._roll_out(servers, opened, client, intent, ends)
+
+    @property
+    def _limit(self) -> str:
+        return f"within {spoken(timedelta(seconds=self.within or 0))}"
 
     async def _roll_out(
-        self, servers: Servers, opened: Connections, client: KubernetesClient, intent: Intent
+        self,
+        servers: Servers,
+        opened: Connections,
+        client: KubernetesClient,
+        intent: Intent,
+        ends: float | None,
     ) -> WorkerPlan:
         timeout, specs = self.settings.timeout, _specs_of(intent)
         [spec] = specs.workers
@@ -131,19 +146,31 @@ class IntentRollout:
             return "" if state.is_superseded or state.is_paused else token
 
         async def attached() -> list[AttachedInCluster]:
-            own = {_kind_of(resource.template) for resource in spec.attached}
-            return await attached_objects(client, intent, {*KINDS, *own}, Deadline(timeout))
+            # also where nothing of such a kind is attached any more
+            kinds = {*KINDS, *intent.attached_kinds}
+            return await attached_objects(client, intent, kinds, Deadline(timeout))
 
         adjust = Adjustments(writer, attached, view.say).make
         await journal.warn(intent.warnings, clock())
-        rollout = replace(usual, read=read, conflict_token=conflict_token, adjust=adjust, is_unattended=True)
+        rollout = replace(
+            usual,
+            read=read,
+            conflict_token=conflict_token,
+            adjust=adjust,
+            tell_failure=lambda failure: journal.fail(failure, clock()),
+            is_unattended=True,
+        )
         try:
-            async with asyncio.timeout(self.within):
-                return await roll_out(rollout, once=False)
+            async with asyncio.timeout_at(ends):
+                plan = await roll_out(rollout, once=False)
         except TimeoutError as error:
-            limit = spoken(timedelta(seconds=self.within or 0))
-            late = f"{spec.worker_deployment} is not settled within {limit}: {journal.last_state}"
+            late = f"{spec.worker_deployment} is not settled {self._limit}: {journal.last_state}"
             raise OutOfTime(late) from error
+        for _ in range(_LAST_TRIES):
+            if journal.unwritten:  # whoever waits for the end by its status would wait for ever
+                await asyncio.sleep(FAILED_LOOK.total_seconds())
+                await journal.record(journal.unwritten)
+        return plan
 
 
 def _specs_of(intent: Intent) -> Specs:
@@ -151,7 +178,7 @@ def _specs_of(intent: Intent) -> Specs:
     source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
     # the operator's list of what may be attached was asked when it was rendered
-    kinds = tuple(_kind_of((value.get("spec") or {}).get("template") or {}) for value in intent.documents)
+    kinds = tuple(kind_of((value.get("spec") or {}).get("template") or {}) for value in intent.documents)
     specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds)
     refuse_problems(specs.problems)
     targets = [spec.build_id for spec in specs.workers]
@@ -163,12 +190,10 @@ def _specs_of(intent: Intent) -> Specs:
     return specs
 
 
-def _kind_of(template: Mapping[str, Any]) -> GroupKind:
-    return GroupKind(str(template.get("apiVersion")).rpartition("/")[0], str(template.get("kind")))
-
-
 def _say_last(word: str) -> None:
     """Leave the last word where `kubectl describe` and Argo CD show it."""
     if _TERMINATION_LOG.is_file():
         with suppress(OSError):
-            _TERMINATION_LOG.write_bytes(word.encode()[:_LONGEST_WORD])
+            # a character cut in two would be no text to an API server
+            cut = word.encode()[:_LONGEST_WORD].decode(errors="ignore")
+            _TERMINATION_LOG.write_text(cut, encoding="utf-8")

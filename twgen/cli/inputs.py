@@ -159,10 +159,14 @@ def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
     return problem_lines(located(problems, sources))
 
 
-def refuse_collisions(settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]) -> None:
+def refuse_collisions(
+    settings: Settings, specs: Specs, workers: Iterable[WorkerVersions], *, with_rollouts: bool = False
+) -> None:
     """Raise InvalidDocuments when the objects of two versions, or one and a document, are the same."""
     namespace = settings.namespace_rule.default
-    problems = tuple(collisions(generated_objects(workers), specs.passthrough, namespace))
+    problems = tuple(
+        collisions(generated_objects(workers, with_rollouts=with_rollouts), specs.passthrough, namespace)
+    )
     if problems:
         raise InvalidDocuments(_lines(problems, settings.sources))
 

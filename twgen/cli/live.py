@@ -65,7 +65,10 @@ class Servers:
         namespace = "" if workers else rule.default
         cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
         now = self._settings.now or clock()
-        return await read_world(workers, temporal, cluster, now, for_routing=for_routing)
+        reading = read_world(workers, temporal, cluster, now, for_routing=for_routing)
+        # a task of its own: one in which a TaskGroup of Python 3.11 failed counts as cancelled from then on,
+        # and no asyncio.timeout that it is in ends as one
+        return await asyncio.create_task(reading)
 
     def run(
         self, workers: Sequence[WorkerSpec], story: Callable[[Connections], Coroutine[Any, Any, Answer]]

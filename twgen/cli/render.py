@@ -35,12 +35,12 @@ def command(output: str, **params: Any) -> None:
     specs = load_specs(settings)
     caller = settings.rendering_caller
     plan, namespace = VersionsPlan((), ()), settings.namespace_rule.default
+    jobs = None if params["no_hooks"] else rollout_jobs(settings, specs.workers)
     # without a worker there may still be what the last one of the namespace left behind
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
-        refuse_collisions(settings, specs, plan.workers)
-    jobs = None if params["no_hooks"] else rollout_jobs(settings, specs.workers)
+        refuse_collisions(settings, specs, plan.workers, with_rollouts=jobs is not None)
     manifests = render_manifests(plan.workers, specs.passthrough, caller.of, jobs)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if settings.strict:

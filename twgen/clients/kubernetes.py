@@ -117,10 +117,12 @@ class KubernetesClient:
         return await deadline.bound(who, pages())
 
     async def _api(self) -> "ApiClient":
-        if not self._loading:
-            self._loading = asyncio.create_task(in_thread(self._load))
+        loading = self._loading
+        # a login that failed is tried again: what it lacked may be there by now
+        if not loading or (loading.done() and (loading.cancelled() or loading.exception())):
+            loading = self._loading = asyncio.create_task(in_thread(self._load))
         # one LIST that is cut must not cut the login of the others
-        return await asyncio.shield(self._loading)
+        return await asyncio.shield(loading)
 
     def _load(self) -> "ApiClient":
         from kubernetes.client import ApiClient

@@ -149,6 +149,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         attached=tuple(filter(None, annotations.get(ATTACHED, "").split(","))),
         tracked_by=annotations.get(TRACKING_ID, "").partition(":")[0],
         available_replicas=status.get("availableReplicas") or 0,
+        resource_version=metadata.get("resourceVersion") or "",
     )
 
 

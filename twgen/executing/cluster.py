@@ -8,6 +8,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.plan import WorkerPlan
+from twgen.model.spec import OwnerReferences
 from twgen.model.times import format_time
 from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import (
@@ -52,7 +53,8 @@ class ClusterWriter:
         manifest = {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": name, "namespace": namespace},
+            # refused when it has changed since: an autoscaler's newer word is never taken back
+            "metadata": {"name": name, "namespace": namespace, "resourceVersion": change.resource_version},
             "spec": {"replicas": change.replicas},
         }
         await self._apply(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", manifest)
@@ -145,25 +147,36 @@ class Adjustments:
         self._writer = writer
         self._attached = attached
         self._say = say
-        self._tried: set[ReplicasChange] = set()
+        self._set: set[tuple[str, int]] = set()
         self._is_clean = False
+        self._failures: set[str] = set()
 
     async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> None:
-        """Change what the plan wants changed; what the cluster refuses is said."""
+        """Change what the plan wants changed; what fails is said once, and tried at every look again."""
+        for job in rollout.older_jobs:
+            await self._is_done(self._writer.delete_job(job))
+        if not may_change_cluster(plan):
+            return
+        for change in replica_changes(plan.versions):
+            key = change.deployment, change.replicas
+            if key not in self._set and await self._is_done(self._writer.scale(change)):
+                self._set.add(key)
+                self._say(f"set Deployment {change.deployment} to {change.replicas}: {change.because}")
+        self._is_clean = self._is_clean or await self._is_done(self._clean(plan))
+
+    async def _clean(self, plan: WorkerPlan) -> None:
+        if plan.spec.policy.owner_references is not OwnerReferences.RENDER:
+            return  # Argo CD prunes what has no owner, and the account may not even list it
+        for item in left_over(plan.versions, await self._attached()):
+            await self._writer.delete(item.path, item.uid)
+            self._say(f"deleted {item.kind.kind} {item.name}: its template is gone")
+
+    async def _is_done(self, change: Awaitable[None]) -> bool:
         try:
-            for job in rollout.older_jobs:
-                await self._writer.delete_job(job)
-            if not may_change_cluster(plan):
-                return
-            for change in replica_changes(plan.versions):
-                if change not in self._tried:
-                    self._tried.add(change)
-                    await self._writer.scale(change)
-                    self._say(f"set Deployment {change.deployment} to {change.replicas}: {change.because}")
-            if not self._is_clean:
-                self._is_clean = True
-                for item in left_over(plan.versions, await self._attached()):
-                    await self._writer.delete(item.path, item.uid)
-                    self._say(f"deleted {item.kind.kind} {item.name}: its template is gone")
+            await change
         except (StateUnavailable, OutOfTime) as error:
-            self._say(str(error))
+            if str(error) not in self._failures:
+                self._failures.add(str(error))
+                self._say(str(error))
+            return False
+        return True

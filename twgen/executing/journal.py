@@ -1,6 +1,6 @@
 """What a rollout leaves in its cluster to read: its status, and an Event for each change of state."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -21,48 +21,61 @@ class Journal:
         self._writer = writer
         self._say = say
         self._recorded: list[StatusLine] = []
+        self._told: tuple[Phase, RoutingReason] | None = None
         self._last: WorkerPlan | None = None
         self._since: datetime | None = None
-        self._failure = ""
+        self._failed_look = ""
+        self._failures: set[str] = set()
+        self.unwritten: Status | None = None
+        """The newest status, while the cluster has not taken it."""
 
     @property
     def last_state(self) -> str:
         """Where the rollout stood when it was looked at last, and why."""
         routing = self._last.routing if self._last else None
-        return f"{routing.phase}: {routing.because}" if routing else "nothing could be read"
+        stood = f"{routing.phase}: {routing.because}" if routing else "nothing could be read"
+        return "; ".join(filter(None, (stood, self._failed_look)))
 
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:
         """Repeat what the render warned of."""
-        try:
-            for warning in warnings:
-                await self._writer.tell(Event("Warning", "RenderWarning", warning, now))
-        except (StateUnavailable, OutOfTime) as error:
-            self._not_written(error)
+        for warning in warnings:
+            await self._is_written(self._writer.tell(Event("Warning", "RenderWarning", warning, now)))
+
+    async def fail(self, failure: str, now: datetime) -> None:
+        """Tell why a look, or the change after it, failed."""
+        self._failed_look = failure
+        await self._is_written(self._writer.tell(Event("Warning", "LookFailed", failure, now)))
 
     async def record(self, status: Status) -> None:
         """Take in what the newest look says of the one worker."""
         [worker] = status.workers
-        before, self._last = self._last, worker.plan
-        routing, lines = worker.plan.routing, status_lines(status)
-        if routing.reason is RoutingReason.SUPERSEDED or (self._recorded and not news(self._recorded, lines)):
+        before, self._last, self._failed_look = self._last, worker.plan, ""
+        routing, lines, self.unwritten = worker.plan.routing, status_lines(status), None
+        if routing.reason is RoutingReason.SUPERSEDED:
             return
-        then = (before.routing.phase, before.routing.reason) if before else None
-        is_change = then != (routing.phase, routing.reason)
-        if is_change or not self._since:
+        state = routing.phase, routing.reason
+        if not self._since or not before or (before.routing.phase, before.routing.reason) != state:
             self._since = status.now
-        try:
-            await self._writer.record(write_rollout_status(rollout_status(status, self._since)))
-            if is_change:
-                is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved
-                said = "; ".join(filter(None, (worker.plan.unserved, routing.because)))
-                kind: Literal["Normal", "Warning"] = "Warning" if is_wrong else "Normal"
-                told = f"{routing.phase}: {said}"
-                await self._writer.tell(Event(kind, routing.reason, told, status.now))
-            self._recorded, self._failure = lines, ""
-        except (StateUnavailable, OutOfTime) as error:
-            self._not_written(error)
+        if not self._recorded or news(self._recorded, lines):
+            told = write_rollout_status(rollout_status(status, self._since))
+            if await self._is_written(self._writer.record(told)):
+                self._recorded = lines
+            else:
+                self.unwritten = status
+        if state != self._told:
+            is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved
+            said = "; ".join(filter(None, (worker.plan.unserved, routing.because)))
+            kind: Literal["Normal", "Warning"] = "Warning" if is_wrong else "Normal"
+            event = Event(kind, routing.reason, f"{routing.phase}: {said}", status.now)
+            if await self._is_written(self._writer.tell(event)):
+                self._told = state
 
-    def _not_written(self, error: Exception) -> None:
-        if str(error) != self._failure:
-            self._failure = str(error)
-            self._say(f"the status could not be written: {error}")
+    async def _is_written(self, writing: Awaitable[None]) -> bool:
+        try:
+            await writing
+        except (StateUnavailable, OutOfTime) as error:
+            if str(error) not in self._failures:
+                self._failures.add(str(error))
+                self._say(f"the status could not be written: {error}")
+            return False
+        return True

@@ -57,6 +57,8 @@ class Rollout:
     """Gets every change that was made, and every failure."""
     adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[None]] | None = None
     """Changes what is wanted in the cluster beside the traffic; raises nothing that is expected."""
+    tell_failure: Callable[[str], Awaitable[None]] | None = None
+    """Gets every failure too, where it is told elsewhere than in a log; raises nothing that is expected."""
     is_unattended: bool = False
     """Nobody watches it: it outlasts what somebody else can mend, servers that are away included."""
 
@@ -95,6 +97,8 @@ async def roll_out(rollout: Rollout, *, once: bool) -> WorkerPlan:
             if str(error) != failure:
                 failure = str(error)
                 rollout.say(f"{failure}; looking again")
+                if rollout.tell_failure:
+                    await rollout.tell_failure(failure)
             await rollout.sleep(FAILED_LOOK)
 
 

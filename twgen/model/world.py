@@ -198,6 +198,8 @@ class LiveDeployment:
     """The attached objects that were rendered with it, as `Kind/name`."""
     available_replicas: int = 0
     """Pods that have been ready for long enough."""
+    resource_version: str = ""
+    """Of what was read, in the cluster's own count; empty: not said."""
 
 
 class OlderJob(NamedTuple):

@@ -1,7 +1,8 @@
 """What a rollout changes in its cluster beside the traffic: replicas that nobody applies, and leftovers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerPlan, WorkerVersions
@@ -18,6 +19,8 @@ class ReplicasChange:
     deployment: str
     replicas: int
     because: str
+    resource_version: str
+    """Of the Deployment as it was read: an autoscaler may have scaled it since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,11 @@ class AttachedInCluster:
     uid: str
     owners: frozenset[str]
     """Their UIDs."""
+
+
+def kind_of(template: Mapping[str, Any]) -> GroupKind:
+    """The kind of the objects that the template of an attached resource makes."""
+    return GroupKind(str(template.get("apiVersion")).rpartition("/")[0], str(template.get("kind")))
 
 
 def may_change_cluster(plan: WorkerPlan) -> bool:
@@ -49,9 +57,12 @@ def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:
             continue
         if not live.replicas and version.replicas:
             # no autoscaler but KEDA ever leaves zero
-            yield ReplicasChange(version.deployment, version.replicas, "it is needed, and has no pods")
+            needed, because = version.replicas, "it is needed, and has no pods"
         elif live.replicas == version.replicas and not live.replicas_are_external:
-            yield ReplicasChange(version.deployment, live.replicas, "its autoscaler decides from now on")
+            needed, because = live.replicas, "its autoscaler decides from now on"
+        else:
+            continue
+        yield ReplicasChange(version.deployment, needed, because, live.resource_version)
 
 
 def left_over(worker: WorkerVersions, found: Iterable[AttachedInCluster]) -> Iterator[AttachedInCluster]:
@@ -62,8 +73,8 @@ def left_over(worker: WorkerVersions, found: Iterable[AttachedInCluster]) -> Ite
     spec, versions = worker.spec, worker.versions
     owners = {version.live.uid for version in versions if version.live and version.live.uid}
     wanted = {
-        attached_resource_name(spec.name, resource.name, version.build_id)
+        (kind_of(resource.template), attached_resource_name(spec.name, resource.name, version.build_id))
         for resource in spec.attached
         for version in versions
     }
-    return (item for item in found if item.owners & owners and item.name not in wanted)
+    return (item for item in found if item.owners & owners and (item.kind, item.name) not in wanted)

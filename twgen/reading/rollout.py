@@ -30,11 +30,16 @@ _PODS = "/api/v1/namespaces/{namespace}/pods"
 
 
 async def read_intent(
-    client: KubernetesClient, namespace: str, name: str, deadline: Deadline
+    client: KubernetesClient, namespace: str, name: str, intent_hash: str, deadline: Deadline
 ) -> Intent | None:
-    """The intent of that name, None when there is none; raises InvalidInput when it was edited by hand."""
+    """The intent of that name and hash (empty: of any), None when there is none or another.
+
+    Raises InvalidInput when it was edited by hand.
+    """
     manifest = await _config_map(client, namespace, name, deadline)
-    return parse_intent(manifest) if manifest else None
+    # another release of twgen may write what this one cannot read: then it is another's to carry out
+    told = value_at(manifest, "metadata", "annotations", INTENT_HASH)
+    return parse_intent(manifest) if manifest and (not told or intent_hash in {"", told}) else None
 
 
 async def rollout_statuses(
@@ -61,25 +66,31 @@ class RolloutReader:
 
     async def read(self, deadline: Deadline) -> RolloutInCluster:
         """Whether the intent still stands, and whether an earlier rollout still runs."""
-        intent = self._intent
-        manifest = await _config_map(self._client, intent.namespace, rollout_name(intent.worker), deadline)
+        intent, name = self._intent, rollout_name(self._intent.worker)
+        jobs: list[Mapping[str, Any]] = []
+        pods: list[Mapping[str, Any]] = []
+        if not self._is_alone:
+            jobs, pods = await self._others(_JOBS, deadline), await self._others(_PODS, deadline)
+            pods = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
+        # after them, as an intent is applied before its Job: another Job is an older one if this still stands
+        manifest = await _config_map(self._client, intent.namespace, name, deadline)
         annotations = value_at(manifest, "metadata", "annotations") or {}
+        if manifest and INTENT_HASH not in annotations:
+            raise StateUnavailable(
+                f"ConfigMap {intent.namespace}/{name} was edited by hand, it has no {INTENT_HASH} any more:"
+                " apply what `twgen render` prints"
+            )
         if annotations.get(INTENT_HASH) != intent.hash:
             return RolloutInCluster(is_superseded=True)
-        is_paused = is_annotated_as_paused(annotations)
-        if self._is_alone:
-            return RolloutInCluster(is_paused=is_paused)
-        jobs, pods = await self._older(_JOBS, deadline), await self._older(_PODS, deadline)
-        pods = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
         # no rollout of an earlier intent begins any more
         self._is_alone = not jobs and not pods
         return RolloutInCluster(
-            is_paused=is_paused,
+            is_paused=is_annotated_as_paused(annotations),
             older_jobs=tuple(OlderJob(job["metadata"]["name"], job["metadata"]["uid"]) for job in jobs),
             older_pods=tuple(pod["metadata"]["name"] for pod in pods),
         )
 
-    async def _older(self, path: str, deadline: Deadline) -> list[Mapping[str, Any]]:
+    async def _others(self, path: str, deadline: Deadline) -> list[Mapping[str, Any]]:
         """What carries out other intents of the worker, of one kind."""
         intent = self._intent
         label = f"{ROLLOUT}={rollout_labels(intent.worker)[ROLLOUT]}"
@@ -104,10 +115,12 @@ async def attached_objects(
     for kind in kinds:
         served = "/api/v1"
         if kind.group:
-            _, group = await client.ask("GET", f"/apis/{kind.group}", deadline)
-            served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
-            if not value_at(group, "preferredVersion"):
+            status, group = await client.ask("GET", f"/apis/{kind.group}", deadline)
+            if status == _NOT_FOUND:
                 continue  # there are none: its definition is not installed
+            if status != OK:
+                raise StateUnavailable(f"/apis/{kind.group} cannot be read: {group.get('message') or status}")
+            served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
         path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
         status, listed = await client.ask("GET", path, deadline, query={"labelSelector": selector})
         if status == _NOT_FOUND:

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from twgen.errors import InvalidInput
+from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
@@ -32,6 +33,8 @@ class Intent:
     """The worker, its connection, its policy if it has one, and its attached templates."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """What the render warned of; no part of what is hashed."""
+    attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
+    """What the operator lets be attached beside the kinds that twgen knows; no part of what is hashed."""
     is_paused: bool = field(default=False, compare=False)
     """Somebody annotated it so."""
     uid: str = field(default="", compare=False)
@@ -44,7 +47,9 @@ class Intent:
         return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def intent_of(spec: WorkerSpec, identity: str, warnings: Iterable[str] = ()) -> Intent:
+def intent_of(
+    spec: WorkerSpec, identity: str, warnings: Iterable[str] = (), attached_kinds: Iterable[GroupKind] = ()
+) -> Intent:
     """The intent that brings about what a spec says."""
     sources = (
         spec.document,
@@ -53,7 +58,15 @@ def intent_of(spec: WorkerSpec, identity: str, warnings: Iterable[str] = ()) -> 
         *(resource.document for resource in spec.attached),
     )
     documents = tuple(_essence(source) for source in sources if source.value is not None)
-    return Intent(spec.namespace, spec.name, identity, spec.build_id, documents, tuple(warnings))
+    return Intent(
+        spec.namespace,
+        spec.name,
+        identity,
+        spec.build_id,
+        documents,
+        warnings=tuple(warnings),
+        attached_kinds=tuple(attached_kinds),
+    )
 
 
 def _essence(document: Document) -> dict[str, Any]:
@@ -67,7 +80,8 @@ def _essence(document: Document) -> dict[str, Any]:
 
 def write_intent(intent: Intent) -> dict[str, Any]:
     """The ConfigMap of an intent."""
-    told = {"warnings": "".join(f"{warning}\n" for warning in intent.warnings)} if intent.warnings else {}
+    beside = {"warnings": intent.warnings, "attachedKinds": intent.attached_kinds}
+    told = {name: "".join(f"{line}\n" for line in lines) for name, lines in beside.items() if lines}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -106,6 +120,9 @@ def parse_intent(manifest: Mapping[str, Any]) -> Intent:
         target=data["target"],
         documents=tuple(read_documents(data[_SPECS].encode())),
         warnings=tuple(data.get("warnings", "").splitlines()),
+        attached_kinds=tuple(
+            GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
+        ),
         is_paused=is_annotated_as_paused(annotations),
         uid=metadata.get("uid", ""),
     )

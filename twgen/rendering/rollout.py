@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
+from math import ceil
 from typing import Any
 
+from twgen.errors import InvalidInput
 from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import Connection, Driver, EnvironmentNames, OwnerReferences, WorkerSpec
@@ -35,6 +37,8 @@ _RETRIES = 6
 _ENDS_FOR_GOOD = [1, 2, 5]
 """Exit codes that another attempt cannot change: gate failed or aborted, invalid intent, somebody else's."""
 _RESOURCES = {"requests": {"cpu": "10m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}}
+_LARGEST_INTENT = 1024 * 1024
+"""Bytes of all that a ConfigMap holds."""
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -52,8 +56,16 @@ class RolloutJobs:
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
     """The objects that carry out the rollout of a worker."""
     spec = worker.spec
-    intent = intent_of(spec, identity, worker.warnings)
-    yield write_intent(intent)
+    intent = intent_of(spec, identity, worker.warnings, jobs.more_kinds)
+    manifest = write_intent(intent)
+    size = sum(len(text.encode()) for text in manifest["data"].values())
+    if size > _LARGEST_INTENT:
+        raise InvalidInput(
+            f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, and"
+            f" a ConfigMap holds {_LARGEST_INTENT}: make its pod template or what is attached to it smaller,"
+            " or roll out elsewhere (spec.driver None of a RolloutPolicy)"
+        )
+    yield manifest
     account = spec.policy.service_account_name
     if not account:
         account = rollout_name(spec.name)
@@ -150,7 +162,7 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
     place = f"{spec.namespace}/{rollout_name(spec.name)}"
     arguments = ["rollout", "--intent", place, "--intent-hash", intent.hash]
     if jobs.driver is Driver.HOOK:
-        arguments += ["--within", f"{int(spec.policy.hold_for.total_seconds())}s"]
+        arguments += ["--within", f"{max(1, ceil(spec.policy.hold_for.total_seconds()))}s"]
     container = {
         "name": "rollout",
         "image": jobs.image,

@@ -6,8 +6,15 @@ from typing import Any, NamedTuple
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Document, Place, Problem, path_in_file
-from twgen.model.spec import WorkerSpec
-from twgen.versioning.names import attached_resource_name, versioned_deployment_name
+from twgen.model.spec import Driver, WorkerSpec
+from twgen.versioning.names import (
+    attached_resource_name,
+    rollout_name,
+    rollout_status_name,
+    versioned_deployment_name,
+)
+
+_RBAC = "rbac.authorization.k8s.io"
 
 _CLUSTER_WIDE = {
     "": {"Namespace", "Node", "PersistentVolume"},
@@ -41,9 +48,16 @@ class GeneratedObject(NamedTuple):
     document: Document
 
 
-def generated_objects(workers: Iterable[WorkerVersions]) -> Iterator[GeneratedObject]:
-    """All objects of the versions of a plan that are rendered."""
+def generated_objects(
+    workers: Iterable[WorkerVersions], *, with_rollouts: bool = False
+) -> Iterator[GeneratedObject]:
+    """All objects of the versions of a plan that are rendered, and of what rolls them out where that is.
+
+    The status of a rollout is never rendered, yet it would be written over another's ConfigMap.
+    """
     for worker in workers:
+        if with_rollouts and worker.spec.policy.driver is not Driver.NONE:
+            yield from _rollout(worker.spec)
         for version in worker.versions:
             if version.is_rendered:
                 yield _deployment(worker.spec, version.deployment)
@@ -55,6 +69,16 @@ def target_objects(spec: WorkerSpec) -> Iterator[GeneratedObject]:
     yield _deployment(spec, versioned_deployment_name(spec.name, spec.build_id))
     names = (attached_resource_name(spec.name, resource.name, spec.build_id) for resource in spec.attached)
     yield from _attached(spec, names)
+
+
+def _rollout(spec: WorkerSpec) -> Iterator[GeneratedObject]:
+    intent, maker = rollout_name(spec.name), f"the rollout of worker {spec.worker_deployment}"
+    objects = [("", "ConfigMap", intent), ("", "ConfigMap", rollout_status_name(spec.name))]
+    if not spec.policy.service_account_name:
+        objects += [("", "ServiceAccount", intent), (_RBAC, "Role", intent), (_RBAC, "RoleBinding", intent)]
+    for group, kind, name in objects:
+        remedy = f"rename worker {spec.worker_deployment}"
+        yield GeneratedObject(group, kind, spec.namespace, name, maker, remedy, spec.document)
 
 
 def _deployment(spec: WorkerSpec, name: str) -> GeneratedObject:

@@ -1,0 +1,107 @@
+"""What a rollout changes and tells in its cluster, when the cluster does not take it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
+from twgen.errors import StateUnavailable
+from twgen.executing.cluster import Adjustments, ClusterWriter, Event
+from twgen.executing.journal import Journal
+from twgen.model.operator import Caller
+from twgen.model.plan import WorkerPlan
+from twgen.model.spec import OwnerReferences
+from twgen.model.status import Status
+from twgen.model.world import OlderJob, RolloutInCluster
+from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange, kind_of
+from twgen.planning.plan import make_plan
+from twgen.planning.worker_status import make_status
+
+
+@dataclass
+class Writer:
+    """Takes what it does not refuse."""
+
+    refused: set[str] = field(default_factory=set)
+    done: list[str] = field(default_factory=list)
+
+    async def _write(self, what: str) -> None:
+        if what in self.refused:
+            raise StateUnavailable(f"{what}: refused")
+        self.done.append(what)
+
+    async def scale(self, change: ReplicasChange) -> None:
+        await self._write(f"scale {change.deployment}")
+
+    async def delete(self, path: str, uid: str) -> None:
+        await self._write(f"delete {path} {uid}")
+
+    async def delete_job(self, job: OlderJob) -> None:
+        await self._write(f"delete job {job.name}")
+
+    async def record(self, status: Mapping[str, str]) -> None:
+        await self._write(f"record {status['phase']}")
+
+    async def tell(self, event: Event) -> None:
+        await self._write(f"tell {event.reason}")
+
+
+def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
+    spec, me = replace(a_spec(), attached=(AUTOSCALER,)), Caller("twgen/me", forced=True)
+    spec = replace(spec, policy=replace(spec.policy, **policy))
+    found = world(None, [live_manifest(spec, "v3", 5)])
+    plan = make_plan([spec], found, NOW, me)
+    return plan.workers[0], make_status(plan, found, me)
+
+
+def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_again() -> None:
+    left = AttachedInCluster(kind_of(AUTOSCALER.template), "/old", "old", "uid", frozenset({"uid-v3"}))
+    said: list[str] = []
+    writer = Writer({"scale payments-v3", "delete job older"})
+
+    async def attached() -> list[AttachedInCluster]:
+        return [left]
+
+    adjustments = Adjustments(cast("ClusterWriter", writer), attached, said.append)
+    older = RolloutInCluster(older_jobs=(OlderJob("older", "uid"),))
+    plan, _ = looked()
+    asyncio.run(adjustments.make(plan, older))
+    asyncio.run(adjustments.make(plan, older))
+    assert writer.done == ["delete /old uid"]
+    assert [line for line in said if "refused" in line] == [
+        "delete job older: refused",
+        "scale payments-v3: refused",
+    ]
+    writer.refused.clear()
+    asyncio.run(adjustments.make(plan, RolloutInCluster()))
+    asyncio.run(adjustments.make(plan, RolloutInCluster()))
+    assert writer.done == ["delete /old uid", "scale payments-v3"]
+
+
+def test_rollout_whose_objects_have_no_owners_does_not_ask_for_them() -> None:
+    async def attached() -> list[AttachedInCluster]:
+        raise AssertionError("its account may not list them")
+
+    plan, _ = looked(owner_references=OwnerReferences.NONE)
+    adjustments = Adjustments(cast("ClusterWriter", Writer()), attached, lambda _: None)
+    asyncio.run(adjustments.make(plan, RolloutInCluster()))
+
+
+def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it() -> None:
+    writer, said, (plan, status) = Writer(), list[str](), looked()
+    event, record = f"tell {plan.routing.reason}", f"record {plan.routing.phase}"
+    journal = Journal(cast("ClusterWriter", writer), said.append)
+    writer.refused = {event, record}
+    asyncio.run(journal.record(status))
+    assert journal.unwritten is status
+    writer.refused = {event}
+    for _ in range(2):
+        asyncio.run(journal.record(status))
+    assert writer.done == [record], "an Event that is refused is no reason to write the status at every look"
+    assert journal.unwritten is None
+    writer.refused = set()
+    for _ in range(2):
+        asyncio.run(journal.record(status))
+    assert writer.done == [record, event]
+    assert said == [f"the status could not be written: {what}: refused" for what in (record, event)]
