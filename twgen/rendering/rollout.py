@@ -34,8 +34,8 @@ _USER = 999
 _DEADLINE = timedelta(days=7)
 """How long a Job may take beside the pauses of its steps: people pause a rollout over a weekend."""
 _RETRIES = 6
-_ENDS_FOR_GOOD = [1, 2, 5]
-"""Exit codes that another attempt cannot change: gate failed or aborted, invalid intent, somebody else's."""
+_ENDS_FOR_GOOD = [1, 2, 4]
+"""Exit codes that another attempt cannot change: gate failed or aborted, invalid intent, out of time."""
 _RESOURCES = {"requests": {"cpu": "10m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}}
 _LARGEST_INTENT = 1024 * 1024
 """Bytes of all that a ConfigMap holds."""
