@@ -145,25 +145,42 @@ class Adjustments:
         self._writer = writer
         self._attached = attached
         self._say = say
-        self._tried: set[ReplicasChange] = set()
+        self._made: set[ReplicasChange] = set()
         self._is_clean = False
+        self._failures: set[str] = set()
 
     async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> None:
-        """Change what the plan wants changed; what the cluster refuses is said."""
+        """Change what the plan wants changed; what fails is said once, and tried again at the next look."""
+        for job in rollout.older_jobs:
+            await self._try(self._writer.delete_job(job))
+        if not may_change_cluster(plan, rollout):
+            return
+        for change in replica_changes(plan.versions):
+            done = f"set Deployment {change.deployment} to {change.replicas}: {change.because}"
+            if change not in self._made and await self._try(self._writer.scale(change), done):
+                self._made.add(change)
+        if not self._is_clean:
+            await self._try(self._delete_left_over(plan))
+
+    async def _delete_left_over(self, plan: WorkerPlan) -> None:
+        gone = [
+            await self._try(
+                self._writer.delete(item.path, item.uid),
+                f"deleted {item.kind.kind} {item.name}: its template is gone",
+            )
+            for item in left_over(plan.versions, await self._attached())
+        ]
+        self._is_clean = all(gone)
+
+    async def _try(self, work: Awaitable[None], done: str = "") -> bool:
+        """Whether it was done; nobody knows whether what timed out was, and the next look tells."""
         try:
-            for job in rollout.older_jobs:
-                await self._writer.delete_job(job)
-            if not may_change_cluster(plan):
-                return
-            for change in replica_changes(plan.versions):
-                if change not in self._tried:
-                    self._tried.add(change)
-                    await self._writer.scale(change)
-                    self._say(f"set Deployment {change.deployment} to {change.replicas}: {change.because}")
-            if not self._is_clean:
-                self._is_clean = True
-                for item in left_over(plan.versions, await self._attached()):
-                    await self._writer.delete(item.path, item.uid)
-                    self._say(f"deleted {item.kind.kind} {item.name}: its template is gone")
+            await work
         except (StateUnavailable, OutOfTime) as error:
-            self._say(str(error))
+            if str(error) not in self._failures:
+                self._failures.add(str(error))
+                self._say(str(error))
+            return False
+        if done:
+            self._say(done)
+        return True

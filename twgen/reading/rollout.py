@@ -41,7 +41,8 @@ class RolloutReader:
     def __init__(self, client: KubernetesClient, intent: Intent) -> None:
         self._client = client
         self._intent = intent
-        self._is_alone = False
+        self._alone_at = ""
+        """The resource version of the intent when nothing of earlier rollouts was left; empty: never yet."""
 
     async def read(self, deadline: Deadline) -> RolloutInCluster:
         """Whether the intent still stands, and whether an earlier rollout still runs."""
@@ -51,12 +52,13 @@ class RolloutReader:
         if annotations.get(INTENT_HASH) != intent.hash:
             return RolloutInCluster(is_superseded=True)
         is_paused = is_annotated_as_paused(annotations)
-        if self._is_alone:
+        version = str(value_at(manifest, "metadata", "resourceVersion"))
+        if self._alone_at == version:
             return RolloutInCluster(is_paused=is_paused)
         jobs, pods = await self._older(_JOBS, deadline), await self._older(_PODS, deadline)
         pods = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
-        # no rollout of an earlier intent begins any more
-        self._is_alone = not jobs and not pods
+        # no other rollout begins until the intent changes, be it to another one and back
+        self._alone_at = "" if jobs or pods else version
         return RolloutInCluster(
             is_paused=is_paused,
             older_jobs=tuple(OlderJob(job["metadata"]["name"], job["metadata"]["uid"]) for job in jobs),
@@ -85,7 +87,7 @@ async def attached_objects(
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
     selector = f"{DEPLOYMENT_NAME_LABEL}={label},app.kubernetes.io/managed-by=twgen"
     found = []
-    for kind in kinds:
+    for kind in sorted(kinds, key=lambda kind: (kind.group, kind.kind)):
         served = "/api/v1"
         if kind.group:
             _, group = await client.ask("GET", f"/apis/{kind.group}", deadline)
