@@ -8,10 +8,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo test check lint servers bench cases documentation example schemas lock clean
+.PHONY: help demo demo-rollout test check lint servers bench cases documentation example schemas lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(INSTALLED) ## Plan, follow, simulate and render an example, offline
 	@export PATH="$(abspath $(BIN)):$$PATH"; cd examples/three-versions; \
@@ -23,11 +23,14 @@ demo: $(INSTALLED) ## Plan, follow, simulate and render an example, offline
 	manifests="$$(twgen render . --snapshot snapshot.yaml)"; head -n 24 <<< "$$manifests"; \
 	echo "... $$(wc -l <<< "$$manifests") lines, $$(grep -c '^---$$' <<< "$$manifests") manifests in all"
 
+demo-rollout: $(INSTALLED) ## Roll out three versions of a real worker on a real Temporal, in a minute
+	@$(BIN)/python -m testing.demo_rollout
+
 test: $(INSTALLED) servers lint ## Run every check and every test, real servers included
 	@$(BIN)/pytest --durations=10 --hypothesis-profile=thorough
 
 check: $(INSTALLED) lint ## Run the checks and the fast tests
-	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging"
+	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging and not heavy"
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check .

@@ -78,6 +78,18 @@ class FailingGateWorkflow:
         raise ApplicationError(message, non_retryable=True)
 
 
+@workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
+class AskedGateWorkflow:
+    """A gate that passes when its input says so."""
+
+    @workflow.run
+    async def run(self, question: dict[str, bool]) -> None:
+        """Pass, or fail for good."""
+        if not question["passes"]:
+            message = "its input says that it fails"
+            raise ApplicationError(message, non_retryable=True)
+
+
 async def main() -> None:
     """Poll until terminated."""
     client = await Client.connect(**ClientConfig.load_client_connect_config(disable_file=True))
@@ -85,7 +97,7 @@ async def main() -> None:
     worker = Worker(
         client,
         task_queue=_ENVIRONMENT["TASK_QUEUE"],
-        workflows=[WaitingWorkflow, UpgradingWorkflow, GreetingWorkflow, gate],
+        workflows=[WaitingWorkflow, UpgradingWorkflow, GreetingWorkflow, AskedGateWorkflow, gate],
         activities=[greet],
         deployment_config=_deployment_config(),
     )

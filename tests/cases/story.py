@@ -5,6 +5,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from twgen.cli.main import twgen
+from twgen.cli.surroundings import surroundings
 from twgen.yaml.reader import read_documents
 
 STORIES = Path(__file__).parents[1] / "fixtures" / "cases"
@@ -26,16 +27,23 @@ def told(folder: Path) -> dict[str, str]:
         settings["now"],
     ]
     common += ["--identity", settings["identity"]]
-    return {
-        "plan.txt": _run(["plan", *common]),
-        "plan.md": _run(["plan", *common, "-o", "markdown"]),
-        "plan.json": _run(["plan", *common, "-o", "json"]),
-        "manifests.yaml": _run(["render", *common]),
+    if (operator := folder / "operator.yaml").exists():
+        common += ["--operator-config", str(operator)]
+    runner = CliRunner(env=settings.get("environment"))
+    surroundings.cache_clear()
+    commands = {
+        "plan.txt": ["plan", *common],
+        "plan.md": ["plan", *common, "-o", "markdown"],
+        "plan.json": ["plan", *common, "-o", "json"],
+        "manifests.yaml": ["render", *common],
     }
+    texts = {name: _run(runner, arguments) for name, arguments in commands.items()}
+    surroundings.cache_clear()
+    return texts
 
 
-def _run(arguments: list[str]) -> str:
-    ended = CliRunner().invoke(twgen, arguments)
+def _run(runner: CliRunner, arguments: list[str]) -> str:
+    ended = runner.invoke(twgen, arguments)
     if ended.exception:
         return f"{type(ended.exception).__name__}: {ended.exception}\n"
     return ended.stdout

@@ -15,6 +15,8 @@ from twgen.reading.schemas import schema_problems
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 
+pytestmark = pytest.mark.heavy
+
 RUN_ONE = Path(__file__).parents[2] / "benchmarks" / "run_one.py"
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x{}, namespace: d}}\n"
 

@@ -219,3 +219,48 @@ def test_reports_for_ci_are_data_on_stdout_and_a_problem_is_still_1(
     assert (ended.returncode, ended.stdout.startswith(begins)) == (1, True)
     assert "specs/broken.yaml" in ended.stdout
     assert ended.stderr == "twgen: 1 problem found\n"
+
+
+HOOKED = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {
+        "name": "migrate",
+        "namespace": "default",
+        "annotations": {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/sync-wave": "0"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("driver", "image", "refused"),
+    [
+        ("Job", "", True),
+        ("None", "twgen", False),
+        ("Hook", "twgen", False),
+        ("Auto", "", False),
+        ("Auto", "twgen", True),
+    ],
+)
+def test_hook_beside_a_tracked_job_would_hold_up_every_sync(
+    run: Run,
+    story: Path,
+    driver: str,
+    image: str,
+    refused: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    policy = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"driver": driver},
+    }
+    rollout = {"rollout": {"image": image}} if image else {}
+    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", **rollout}
+    (story / "operator.json").write_text(json.dumps(operator))
+    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    (story / "specs" / "hook.json").write_text(json.dumps(HOOKED))
+    ended = run("validate", "specs", "--operator-config", "operator.json")
+    assert ended.returncode == int(refused), ended
+    assert ("a sync with hooks or waves waits" in ended.stdout) is refused
+    assert "sync-wave" not in ended.stdout, "wave 0 is where everything is"

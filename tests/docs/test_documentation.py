@@ -48,6 +48,7 @@ def test_command_of_the_documentation_runs_in_the_example(command: str) -> None:
     assert (ended.returncode, told) == (0, "")
 
 
+@pytest.mark.heavy
 def test_demonstration_shows_four_commands_in_seconds() -> None:
     command = ["make", "-s", "-C", ROOT, "-o", ".venv/.installed", "demo", f"BIN={TWGEN.parent}"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -125,6 +126,7 @@ def test_operators_configuration_of_the_page_is_valid() -> None:
     operator, findings = parse_operator(document)
     assert operator, findings
     assert operator.instance == "prod-eu"
+    assert operator.rollout_image.startswith("registry.example.com/")
     Draft202012Validator(json.loads((ROOT / "schemas" / "operatorconfig.json").read_text())).validate(
         document
     )

@@ -2,15 +2,21 @@
 
 import re
 import shlex
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testing.forking import forker
+from tests.cases.story import STORIES
 from tests.docs.test_documentation import BLOCK, EXAMPLE
 from tests.servers.live import ENVIRONMENT
 from twgen import errors
+from twgen.records.rollout_status import RolloutStatus
+from twgen.specs.attached import KINDS
 from twgen.versioning import names
+from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "rollout.md").read_text()
@@ -36,3 +42,37 @@ def test_page_lists_the_exit_codes_of_a_rollout() -> None:
 
 def test_page_lists_the_marks() -> None:
     assert set(re.findall(r"^\| `(twgen\.io/[\w-]+)` \|", PAGE, re.MULTILINE)) == MARKS
+
+
+def test_page_shows_the_operators_file_of_the_example() -> None:
+    operator = (EXAMPLE / "operator.yaml").read_text()
+    assert [text for language, text in BLOCK.findall(PAGE) if operator == text]
+
+
+def test_page_names_the_objects_of_a_rollout_and_the_entries_of_its_status() -> None:
+    rendered = {item["metadata"]["name"] for item in rollout_case()}
+    named = set(re.findall(r"`(payments-rollout[\w-]*)`", PAGE))
+    assert named - rendered == {names.rollout_status_name("payments")}
+    assert {name for name in rendered if "rollout" in name} <= named
+    entries = {field.name for field in fields(RolloutStatus)} - {"document"} | {"status.json"}
+    [told] = re.findall(
+        r"^The ConfigMap `payments-rollout-status` says.*?\.\s", PAGE, re.MULTILINE | re.DOTALL
+    )
+    assert entries <= set(re.findall(r"`([^`]+)`", told))
+
+
+def test_page_lists_every_right_of_the_account_and_no_other() -> None:
+    [role] = [item for item in rollout_case() if item["kind"] == "Role"]
+    attached = {names.resource_of_kind(kind.kind) for kind in KINDS}
+    rights = {
+        (verb, "each attached kind" if resource in attached else resource)
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+    }
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*)(?: of)? ([\w ]+) \|", PAGE, re.MULTILINE)
+    assert {(verb, what.lower()) for verbs, what in rows for verb in re.findall(r"\w+", verbs)} == rights
+
+
+def rollout_case() -> list[Any]:
+    return [*read_documents((STORIES / "rollout-job" / "manifests.yaml").read_text())]

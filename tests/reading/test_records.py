@@ -104,6 +104,7 @@ def test_configuration_of_an_operator_is_read(write: Write) -> None:
     assert read_operator_file(path, Sources()) == Operator("prod-eu")
 
 
+@pytest.mark.heavy
 def test_very_many_problems_are_cut_and_told_in_bounded_time(write: Write) -> None:
     path = write(f"{HEAD}" + "- 7\n" * 200_000)
     assert (

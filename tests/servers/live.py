@@ -90,11 +90,15 @@ def write_specs(folder: Path, address: str, *documents: Document) -> Path:
 
 
 def run(
-    folder: Path, *command: str, options: Sequence[str] = ALONE, variables: Mapping[str, str] | None = None
+    folder: Path,
+    *command: str,
+    options: Sequence[str] = ALONE,
+    variables: Mapping[str, str] | None = None,
+    takes_paths: bool = True,
 ) -> Ended:
     started = time.monotonic()
     environment = {**ENVIRONMENT, **(variables or {})}
-    arguments = (*command, folder, *options)
+    arguments = (*command, *([folder] if takes_paths else []), *options)
     ended = forker("kubernetes.client").run(arguments, folder, environment, timeout=90)
     return Ended(ended.returncode, ended.stdout, ended.stderr, time.monotonic() - started)
 

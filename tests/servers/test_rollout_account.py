@@ -46,7 +46,8 @@ ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 def rendered(folder: Path, *documents: Document) -> list[Object]:
-    (folder / "specs.yaml").write_text(write_documents(documents))
+    (specs := folder / "specs").mkdir()
+    (specs / "specs.yaml").write_text(write_documents(documents))
     operator = {
         "apiVersion": "twgen.io/v1alpha1",
         "kind": "OperatorConfig",
@@ -64,7 +65,7 @@ def rendered(folder: Path, *documents: Document) -> list[Object]:
     }
     (folder / "world.json").write_text(json.dumps(world))
     ended = run(
-        folder / "specs.yaml",
+        specs,
         "render",
         options=[
             *("--snapshot", str(folder / "world.json"), "--operator-config", str(folder / "operator.json")),
@@ -79,7 +80,7 @@ def namespace_of(documents: tuple[Document, ...]) -> str:
     return str(documents[0]["metadata"]["namespace"])
 
 
-def specs(namespace: str) -> tuple[Document, ...]:
+def documents_of(namespace: str) -> tuple[Document, ...]:
     worker = worker_document("pay", "v1", steps=(25,), gate="GateWorkflow")
     reference = {"secretKeyRef": {"name": "pay-secret", "key": "input"}}
     worker["spec"]["rollout"]["gate"]["inputFrom"] = reference
@@ -129,7 +130,7 @@ def allowed(cluster: Cluster, namespace: str) -> Iterator[tuple[str, str, str]]:
 def test_account_may_do_what_a_rollout_does_and_nothing_else(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    manifests = rendered(tmp_path, *specs(namespace))
+    manifests = rendered(tmp_path, *documents_of(namespace))
     rights = {"ServiceAccount", "Role", "RoleBinding"}
     cluster.apply([item for item in manifests if item["kind"] in rights])
     found = set(allowed(cluster, namespace))
@@ -162,7 +163,7 @@ def test_account_may_do_what_a_rollout_does_and_nothing_else(
 
 def test_pod_is_admitted_where_pods_are_restricted(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     cluster.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-    manifests = rendered(tmp_path, *specs(namespace))
+    manifests = rendered(tmp_path, *documents_of(namespace))
     [job] = [item for item in manifests if item["kind"] == "Job"]
     cluster.apply([item for item in manifests if item["kind"] == "ServiceAccount"])
     head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "rollout", "namespace": namespace}}
@@ -177,7 +178,7 @@ def test_pod_is_admitted_where_pods_are_restricted(cluster: Cluster, namespace: 
 def test_credentials_of_a_rollout_are_those_of_the_control_plane_and_stand_in_no_manifest(
     tmp_path: Path,
 ) -> None:
-    manifests = rendered(tmp_path, *specs("live"))
+    manifests = rendered(tmp_path, *documents_of("live"))
     [job] = [item for item in manifests if item["kind"] == "Job"]
     [container] = job["spec"]["template"]["spec"]["containers"]
     variables = {item["name"]: item.get("value", item.get("valueFrom")) for item in container["env"]}

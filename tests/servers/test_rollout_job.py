@@ -1,6 +1,8 @@
 """The Job that a render holds, run as its real command line by the local node, beside real workers."""
 
 import json
+import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,19 +13,22 @@ import pytest
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
 import testing.worker_program
+from testing.install import installed
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
-from testing.processes import eventually
+from testing.processes import ENVIRONMENT, eventually
+from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import Document, Ended, connection_document, run, worker_document
-from tests.servers.pods import condition
+from tests.servers.pods import condition, config_map
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 
+PAGE = Path(__file__).parents[2] / "docs" / "rollout.md"
 IDENTITY = "twgen/testing/jobs"
 SOON = 60.0
 OPERATOR = {
@@ -73,6 +78,11 @@ class Story:
             "render",
             options=[*kubeconfig, "--operator-config", str(operator), "--identity", IDENTITY, "-q"],
         )
+
+    def run(self, *command: str, is_of_specs: bool = True) -> Ended:
+        """What a person does at a terminal, with the cluster at hand."""
+        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
+        return run(self.folder, *command, options=kubeconfig, takes_paths=is_of_specs)
 
     def manifests(self) -> Sequence[Object]:
         ended = self.rendered()
@@ -159,6 +169,13 @@ def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     assert {"FirstVersion", "Settled"} <= {event["reason"] for event in told}
     story.apply()
     assert len(story.jobs()) == 1, "the same intent is the same Job"
+    fleet = ("status", "--from-cluster", "-n", story.namespace)
+    assert story.run(*fleet).code == 2, "it takes no folder"
+    [line] = story.run(*fleet, is_of_specs=False).stdout.splitlines()
+    assert line.startswith(f"{story.namespace}/greeter: Settled for ")
+    assert line.endswith("target v1 at 100 %, current v1; Settled: it is current and nothing ramps")
+    [worker] = json.loads(story.run(*fleet, "-o", "json", is_of_specs=False).stdout)["workers"]
+    assert (worker["phase"], worker["targetBuildID"]) == ("Settled", "v1")
 
 
 def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(story: Story) -> None:
@@ -180,6 +197,31 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
     ]
     assert event["type"] == "Warning"
     assert story.share("v1") == 100
+
+    retried = story.run("retry")
+    name = failed["metadata"]["name"]
+    assert (retried.code, f"started Job {name} again" in retried.stderr) == (0, True), retried
+    again = story.job("Failed")
+    assert again["metadata"]["name"] == name, "to Argo CD it is the same"
+    assert again["metadata"]["uid"] != failed["metadata"]["uid"]
+    assert ":v2-greetings-2" in story.status()["message"], "it is the second attempt that failed"
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+def test_gate_gets_its_input_from_the_cluster_and_no_log_has_it(story: Story, kind: str) -> None:
+    told = '{"passes": true, "token": false}'
+    story.cluster.apply([config_map(story.namespace, "question", {"json": told}, kind)])
+    story.describe("v1", steps=(), gate="AskedGateWorkflow")
+    specs = story.folder / "specs.yaml"
+    reference = "configMapKeyRef" if kind == "ConfigMap" else "secretKeyRef"
+    gate = f"{{workflowType: AskedGateWorkflow, inputFrom: {{{reference}: {{name: question, key: json}}}}}}"
+    [worker] = [item for item in read_documents(specs.read_text()) if item["kind"] == "WorkerDeployment"]
+    worker["spec"]["rollout"]["gate"] = read_documents(gate)[0]
+    specs.write_text(write_documents([connection_of(story), worker]))
+    story.apply()
+    story.stands("Settled", "v1")
+    assert "started the gate" in story.log()
+    assert "token" not in story.log()
 
 
 def test_newer_intent_takes_over_in_mid_ramp_and_the_older_job_goes(story: Story) -> None:
@@ -285,6 +327,45 @@ def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_ow
         return sorted(item["metadata"]["name"].split("-")[1] for item in found) == ["made", "other"]
 
     eventually(left, SOON)
+
+
+def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: Story) -> None:
+    section = PAGE.read_text().partition("\n## In the cluster\n")[2].partition("\n## ")[0]
+    text = section.replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
+    wait, tell, pause = re.findall(r"^```\n((?:kubectl|target=).*?)^```$", text, re.MULTILINE | re.DOTALL)
+    pause, go_on = pause.splitlines()
+
+    def shell(commands: str) -> str:
+        script = f'kubectl() {{ {installed(KUBECTL)} "$@"; }}\n{commands}'
+        home, kubeconfig = str(story.cluster.folder), str(story.cluster.kubeconfig)
+        variables = {**ENVIRONMENT, "HOME": home, "KUBECONFIG": kubeconfig}
+        ended = subprocess.run(
+            ["bash", "-ec", script], env=variables, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    story.describe("v1", steps=())
+    story.apply()
+    assert shell(wait).endswith("condition met\n")
+    assert story.status()["phase"] == "Settled"
+    story.job("Complete")
+    told = shell(tell)
+    assert "FirstVersion" in told
+    assert told.endswith("Settled: it is current and nothing ramps")
+    story.describe("v2", steps=())
+    shell(pause)
+    story.apply()
+    eventually(lambda: story.status().get("reason") == "Paused", SOON)
+    shell(go_on)
+    shell(wait)
+    assert story.share("v2") == 100
+
+
+def connection_of(story: Story) -> Document:
+    connection = connection_document(story.temporal.address)
+    connection["metadata"]["namespace"] = story.namespace
+    return connection
 
 
 def autoscaler(namespace: str, name: str = "scale") -> Document:

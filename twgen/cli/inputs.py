@@ -19,6 +19,7 @@ from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import problem_lines
 from twgen.specs.collisions import collisions, generated_objects
+from twgen.specs.hooks import hooks_beside_jobs
 from twgen.specs.kinds import WORKER
 from twgen.specs.parse import Specs, parse_specs
 from twgen.versioning.names import CONTROLLER_API
@@ -33,7 +34,7 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     No worker is a warning too; raises InvalidInput where one is needed.
     """
     read = read_paths(settings.paths, settings.sources)
-    specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
+    specs = parse(settings, read)
     doubts = specs.unknown_fields + specs.warnings
     if specs.problems or read.unreadable or (doubts and settings.strict):
         problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
@@ -53,6 +54,18 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
             " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
         )
     return specs
+
+
+def parse(settings: Settings, read: Read) -> Specs:
+    """The specs of what was read, with what its operator's choices make a problem."""
+    specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
+    driven = [worker for worker in specs.workers if worker.policy.driver is not Driver.NONE]
+    is_named = any(worker.policy.driver is Driver.JOB for worker in driven)
+    if not specs.passthrough or not (is_named or (driven and settings.operator.rollout_image)):
+        return specs
+    if rollout_driver(driven, in_argocd=True) is Driver.HOOK:
+        return specs
+    return specs._replace(problems=(*specs.problems, *hooks_beside_jobs(specs.passthrough)))
 
 
 def all_problems(read: Read, specs: Specs) -> tuple[Problem, ...]:

@@ -12,7 +12,9 @@ from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, paths_argument
 from twgen.cli.output import say, write
 from twgen.cli.settings import Settings, clock, settings_of
+from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput
+from twgen.executing.restart import restart_job
 from twgen.executing.rollout import intervene
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.world import World
@@ -38,7 +40,9 @@ def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
     twgen promote .
     twgen promote . --worker payments --full
     """
-    _intervene(params, lambda target: interventions.promote(target, full=full, skip_gate=skip_gate))
+    _intervene(
+        params, lambda target: interventions.promote(target, full=full, skip_gate=skip_gate), goes_on=True
+    )
 
 
 @click.command()
@@ -62,7 +66,7 @@ def retry(**params: Any) -> None:
     \b
     twgen retry .
     """
-    _intervene(params, interventions.retry)
+    _intervene(params, interventions.retry, goes_on=True)
 
 
 @click.command()
@@ -86,10 +90,13 @@ def resume(**params: Any) -> None:
     \b
     twgen resume .
     """
-    _intervene(params, interventions.resume)
+    _intervene(params, interventions.resume, goes_on=True)
 
 
-def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention]) -> None:
+def _intervene(
+    params: dict[str, Any], decide: Callable[[Target], Intervention], *, goes_on: bool = False
+) -> None:
+    """Change what is decided, and show what came of it; where the rollout goes on, so does its Job."""
     settings, specs = the_worker(params)
     [spec] = specs.workers
     caller = settings.planning_caller
@@ -104,6 +111,9 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention])
             return TemporalWriter(spec, identity, opened.temporal, settings.timeout)
 
         await intervene(look, decide, writer, say)
+        client = opened.kubernetes if goes_on else None
+        if client and (told := await restart_job(client, spec, Deadline(settings.timeout))):
+            say(told)
         return await servers.read_soon(opened, [spec], for_routing=True)
 
     with Servers(settings) as servers:

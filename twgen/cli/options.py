@@ -144,6 +144,10 @@ _OPTIONS: Mapping[str, Option] = {
         "3m",
     ),
     "render_interval": _assumed("--render-interval", "twgen renders this often.", INTERVAL, "3m"),
+    "from_cluster": _flag(
+        "--from-cluster", text="Show what rollouts left in the cluster, without Git and Temporal."
+    ),
+    "all_namespaces": _flag("-A", "--all-namespaces", text="With --from-cluster: of every namespace."),
     "worker": Option(("--worker",), "The worker, when there are several.", NAME),
     "owner": Option(("--from",), "Who manages it now, and is to do so no more.", NAME),
     "yes": _flag("-y", "--yes", text="Do not ask."),

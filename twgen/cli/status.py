@@ -18,7 +18,7 @@ from twgen.reporting.status.lines import status_lines
 @paths_argument
 @output_option("text", "json")
 @options("watch", "interval", "snapshot", "now", *READING, "identity", "namespace", "operator_config")
-@options("quiet", "color")
+@options("from_cluster", "all_namespaces", "quiet", "color")
 def command(output: str, color: str, watch: bool, interval: float, **params: Any) -> None:  # noqa: FBT001
     """Show where every worker and its versions stand, and what comes next. Changes nothing.
 
@@ -27,13 +27,25 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     \b
     twgen status . --snapshot world.yaml
     twgen status . -w
+    twgen status --from-cluster -A
 
     With -w on a terminal, it repaints in place until Ctrl-C. Elsewhere, or with -o json, it prints what
     changes, a line each, and ends when no rollout can go on by itself: with 0 when every worker is Settled,
     with 1 when one is Blocked. A read that fails is tried again; only the first one ends it.
     """
     settings = settings_of(params)
-    if not watch:
+    if params["all_namespaces"] and not params["from_cluster"]:
+        raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
+    if params["from_cluster"]:
+        from twgen.cli.fleet import show_fleet
+
+        if params["paths"] or settings.snapshot or settings.now:
+            raise InvalidInput(
+                "--from-cluster reads a cluster alone: it goes with no PATH, --snapshot or --now"
+            )
+        every = interval if watch else None
+        show_fleet(settings, output, everywhere=params["all_namespaces"], interval=every)
+    elif not watch:
         status = observe(settings).status()
         if output == "json":
             write(json_text(status_document(status)))
@@ -44,9 +56,9 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
 
             unicode, colour = writes_unicode(), wants_colour(color)
             write(status_text(status, colour=colour, width=width(), ascii_only=not unicode))
-        return
-    if settings.snapshot or settings.now:
+    elif settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers again and again: it goes with neither --snapshot nor --now")
-    from twgen.cli.watch import watch_status
+    else:
+        from twgen.cli.watch import watch_status
 
-    watch_status(settings, output, color, interval)
+        watch_status(settings, output, color, interval)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.inputs import all_problems, no_worker
+from twgen.cli.inputs import all_problems, no_worker, parse
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
@@ -21,7 +21,6 @@ from twgen.reporting.problems import (
     validation_text,
 )
 from twgen.specs import kinds
-from twgen.specs.parse import parse_specs
 
 _NOUNS = {
     kinds.WORKER: "worker",
@@ -54,7 +53,7 @@ def command(output: str, **params: Any) -> None:
     """
     settings = settings_of(params)
     read = read_paths(settings.paths, settings.sources)
-    specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
+    specs = parse(settings, read)
     problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
     found = located(problems, settings.sources)
     warnings = [] if settings.strict else located(specs.warnings, settings.sources)

@@ -1,6 +1,7 @@
 """Reading what a cluster says of a rollout that is carried out in it."""
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from twgen.clients.deadline import Deadline
@@ -11,6 +12,7 @@ from twgen.model.paths import value_at
 from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.records.intent import Intent, is_annotated_as_paused, parse_intent
+from twgen.records.rollout_status import RolloutStatus, parse_rollout_status
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
     INTENT_HASH,
@@ -33,6 +35,20 @@ async def read_intent(
     """The intent of that name, None when there is none; raises InvalidInput when it was edited by hand."""
     manifest = await _config_map(client, namespace, name, deadline)
     return parse_intent(manifest) if manifest else None
+
+
+async def rollout_statuses(
+    client: KubernetesClient, namespace: str, deadline: Deadline
+) -> tuple[RolloutStatus, ...]:
+    """What the rollouts of a namespace left to read, by worker; an empty namespace: of all."""
+    place = f"/namespaces/{namespace}" if namespace else ""
+    path = f"/api/v1{place}/configmaps"
+    status, listed = await client.ask("GET", path, deadline, query={"labelSelector": ROLLOUT})
+    if status != OK:
+        raise StateUnavailable(f"the ConfigMaps cannot be listed: {listed.get('message') or status}")
+    # an intent has the same label
+    found = (item for item in listed.get("items") or () if "phase" in (item.get("data") or {}))
+    return tuple(sorted(map(parse_rollout_status, found), key=attrgetter("worker")))
 
 
 class RolloutReader:

@@ -1,0 +1,113 @@
+"""`make demo-rollout`: three versions of a real worker roll out, break and roll back on a real Temporal."""
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from testing.asking import succeeds
+from testing.building import say
+from testing.processes import ENVIRONMENT, eventually
+from testing.servers import TemporalServer, temporal_server
+from testing.workers import DeployedWorker
+
+TWGEN = Path(sys.executable).with_name("twgen")
+WORKFLOWS = 3
+_DIM, _BOLD, _PLAIN = ("\x1b[2m", "\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "", "")
+
+_SPECS = """\
+apiVersion: temporal.io/v1alpha1
+kind: Connection
+metadata: {{name: temporal, namespace: demo}}
+spec: {{hostPort: "{address}"}}
+---
+apiVersion: temporal.io/v1alpha1
+kind: WorkerDeployment
+metadata: {{name: greeter, namespace: demo}}
+spec:
+  workerOptions:
+    connectionRef: {{name: temporal}}
+    temporalNamespace: default
+    unsafeCustomBuildID: {build_id}
+  rollout:
+    strategy: Progressive
+    steps: [{{rampPercentage: 25, pauseDuration: 30s}}]
+    gate: {{workflowType: GateWorkflow}}
+  template:
+    spec:
+      containers: [{{name: worker, image: "greeter:{build_id}"}}]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A worker on a server, and the folder of its spec."""
+
+    worker: DeployedWorker
+    folder: Path
+    running: ExitStack
+
+    @property
+    def server(self) -> TemporalServer:
+        """The Temporal that it is on."""
+        return self.worker.server
+
+    def tell(self) -> None:
+        """The whole story."""
+        self.deploy("v1", "The first version: there is nobody to share with, so its gate is all.")
+        self.run("rollout", ".")
+        for number in range(WORKFLOWS):
+            self.worker.start("WaitingWorkflow", f"order-{number}")
+        self.deploy("v2", f"{WORKFLOWS} workflows are open on v1. The second version ramps.")
+        self.run("rollout", ".")
+        self.comment("The workflows stay on v1, where they started: it drains, and keeps its pods.")
+        self.run("status", ".")
+        self.deploy(
+            "v3", "The third version is broken: its gate fails, and no workflow ever meets it.", broken=True
+        )
+        self.run("rollout", ".")
+        self.describe("v1", "A revert to v1: it was current a minute ago, so no gate, no steps.")
+        self.run("rollout", ".")
+        for number in range(WORKFLOWS):
+            self.worker.finish(f"order-{number}")
+        self.run("status", ".")
+
+    def deploy(self, build_id: str, comment: str, *, broken: bool = False) -> None:
+        """Start a version's worker, and describe it as the target."""
+        self.describe(build_id, comment)
+        self.running.enter_context(self.worker.version(build_id, gate_fails=broken))
+        eventually(lambda: succeeds(lambda: self.worker.mark(build_id, "demo", b"true")), 30)
+
+    def describe(self, build_id: str, comment: str) -> None:
+        """Commit a version as the target."""
+        self.comment(comment)
+        specs = _SPECS.format(address=self.server.address, build_id=build_id)
+        (self.folder / "worker.yaml").write_text(specs)
+        self.run("lock", ".")
+
+    def comment(self, text: str) -> None:
+        """Tell the audience."""
+        sys.stdout.write(f"\n{_DIM}# {text}{_PLAIN}\n")
+
+    def run(self, *command: str) -> None:
+        """Run a command as the audience would."""
+        sys.stdout.write(f"{_BOLD}$ twgen {' '.join(command)}{_PLAIN}\n")
+        sys.stdout.flush()
+        variables = {"TWGEN_NO_CLUSTER": "true", "TWGEN_IDENTITY": "twgen/demo"}
+        subprocess.run([TWGEN, *command], cwd=self.folder, env={**ENVIRONMENT, **variables}, check=False)
+
+
+def main() -> None:
+    """Tell the story on a server of its own."""
+    with TemporaryDirectory(prefix="twgen-demo-") as name, ExitStack() as running:
+        place = Path(name)
+        (place / "specs").mkdir()
+        say("starting a Temporal server (the first time it is built, which takes minutes)")
+        server = running.enter_context(temporal_server(place))
+        Demo(DeployedWorker(server, "demo/greeter", "greetings"), place / "specs", running).tell()
+
+
+if __name__ == "__main__":
+    main()

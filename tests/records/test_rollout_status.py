@@ -1,0 +1,55 @@
+"""How a rollout goes, as its cluster keeps it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import NOW
+from twgen.errors import InvalidInput
+from twgen.model.plan import Phase
+from twgen.records.rollout_status import RolloutStatus, parse_rollout_status, write_rollout_status
+
+texts = st.text(st.characters(exclude_categories=("Cs",)))
+statuses = st.builds(
+    RolloutStatus,
+    worker=texts,
+    phase=st.sampled_from(Phase),
+    reason=texts,
+    message=texts,
+    target=texts,
+    current=texts,
+    percentage=st.integers(0, 1000).map(lambda tenths: tenths / 10),
+    since=st.integers(0, 10**6).map(lambda seconds: NOW - timedelta(seconds=seconds)),
+    document=st.dictionaries(texts, texts),
+)
+
+
+def config_map(data: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "pay-rollout-status", "namespace": "shop"}, "data": data}
+
+
+@given(statuses)
+def test_status_is_read_back_as_it_was_written(status: RolloutStatus) -> None:
+    assert parse_rollout_status(config_map(write_rollout_status(status))) == status
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("phase", "Fine"),
+        ("since", "yesterday"),
+        ("percentage", "half"),
+        ("status.json", "{"),
+        ("worker", None),
+    ],
+)
+def test_status_that_somebody_broke_is_named(key: str, text: str | None) -> None:
+    whole = write_rollout_status(
+        RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, {})
+    )
+    broken = {**whole, key: text} if text is not None else {k: v for k, v in whole.items() if k != key}
+    with pytest.raises(InvalidInput, match="ConfigMap shop/pay-rollout-status holds no status"):
+        parse_rollout_status(config_map(broken))

@@ -1,0 +1,74 @@
+"""`twgen status --from-cluster`: how rollouts go, by what they left in their cluster."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Sequence
+
+from twgen.cli.live import Connections, Servers
+from twgen.cli.output import warn, write
+from twgen.cli.settings import Settings, clock
+from twgen.clients.deadline import Deadline
+from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, StateUnavailable
+from twgen.model.plan import Phase
+from twgen.planning.sentences import listed
+from twgen.reading.rollout import rollout_statuses
+from twgen.records.rollout_status import RolloutStatus
+from twgen.reporting.printable import json_text
+from twgen.reporting.status.fleet import fleet_document, fleet_lines
+
+Statuses = Sequence[RolloutStatus]
+
+
+def show_fleet(settings: Settings, output: str, *, everywhere: bool, interval: float | None) -> None:
+    """Print how every rollout of a namespace goes, or of all; with an interval, what changes from then on.
+
+    Following ends when no rollout can go on by itself; raises NegativeAnswer when one is blocked then.
+    """
+    namespace = "" if everywhere else settings.namespace_rule.default
+    if not everywhere and not namespace:
+        raise InvalidInput("--from-cluster needs a namespace: give -n NAMESPACE, or -A for all")
+
+    async def story(opened: Connections) -> Statuses:
+        client = opened.kubernetes
+        if not client:
+            raise InvalidInput(
+                "--from-cluster needs a cluster: there is no kubeconfig, or it is not to be read"
+            )
+
+        async def read() -> Statuses:
+            return await rollout_statuses(client, namespace, Deadline(settings.timeout))
+
+        found = await read()
+        _print(found, output)
+        return found if interval is None else await _follow(read, found, output, interval)
+
+    gc.enable()  # it may be followed for hours
+    with Servers(settings) as servers:
+        found = servers.run((), story)
+    if not found and not settings.quiet:
+        warn([f"no rollout has left a status in {namespace or 'any namespace'}: is it the right cluster?"])
+    blocked = [status.worker for status in found if status.phase is Phase.BLOCKED]
+    if interval is not None and blocked:
+        raise NegativeAnswer(f"blocked: {listed(blocked)}")
+
+
+async def _follow(
+    read: Callable[[], Awaitable[Statuses]], found: Statuses, output: str, interval: float
+) -> Statuses:
+    while not all(status.phase in {Phase.SETTLED, Phase.BLOCKED} for status in found):
+        await asyncio.sleep(interval)
+        before = found
+        try:
+            found = await read()
+        except (StateUnavailable, OutOfTime) as error:
+            warn([f"{error}; trying again"])
+        if news := [status for status in found if status not in before]:
+            _print(found if output == "json" else news, output)
+    return found
+
+
+def _print(statuses: Statuses, output: str) -> None:
+    if output == "json":
+        write(json_text(fleet_document(statuses, clock())))
+    else:
+        write("".join(f"{line}\n" for line in fleet_lines(statuses, clock())))

@@ -1,0 +1,34 @@
+"""How many rollouts go, by what each of them left in its cluster."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from twgen.model.times import format_time
+from twgen.planning.sentences import plain_percentage, spoken
+from twgen.records.rollout_status import RolloutStatus
+from twgen.reporting.printable import printable
+from twgen.versioning.names import TWGEN_API
+
+
+def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
+    """A line for each rollout: where it stands, for how long, and why."""
+    return [
+        printable(
+            f"{status.worker}: {status.phase} for {spoken(now - status.since)}, target {status.target} at"
+            f" {plain_percentage(status.percentage)} %, current {status.current or 'none'}; {status.reason}:"
+            f" {status.message}"
+        )
+        for status in statuses
+    ]
+
+
+def fleet_document(statuses: Sequence[RolloutStatus], now: datetime) -> dict[str, Any]:
+    """The Status document of all of them, each as it was when its rollout wrote it."""
+    return {
+        "apiVersion": TWGEN_API,
+        "kind": "Status",
+        "now": format_time(now),
+        "workers": [worker for status in statuses for worker in status.document.get("workers") or ()],
+        "warnings": [],
+    }
