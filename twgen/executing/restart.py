@@ -15,9 +15,6 @@ _CREATED = 201
 _CONFLICT = 409
 _UNTIL_GONE = 0.5
 """Seconds between two attempts."""
-_CONFLICT = 409
-_UNTIL_GONE = 0.5
-"""Seconds between two attempts."""
 _OF_THE_SERVER = {
     "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers", "generation",
     "managedFields", "resourceVersion", "selfLink", "uid",
