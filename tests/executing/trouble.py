@@ -16,6 +16,7 @@ from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable, Twgen
 from twgen.executing.rollout import Rollout, roll_out
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.world import GateRun, GateStatus, WorkerDeployment, World
 from twgen.simulating.temporal import TemporalModel, server_of
@@ -48,6 +49,7 @@ class Server:
         self.model.advance(NOW + HOUR)
         self._sleeping: list[tuple[Any, int, asyncio.Future[None]]] = []
         self._order = count()
+        self._tasks: list[asyncio.Task[Any]] = []
 
     async def sleep(self, length: timedelta) -> None:
         assert length > timedelta()
@@ -59,21 +61,30 @@ class Server:
         """What all of it returns or raises, side by side, as the clock jumps from one wake to the next."""
 
         async def all_of_it() -> list[Any]:
-            tasks = [asyncio.ensure_future(each) for each in work]
+            for each in work:
+                self.start(each)
+            tasks = self._tasks
             while self._sleeping or not all(task.done() for task in tasks):
                 for _ in range(3):  # whoever is awake goes on until it sleeps
                     await asyncio.sleep(0)
                 if self._sleeping:
                     moment, _, wakes = heapq.heappop(self._sleeping)
                     self.model.advance(moment)
-                    wakes.set_result(None)
+                    if not wakes.done():  # whoever slept may have been killed
+                        wakes.set_result(None)
             return await asyncio.gather(*tasks, return_exceptions=True)
 
+        self._tasks.clear()
         ended = asyncio.run(all_of_it())
         for end in ended:
             if isinstance(end, BaseException) and not isinstance(end, TwgenError):
                 raise end
         return ended
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Do it beside all that runs."""
+        self._tasks.append(task := asyncio.ensure_future(work))
+        return task
 
     def described(self) -> WorkerDeployment:
         found = self.model.described()
@@ -200,11 +211,12 @@ class Client:
                 raise OwnedBySomebodyElse("ManagerIdentity")
             if change.build_id and change.build_id not in model.versions:
                 raise StateUnavailable("no such version")
+            assert self._is_in_turn(change), f"{change} comes before its time"
             self.server.change(move, self.identity)
 
         marks = next(
             (told.metadata or {} for told in (self.read_last or WorkerDeployment()).versions
-             if told.build_id == "v3"), {},
+             if told.build_id == self.spec.build_id), {},
         )  # fmt: skip
         if change.action is not RoutingAction.CLEAR_RAMP:
             assert not marks.get(ABORTED), "it was aborted"
@@ -214,19 +226,39 @@ class Client:
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
         model = self.server.model
 
+        target = self.spec.build_id
+
         def apply() -> None:
-            if "v3" not in model.versions:
+            if target not in model.versions:
                 raise StateUnavailable("no such version")
-            if any(run.workflow_id == gate.workflow_id for run in model.versions["v3"].gate_runs or ()):
+            if any(run.workflow_id == gate.workflow_id for run in model.versions[target].gate_runs or ()):
                 raise OwnedBySomebodyElse("it runs already")
             self.server.gate_inputs.append(gate_input)
             run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, model.now)
-            model.start_gate("v3", run, model.now + 20 * SECOND, GateStatus.COMPLETED)
+            model.start_gate(target, run, model.now + 20 * SECOND, GateStatus.COMPLETED)
 
         await self._write(f"gate {gate.workflow_id.rpartition('-')[2]}", apply)
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
         raise AssertionError((build_id, marks))
+
+    def _is_in_turn(self, change: RoutingPlan) -> bool:
+        """It leaves no step out and cuts no pause short, by what is true when it arrives."""
+        if change.action is RoutingAction.CLEAR_RAMP or change.reason in {
+            Reason.ROLLBACK,
+            Reason.ALL_AT_ONCE,
+        }:
+            return True
+        ramp, steps = self.server.model.routing.ramping, self.spec.rollout.steps
+        if not ramp or ramp.build_id != self.spec.build_id:
+            return change.percentage == steps[0].percentage
+        done = [step for step in steps if step.percentage <= ramp.percentage] or [steps[0]]
+        if change.percentage == done[-1].percentage:
+            return ramp.percentage != change.percentage
+        follows = steps[len(done)].percentage if len(done) < len(steps) else None
+        waited = self.server.model.now - (ramp.percentage_changed_at or self.server.model.now)
+        is_next = (ramp.percentage, change.percentage) == (done[-1].percentage, follows)
+        return is_next and waited >= done[-1].pause
 
     def _check(self, conflict_token: str) -> None:
         if conflict_token != str(self.server.token):
@@ -267,12 +299,15 @@ class Client:
         return trouble
 
     def rolling(self, *, once: bool = False) -> Coroutine[Any, Any, WorkerPlan]:
+        return roll_out(self.rollout(), once=once)
+
+    def rollout(self) -> Rollout:
         async def gate_input() -> bytes:
             return b'{"deep": true}'
 
         async def show(_: World) -> None: ...
 
-        rollout = Rollout(
+        return Rollout(
             spec=self.spec,
             caller=Caller(self.identity, drives=True),
             clock=lambda: self.server.model.now,
@@ -284,4 +319,3 @@ class Client:
             show=show,
             say=self.said.append,
         )
-        return roll_out(rollout, once=once)

@@ -1,20 +1,124 @@
 """What a rollout changes in its cluster beside the traffic."""
 
 from dataclasses import replace
+from typing import Any
 
-from tests.strategies import AUTOSCALER, NOW, SIZED_BY_HPA, a_spec, live_manifest, world
+import pytest
+
+from tests import strategies
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    RAMPS,
+    drained,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import AUTOSCALER, BUDGET, NOW, SIZED_BY_HPA, a_spec, live_manifest
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerVersions
-from twgen.planning.cluster_changes import AttachedInCluster, left_over, replica_changes
+from twgen.model.world import RolloutInCluster, VersionStatus, World
+from twgen.planning.cluster_changes import AttachedInCluster, left_over, may_change_cluster, replica_changes
 from twgen.planning.plan import plan_versions
-from twgen.versioning.names import attached_resource_name
+from twgen.versioning.names import PAUSED, attached_resource_name
+
+SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
+HPA = {"managedFields": SIZED_BY_HPA}
+
+
+def world(*deployments: dict[str, Any], manager: str = "me", current: str = "v1", **marks: Any) -> World:
+    says = temporal(
+        drained(2 * HOUR, "v0", open_workflows=0),
+        version("v1", VersionStatus.CURRENT),
+        version(metadata=marks),
+        traffic=routing(current),
+        manager_identity=manager,
+    )
+    return situation(says, list(deployments))
+
+
+@pytest.mark.parametrize(
+    ("deployments", "expected"),
+    [
+        pytest.param([live("v1", 5, **HPA), live("v3", 3, **HPA)], [], id="an autoscaler holds them"),
+        pytest.param(
+            [live("v1", 5), live("v3", 3, **HPA)], [("payments-v1", 5)], id="a render still says them"
+        ),
+        pytest.param([live("v3", 0, **HPA)], [("payments-v3", 1)], id="no autoscaler leaves zero"),
+        pytest.param([live("v3", 0)], [("payments-v3", 1)], id="at zero by a render"),
+        pytest.param([live("v0", 2)], [], id="at sunset, with pods"),
+        pytest.param([live("v0", 0, protected=False)], [], id="at sunset, without"),
+    ],
+)
+def test_replicas_are_set_where_no_autoscaler_can_or_does_yet(
+    deployments: list[dict[str, Any]], expected: list[tuple[str, int]]
+) -> None:
+    versions = planned(world(*deployments), SCALED).versions
+    assert [(change.deployment, change.replicas) for change in replica_changes(versions)] == expected
+
+
+def test_replicas_that_the_spec_says_are_left_alone() -> None:
+    assert not list(replica_changes(planned(world(live("v1", 5), live("v3", 0)), RAMPS).versions))
+
+
+@pytest.mark.parametrize(
+    ("template", "build_id", "owner", "goes"),
+    [
+        pytest.param("cpu", "v3", "uid-v3", False, id="named by the spec"),
+        pytest.param("gone", "v3", "uid-v3", True, id="its template is gone"),
+        pytest.param("gone", "v1", "uid-v1", True, id="of an older version"),
+        pytest.param("gone", "v3", "", False, id="without an owner it is Argo CD's"),
+        pytest.param("gone", "v2", "uid-v2", False, id="its owner goes, and takes it along"),
+    ],
+)
+def test_attached_object_goes_when_its_template_went_and_its_owner_stays(
+    template: str, build_id: str, owner: str, *, goes: bool
+) -> None:
+    name = attached_resource_name("payments", template, build_id)
+    owners = frozenset({owner} if owner else ())
+    kind = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+    item = AttachedInCluster(kind, f"/{name}", name, "uid", owners)
+    versions = planned(world(live("v1"), live("v3")), replace(SCALED, attached=(AUTOSCALER, BUDGET))).versions
+    assert list(left_over(versions, [item])) == ([item] if goes else [])
+
+
+@pytest.mark.parametrize("current", ["v1", "v3"])
+@pytest.mark.parametrize(
+    ("manager", "rollout", "may"),
+    [
+        ("me", RolloutInCluster(), True),
+        ("", RolloutInCluster(), True),
+        ("somebody else", RolloutInCluster(), False),
+        ("me", RolloutInCluster(is_superseded=True), False),
+        ("me", RolloutInCluster(is_paused=True), False),
+        ("me", RolloutInCluster(older_pods=("another",)), False),
+    ],
+)
+def test_cluster_is_changed_by_the_newest_rollout_that_nobody_holds_up_settled_or_not(
+    current: str, manager: str, rollout: RolloutInCluster, *, may: bool
+) -> None:
+    found = world(live("v1"), live("v3"), manager=manager, current=current)
+    found = found.with_rollout(("shop/payments", "default"), rollout)
+    assert may_change_cluster(planned(found, SCALED), rollout) is may
+
+
+def test_cluster_is_left_alone_while_a_person_paused_the_version() -> None:
+    found = world(live("v1", age=DAY), live("v3"), **{PAUSED: {"by": "a person"}})
+    assert not may_change_cluster(planned(found, SCALED), RolloutInCluster())
+
 
 SPEC = replace(a_spec(), attached=(AUTOSCALER,))
 
 
 def versions(replicas: int, **metadata: object) -> WorkerVersions:
     live = live_manifest(SPEC, "v3", replicas, resourceVersion="17", **metadata)
-    [worker] = plan_versions([SPEC], world(None, [live]), NOW, Caller("twgen/me", forced=True)).workers
+    [worker] = plan_versions(
+        [SPEC], strategies.world(None, [live]), NOW, Caller("twgen/me", forced=True)
+    ).workers
     return worker
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,13 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from twgen.model.plan import WorkerPlan
-from twgen.model.world import UpdateState, VersionStatus
+from twgen.model.plan import RoutingAction, WorkerPlan
+from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.spec import Gate
+from twgen.model.world import GateRun, GateStatus, RolloutInCluster, UpdateState, VersionStatus
 from twgen.planning.plan import worker_world
 from twgen.planning.rollout import is_over, only_time_passes_until, until_next_look
+from twgen.versioning.names import ABORTED, PAUSED
 
 
 def ramping(age: timedelta, percentage: float = 25) -> WorkerPlan:
@@ -50,6 +54,50 @@ def test_pause_of_a_step_is_slept_through_until_it_ends(
 def test_anything_may_change_a_plan_that_waits_for_more_than_time() -> None:
     assert only_time_passes_until(ramping(31 * MINUTE), NOW) is None
     assert only_time_passes_until(planned(situation(None, []), RAMPS), NOW) is None
+
+
+def test_pause_that_ends_this_very_second_is_not_looked_at_without_a_rest() -> None:
+    plan = ramping(30 * MINUTE)
+    assert (plan.routing.reason, plan.routing.due_at) == (Reason.RAMP_PAUSED, NOW)
+    assert only_time_passes_until(plan, NOW) is None
+    assert until_next_look(plan, NOW) == SECOND
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "watched", "unattended"),
+    [
+        ({}, Reason.FIRST_STEP, False, False),
+        ({"manager": "somebody else"}, Reason.FOREIGN_MANAGER, True, False),
+        ({"gate": GateStatus.FAILED}, Reason.GATE_FAILED, True, True),
+        ({"marks": {ABORTED: True}}, Reason.ABORTED, True, True),
+        ({"marks": {PAUSED: True}}, Reason.PAUSED, False, False),
+        ({"marks": {PAUSED: True, ABORTED: True}}, Reason.PAUSED, False, False),
+        ({"is_superseded": True, "manager": "somebody else"}, Reason.SUPERSEDED, True, True),
+        ({"older_pods": ("another",), "manager": "somebody else"}, Reason.OLDER_ROLLOUT, False, False),
+        ({"is_paused": True, "manager": "somebody else"}, Reason.FOREIGN_MANAGER, True, False),
+        ({"is_paused": True}, Reason.PAUSED, False, False),
+    ],
+)
+def test_rollout_that_nobody_watches_outlasts_what_somebody_else_can_mend(
+    found: dict[str, Any], reason: Reason, *, watched: bool, unattended: bool
+) -> None:
+    told = dict(found)
+    spec = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check") if "gate" in told else None))
+    run = GateRun("main", "test-shop/payments:v3-main", told.pop("gate", GateStatus.COMPLETED))
+    target = version(metadata=told.pop("marks", {}), gate_runs=(run,))
+    manager = told.pop("manager", "me")
+    says = temporal(
+        version("v1", VersionStatus.CURRENT), target, traffic=routing("v1"), manager_identity=manager
+    )
+    world = situation(says, [live("v1"), live("v3")])
+    world = world.with_rollout(("shop/payments", "default"), RolloutInCluster(**told))
+    plan = planned(world, spec)
+    assert plan.routing.reason is reason
+    if reason is not Reason.FIRST_STEP:
+        assert plan.routing.action is RoutingAction.NONE
+        assert not plan.gates
+    over = [is_over(plan, worker_world(spec, world), NOW, is_unattended=alone) for alone in (False, True)]
+    assert over == [watched, unattended]
 
 
 def test_settled_rollout_is_over_when_every_task_queue_has_heard_of_it() -> None:

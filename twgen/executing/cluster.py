@@ -147,36 +147,44 @@ class Adjustments:
         self._writer = writer
         self._attached = attached
         self._say = say
-        self._set: set[tuple[str, int]] = set()
+        self._made: set[tuple[str, int]] = set()
         self._is_clean = False
         self._failures: set[str] = set()
 
     async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> None:
-        """Change what the plan wants changed; what fails is said once, and tried at every look again."""
+        """Change what the plan wants changed; what fails is said once, and tried again at the next look."""
         for job in rollout.older_jobs:
-            await self._is_done(self._writer.delete_job(job))
-        if not may_change_cluster(plan):
+            await self._try(self._writer.delete_job(job))
+        if not may_change_cluster(plan, rollout):
             return
         for change in replica_changes(plan.versions):
             key = change.deployment, change.replicas
-            if key not in self._set and await self._is_done(self._writer.scale(change)):
-                self._set.add(key)
-                self._say(f"set Deployment {change.deployment} to {change.replicas}: {change.because}")
-        self._is_clean = self._is_clean or await self._is_done(self._clean(plan))
+            done = f"set Deployment {change.deployment} to {change.replicas}: {change.because}"
+            if key not in self._made and await self._try(self._writer.scale(change), done):
+                self._made.add(key)
+        # Argo CD prunes what has no owner, and the account may not even list it
+        if not self._is_clean and plan.spec.policy.owner_references is OwnerReferences.RENDER:
+            await self._try(self._delete_left_over(plan))
 
-    async def _clean(self, plan: WorkerPlan) -> None:
-        if plan.spec.policy.owner_references is not OwnerReferences.RENDER:
-            return  # Argo CD prunes what has no owner, and the account may not even list it
-        for item in left_over(plan.versions, await self._attached()):
-            await self._writer.delete(item.path, item.uid)
-            self._say(f"deleted {item.kind.kind} {item.name}: its template is gone")
+    async def _delete_left_over(self, plan: WorkerPlan) -> None:
+        gone = [
+            await self._try(
+                self._writer.delete(item.path, item.uid),
+                f"deleted {item.kind.kind} {item.name}: its template is gone",
+            )
+            for item in left_over(plan.versions, await self._attached())
+        ]
+        self._is_clean = all(gone)
 
-    async def _is_done(self, change: Awaitable[None]) -> bool:
+    async def _try(self, work: Awaitable[None], done: str = "") -> bool:
+        """Whether it was done; nobody knows whether what timed out was, and the next look tells."""
         try:
-            await change
+            await work
         except (StateUnavailable, OutOfTime) as error:
             if str(error) not in self._failures:
                 self._failures.add(str(error))
                 self._say(str(error))
             return False
+        if done:
+            self._say(done)
         return True

@@ -7,9 +7,8 @@ from typing import Any
 from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerPlan, WorkerVersions
 from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.world import RolloutInCluster
 from twgen.versioning.names import attached_resource_name
-
-_HELD = {Reason.SUPERSEDED, Reason.OLDER_ROLLOUT, Reason.PAUSED, Reason.FOREIGN_MANAGER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +40,14 @@ def kind_of(template: Mapping[str, Any]) -> GroupKind:
     return GroupKind(str(template.get("apiVersion")).rpartition("/")[0], str(template.get("kind")))
 
 
-def may_change_cluster(plan: WorkerPlan) -> bool:
-    """The rollout is the worker's newest, and neither a person nor another manager holds it up."""
-    return plan.routing.reason not in _HELD
+def may_change_cluster(plan: WorkerPlan, rollout: RolloutInCluster) -> bool:
+    """The rollout is the worker's newest and alone, and neither a person nor another manager holds it up.
+
+    A worker that has all of its traffic is settled under a pause and under another manager too.
+    """
+    is_foreign = plan.manager not in {"", plan.identity, *plan.spec.policy.adopt_from}
+    is_held = rollout.is_superseded or rollout.is_paused or rollout.older_pods
+    return not is_foreign and not is_held and plan.routing.reason is not Reason.PAUSED
 
 
 def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:

@@ -64,6 +64,8 @@ def only_time_passes_until(plan: WorkerPlan, now: datetime) -> datetime | None:
     Pods and pollers may come and go during a step's pause, and people leave marks: all that stops a change,
     and makes none. Every few minutes it is looked at all the same, for who reads what is shown.
     """
-    if plan.routing.reason is not Reason.RAMP_PAUSED or not plan.routing.due_at or plan.gates:
+    due = plan.routing.due_at
+    # a pause that ends this very second still holds, and there is nothing to sleep through
+    if plan.routing.reason is not Reason.RAMP_PAUSED or not due or due <= now or plan.gates:
         return None
-    return min(plan.routing.due_at, now + _LONGEST_BLIND)
+    return min(due, now + _LONGEST_BLIND)

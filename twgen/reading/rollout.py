@@ -62,14 +62,15 @@ class RolloutReader:
     def __init__(self, client: KubernetesClient, intent: Intent) -> None:
         self._client = client
         self._intent = intent
-        self._is_alone = False
+        self._alone_at = ""
+        """The resource version of the intent when nothing of earlier rollouts was left; empty: never yet."""
 
     async def read(self, deadline: Deadline) -> RolloutInCluster:
         """Whether the intent still stands, and whether an earlier rollout still runs."""
         intent, name = self._intent, rollout_name(self._intent.worker)
         jobs: list[Mapping[str, Any]] = []
         pods: list[Mapping[str, Any]] = []
-        if not self._is_alone:
+        if not self._alone_at:
             jobs, pods = await self._others(_JOBS, deadline), await self._others(_PODS, deadline)
             pods = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
         # after them, as an intent is applied before its Job: another Job is an older one if this still stands
@@ -82,8 +83,12 @@ class RolloutReader:
             )
         if annotations.get(INTENT_HASH) != intent.hash:
             return RolloutInCluster(is_superseded=True)
-        # no rollout of an earlier intent begins any more
-        self._is_alone = not jobs and not pods
+        version = str(value_at(manifest, "metadata", "resourceVersion"))
+        if self._alone_at not in {"", version}:
+            # it changed since, be it to another one and back: other rollouts may have begun
+            self._alone_at = ""
+            return await self.read(deadline)
+        self._alone_at = "" if jobs or pods else version
         return RolloutInCluster(
             is_paused=is_annotated_as_paused(annotations),
             older_jobs=tuple(OlderJob(job["metadata"]["name"], job["metadata"]["uid"]) for job in jobs),
@@ -112,7 +117,7 @@ async def attached_objects(
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
     selector = f"{DEPLOYMENT_NAME_LABEL}={label},app.kubernetes.io/managed-by=twgen"
     found = []
-    for kind in kinds:
+    for kind in sorted(kinds, key=lambda kind: (kind.group, kind.kind)):
         served = "/api/v1"
         if kind.group:
             status, group = await client.ask("GET", f"/apis/{kind.group}", deadline)

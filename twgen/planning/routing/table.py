@@ -59,15 +59,15 @@ TABLE: _Table = (
     Row(Reason.VERSION_CAP_REACHED,
         lambda t: bool(t.not_created),
         lambda t: _none(t.not_created, _BLOCKED)),
-    Row(Reason.ABORTED,
-        lambda t: t.is_aborted,
-        lambda t: _clear_ramp("it is marked aborted") if t.ramp
-        else _none("it is marked aborted; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.PAUSED,
         lambda t: t.is_paused and not t.has_all_traffic,
         lambda t: _none("its intent is annotated as paused; without twgen.io/paused it goes on"
                         if t.world.rollout.is_paused
                         else "a person paused it; `twgen resume` goes on")),
+    Row(Reason.ABORTED,
+        lambda t: t.is_aborted,
+        lambda t: _clear_ramp("it is marked aborted") if t.ramp
+        else _none("it is marked aborted; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp is not None,
         lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),

@@ -1,0 +1,192 @@
+"""Every call of a rollout in its order: the real command against models of Temporal and of an API server."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from click.testing import CliRunner, Result
+
+from tests.executing.api_server import DEPLOYMENTS, INTENT, ApiServer
+from tests.planning.situations import HOUR, MAIN, NOW, live
+from tests.strategies import a_spec
+from twgen.cli.live import Connections, Servers
+from twgen.cli.main import twgen
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.temporal import Call, TemporalClients
+from twgen.model.problem import Document
+from twgen.records.intent import intent_of, write_intent
+from twgen.simulating.temporal import TemporalModel, server_of
+from twgen.versioning.names import INTENT_HASH
+
+STORIES = Path(__file__).parents[1] / "fixtures" / "rollouts"
+ME = "twgen/me"
+STEPS = [{"rampPercentage": 5, "pauseDuration": "2m"}, {"rampPercentage": 25, "pauseDuration": "1m"}]
+RAMP = {"strategy": "Progressive", "steps": STEPS}
+GATE = {"workflowType": "Check", "input": {"deep": True}}
+
+
+class _Clock(asyncio.SelectorEventLoop):
+    """An event loop that does not wait: its time jumps to whatever is due next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = 0.0
+        select = self._selector.select
+
+        def jump(timeout: float | None) -> Any:
+            self.at += timeout or 0
+            return select(0 if timeout is not None else None)
+
+        self._selector.select = jump
+
+    def time(self) -> float:
+        return self.at
+
+
+@dataclass
+class Recorded:
+    """A worker with version v1, and a rollout of v3."""
+
+    rollout: Mapping[str, Any]
+    current: str = "v1"
+    later: list[tuple[int, Callable[["Recorded"], None]]] = field(default_factory=list)
+    """What else happens, so many seconds after the start."""
+    calls: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.loop = _Clock()
+        self.model = TemporalModel(server_of("1.32.0"), NOW - HOUR, timedelta(), HOUR)
+        self.token = 1
+        for build_id in ("v1", "v3") if self.current else ("v3",):
+            self.model.polled(build_id, [MAIN])
+        if self.current:
+            self.model.set_current("v1")
+        if self.current == "v3":
+            self.model.set_current("v3")
+        self.model.advance(NOW)
+        self.api = ApiServer()
+        for build_id in self.model.versions:
+            manifest = live(build_id)
+            self.api.put(f"{DEPLOYMENTS}/{manifest['metadata']['name']}", manifest)
+        value = deepcopy(dict(a_spec().document.value))
+        value["spec"] |= {"rollout": dict(self.rollout), "replicas": 3}
+        self.intent = intent_of(replace(a_spec(), document=Document("", 0, value)), ME)
+        self.api.put(INTENT, write_intent(self.intent))
+
+    def now(self) -> datetime:
+        """The time, to the second."""
+        return NOW + timedelta(seconds=int(self.loop.at))
+
+    def arrive(self, call: str) -> None:
+        """A call reaches its server."""
+        while self.later and self.later[0][0] <= self.loop.at:
+            self.later.pop(0)[1](self)
+        self.model.advance(NOW + timedelta(seconds=self.loop.at))
+        self.calls.append(f"{int(self.loop.at):>4} s  {call}")
+
+    def run(self) -> Result:
+        """Run the command that the Job runs, to its end."""
+        opened = Connections(
+            asyncio.Runner(loop_factory=lambda: self.loop), _Temporal(self), _Kubernetes(self)
+        )
+        place = f"{self.intent.namespace}/{self.intent.worker}-rollout"
+        with (
+            patch.object(Servers, "_open", lambda *_: opened),
+            patch("twgen.cli.live.clock", self.now),
+            patch("twgen.cli.rollout.clock", self.now),
+            patch("twgen.cli.in_cluster.clock", self.now),
+        ):
+            return CliRunner().invoke(
+                twgen, ["rollout", "--intent", place, "--intent-hash", self.intent.hash]
+            )
+
+
+class _Kubernetes(KubernetesClient):
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+
+    def close(self) -> None: ...
+
+    async def ask(
+        self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None
+    ) -> tuple[int, Mapping[str, Any]]:
+        told = f" {body.get('reason')}" if method == "POST" else ""
+        self._recorded.arrive(f"{'LIST' if query and method == 'GET' else method} {path}{told}")
+        return await self._recorded.api.ask(method, path, deadline, query=query, body=body)
+
+    async def _listed(
+        self,
+        path: str,
+        namespace: str,
+        label_selector: str,
+        deadline: Deadline,  # noqa: ARG002 - nothing is late here
+    ) -> list[Mapping[str, Any]]:
+        self._recorded.arrive(f"LIST {path.format(namespace=namespace)}")
+        return [
+            deepcopy(item)
+            for item in self._recorded.api.listed(path.format(namespace=namespace), label_selector)
+        ]
+
+
+class _Temporal(TemporalClients):
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+
+    def profile_of(self, *_: Any) -> None:
+        return None
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - nothing is late here
+        from tests.executing import answers
+
+        request, name = call.request, "".join(map(str.capitalize, call.method.split("_")))
+        self._recorded.arrive(" ".join(filter(None, (name, answers.told(request)))))
+        before = self._recorded.model.routing, self._recorded.model.manager
+        answer = getattr(answers, call.method)(
+            self._recorded.model, request, str(self._recorded.token).encode()
+        )
+        if before != (self._recorded.model.routing, self._recorded.model.manager):
+            self._recorded.token += 1
+        return call.value(answer)
+
+
+def _another_intent(recorded: Recorded) -> None:
+    recorded.api.annotate(INTENT, **{INTENT_HASH: "another"})
+
+
+def _rollback() -> Recorded:
+    recorded = Recorded(RAMP)
+    recorded.model.now = NOW - timedelta(minutes=30)
+    recorded.model.set_current("v3")
+    recorded.model.polled("v4", [MAIN])
+    recorded.model.now = NOW - timedelta(minutes=5)
+    recorded.model.set_current("v4")
+    recorded.model.advance(NOW)
+    recorded.api.put(f"{DEPLOYMENTS}/payments-v4", live("v4"))
+    return recorded
+
+
+TOLD: Mapping[str, Callable[[], Recorded]] = {
+    "first-version": lambda: Recorded({"strategy": "AllAtOnce"}, current=""),
+    "gated-ramp": lambda: Recorded(RAMP | {"gate": GATE}),
+    "settled": lambda: Recorded(RAMP, current="v3"),
+    "superseded": lambda: Recorded(RAMP, later=[(70, _another_intent)]),
+    "rollback": _rollback,
+}
+"""Every story, by the folder of its golden file."""
+
+
+def golden_files() -> dict[Path, str]:
+    """What the stories are now, by golden file: a line for each call, with the seconds since the start."""
+    told = {}
+    for name, story in TOLD.items():
+        recorded = story()
+        ended = recorded.run()
+        lines = [*recorded.calls, f"exit {ended.exit_code}"]
+        told[STORIES / name / "calls.txt"] = "".join(f"{line}\n" for line in lines)
+    return told

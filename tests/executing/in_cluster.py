@@ -1,0 +1,280 @@
+"""Jobs that carry out the intents of one worker in a modelled cluster, where intents change and Pods die."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from tests.executing.api_server import AUTOSCALERS, DEPLOYMENTS, INTENT, JOBS, PODS, ApiServer
+from tests.executing.trouble import DEEDS, GATED, ME, SLOW, Client, Server
+from tests.planning.situations import MAIN, MINUTE, RAMPS, SECOND, live
+from tests.strategies import AUTOSCALER, SIZED_BY_HPA
+from twgen.clients.deadline import Deadline
+from twgen.cluster.deployments import live_deployments
+from twgen.errors import OutOfTime, TwgenError
+from twgen.executing.cluster import Adjustments, ClusterWriter
+from twgen.executing.rollout import Rollout
+from twgen.model.operator import GroupKind
+from twgen.model.plan import WorkerPlan
+from twgen.model.spec import Rollout as Strategies
+from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
+from twgen.model.world import LiveDeployment, World
+from twgen.planning.cluster_changes import AttachedInCluster
+from twgen.reading.rollout import RolloutReader, attached_objects
+from twgen.records.intent import Intent, write_intent
+from twgen.versioning.names import (
+    INTENT_HASH,
+    PAUSED,
+    attached_resource_name,
+    rollout_labels,
+    selector_labels,
+)
+
+BUILD_IDS = ("v1", "v3", "v4")
+SHORT = tuple(RolloutStep(share, length * MINUTE) for share, length in ((5, 2), (25, 3), (50, 1)))
+"""Steps that are over soon."""
+
+
+def _scaled(spec: WorkerSpec, build_id: str, **rollout: Any) -> WorkerSpec:
+    """The same worker with an autoscaler."""
+    strategy = replace(spec.rollout, **rollout)
+    return replace(spec, build_id=build_id, rollout=strategy, attached=(AUTOSCALER,), replicas=None)
+
+
+SPECS: Mapping[str, WorkerSpec] = {
+    "gated": _scaled(GATED, "v3", steps=SHORT),
+    "other steps": _scaled(
+        GATED, "v3", steps=(RolloutStep(10, MINUTE), RolloutStep(60, 2 * MINUTE)), gate=None
+    ),
+    "newer": _scaled(RAMPS, "v4", steps=SHORT[1:]),
+    "back": replace(_scaled(RAMPS, "v1"), rollout=Strategies(Strategy.ALL_AT_ONCE)),
+}
+"""What Git says at one time or another."""
+HANDS = {"kill", "copy", "annotate", "go on"}
+INTERRUPTIONS = (*(f"apply {name}" for name in SPECS), *sorted(HANDS), *DEEDS)
+_LINGERS = 20 * SECOND
+"""From the end of a Job to the end of its Pods."""
+
+
+@cache
+def _live(build_id: str, replicas: int, *, is_scaled: bool) -> LiveDeployment:
+    managers = {"managedFields": SIZED_BY_HPA} if is_scaled else {}
+    (found,) = live_deployments([live(build_id, replicas, **managers)])
+    return found
+
+
+@dataclass
+class Cluster(Server):
+    """A modelled Temporal beside the cluster of one worker, whose Jobs run Pods."""
+
+    troubles: list[str] = field(default_factory=list)
+    """Met by whichever Pod asks next."""
+    plans: list[WorkerPlan] = field(default_factory=list)
+    """The last of every Pod that ended by itself."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.model.polled("v4", [MAIN])
+        self.api = ApiServer()
+        self.running: dict[str, asyncio.Task[None]] = {}
+        for build_id in BUILD_IDS:
+            manifest = live(build_id, 0 if build_id == "v4" else 3)
+            self.api.put(f"{DEPLOYMENTS}/{manifest['metadata']['name']}", manifest)
+            self._attach(build_id, "cpu")
+            self._attach(build_id, "old")
+
+    def _attach(self, build_id: str, template: str) -> None:
+        name = attached_resource_name("payments", template, build_id)
+        labels = {**selector_labels("payments", build_id), "app.kubernetes.io/managed-by": "twgen"}
+        owners = [{"uid": f"uid-{build_id}"}]
+        metadata = {"name": name, "labels": labels, "ownerReferences": owners}
+        self.api.put(f"{AUTOSCALERS}/{name}", {"metadata": metadata})
+
+    def serving(self) -> set[str]:
+        """The Deployments that have Pods."""
+        return {item["metadata"]["name"] for item in self.api.listed(DEPLOYMENTS) if item["spec"]["replicas"]}
+
+    def apply(self, name: str) -> None:
+        """Sync: the intent, its Job, and no other one."""
+        self.name = name
+        spec = SPECS[name]
+        intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": name},))
+        manifest = write_intent(intent)
+        annotations = {PAUSED: "true"} if self.is_paused else {}
+        self.api.put(INTENT, manifest)
+        self.api.annotate(INTENT, **annotations)
+        for job in self.api.listed(JOBS):
+            if job["metadata"]["annotations"][INTENT_HASH] != intent.hash:
+                self.end_job(job["metadata"]["name"])
+        job_name = f"payments-{name.replace(' ', '-')}"
+        if f"{JOBS}/{job_name}" not in self.api.objects:
+            annotations = {INTENT_HASH: intent.hash}
+            metadata = {"name": job_name, "labels": rollout_labels("payments"), "annotations": annotations}
+            self.api.put(f"{JOBS}/{job_name}", {"metadata": metadata})
+            self.start_pod()
+
+    @property
+    def is_paused(self) -> bool:
+        """The intent is annotated so."""
+        found = self.api.objects.get(INTENT)
+        return bool(found) and PAUSED in found["metadata"].get("annotations", {})
+
+    def start_pod(self) -> None:
+        """Let the Job of the newest intent run a Pod, another one if it runs already."""
+        job = self.api.objects.get(f"{JOBS}/payments-{self.name.replace(' ', '-')}")
+        if not job:
+            return
+        spec = SPECS[self.name]
+        intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": self.name},), uid="uid")
+        path = f"{PODS}/pod-{len(self.running)}"
+        metadata = {**job["metadata"], "name": path.rpartition("/")[2], "uid": path}
+        self.api.put(path, {"metadata": metadata, "status": {"phase": "Running"}})
+        self.running[path] = self.start(self._run(path, spec, intent, job["metadata"]["uid"]))
+
+    async def _run(self, path: str, spec: WorkerSpec, intent: Intent, job_uid: str) -> None:
+        phase, is_over = "Failed", False
+        try:
+            plan = await Pod(self, spec, troubles=self.troubles, intent=intent).rolling()
+            self.plans.append(plan)
+            phase, is_over = "Succeeded", True
+        except asyncio.CancelledError:
+            pass
+        except TwgenError:
+            is_over = True
+        self.api.put(path, {**self.api.objects[path], "status": {"phase": phase}})
+        if not is_over:
+            with suppress(asyncio.CancelledError):
+                await self.sleep(10 * SECOND)
+            stands = self.api.objects.get(f"{JOBS}/payments-{self.name.replace(' ', '-')}")
+            if stands and stands["metadata"]["uid"] == job_uid:
+                self.start_pod()
+
+    def end_job(self, name: str) -> None:
+        """Delete a Job; its Pods end a little later."""
+        job = self.api.objects.pop(f"{JOBS}/{name}", None)
+        if not job:
+            return
+        self.start(self._end_pods(job["metadata"]["annotations"][INTENT_HASH], list(self.running)))
+
+    async def _end_pods(self, intent_hash: str, paths: Sequence[str]) -> None:
+        await self.sleep(_LINGERS)
+        for path in paths:
+            pod = self.api.objects.get(path)
+            if pod and pod["metadata"]["annotations"][INTENT_HASH] == intent_hash:
+                self.running[path].cancel()
+
+    async def life(self, first: str, deeds: Sequence[tuple[int, str]]) -> None:
+        """Begin with an intent; then each deed so many seconds after the one before; at last let it go on."""
+        self.apply(first)
+        for pause, deed in deeds:
+            await self.sleep(pause * SECOND)
+            if deed.startswith("apply "):
+                self.apply(deed.removeprefix("apply "))
+            elif deed == "kill" and self.running:
+                self.running[max(self.running, key=lambda path: int(path.rpartition("-")[2]))].cancel()
+            elif deed == "copy":
+                self.start_pod()
+            elif deed in {"annotate", "go on"}:
+                self.api.annotate(INTENT, **{PAUSED: "true" if deed == "annotate" else None})
+            else:
+                await self._do(deed)
+        await self.sleep(10 * MINUTE)
+        self.api.annotate(INTENT, **{PAUSED: None})
+        for deed in ("resume", "retry", "release"):
+            await self._do(deed)
+        if any(deed in DEEDS for _, deed in deeds):
+            # what people did to a rollout that had ended, or made it end: `twgen retry` starts its Job again
+            self.end_job(f"payments-{self.name.replace(' ', '-')}")
+            await self.sleep(2 * _LINGERS)
+            self.apply(self.name)
+
+
+@dataclass
+class Pod(Client):
+    """One run of a rollout in the cluster: it reads and writes through the real readers and writers."""
+
+    server: Cluster
+    intent: Intent = None
+    stood: bool = False
+    """By the truth at the moment of its last read: its intent did, and nobody had annotated it."""
+    was_alone: bool = False
+
+    async def read(self) -> World:
+        world = await super().read()
+        deployments = tuple(
+            _live(
+                next(build_id for build_id in BUILD_IDS if item["metadata"]["name"].endswith(build_id)),
+                item["spec"]["replicas"],
+                is_scaled=bool(item["metadata"].get("managedFields")),
+            )
+            for item in self.server.api.listed(DEPLOYMENTS)
+        )
+        ((key, worker),) = world.workers.items()
+        read, self.read_last = self.read_last, None
+        state = await self.reader.read(Deadline(9))
+        self.was_alone, self.read_last = not self._others(), read
+        return World(self.server.model.now, {key: replace(worker, deployments=deployments, rollout=state)})
+
+    def _others(self) -> list[str]:
+        return [
+            item["metadata"]["name"]
+            for item in self.server.api.listed(PODS)
+            if item["status"]["phase"] == "Running"
+            and item["metadata"]["annotations"][INTENT_HASH] != self.intent.hash
+        ]
+
+    async def conflict_token(self) -> str:
+        token, state = await super().conflict_token(), await self.reader.read(Deadline(9))
+        return "" if state.is_superseded or state.is_paused else token
+
+    async def ask(
+        self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None
+    ) -> tuple[int, Mapping[str, Any]]:
+        """As a KubernetesClient, with trouble."""
+        api, before = self.server.api, self.server.serving()
+        trouble = await self._trouble()
+        if trouble == "slow":
+            await self.server.sleep(SLOW)
+        if path == INTENT:
+            annotations = api.objects[INTENT]["metadata"]["annotations"]
+            self.stood = annotations[INTENT_HASH] == self.intent.hash and PAUSED not in annotations
+        if method != "GET" and not path.startswith(JOBS):
+            assert self.stood, f"{method} {path} after a newer intent, or while paused"
+            assert self.was_alone, f"{method} {path} beside an older rollout"
+        if method == "DELETE" and path.startswith(JOBS):
+            job = api.objects.get(path)
+            if job and job["metadata"]["uid"] == body["preconditions"]["uid"]:
+                assert job["metadata"]["annotations"][INTENT_HASH] != self.intent.hash, "its own Job"
+                self.server.end_job(path.rpartition("/")[2])
+            return 200, {}
+        if method == "PATCH":
+            body = {**body, "metadata": {**body["metadata"], "managedFields": SIZED_BY_HPA}}
+        answer = await api.ask(method, path, deadline, query=query, body=body)
+        assert before <= self.server.serving() or method == "GET", "it takes pods away"
+        if trouble == "lost answer":
+            raise OutOfTime("nobody knows")
+        return answer
+
+    async def _write(self, name: str, apply: Any, conflict_token: str | None = None) -> None:
+        assert self.stood, f"{name} after a newer intent, or while paused"
+        assert self.was_alone, f"{name} beside an older rollout"
+        await super()._write(name, apply, conflict_token)
+
+    async def _trouble(self) -> str:
+        trouble = await super()._trouble()
+        if trouble == "killed":
+            raise asyncio.CancelledError
+        return trouble
+
+    def rollout(self) -> Rollout:
+        self.reader = RolloutReader(self, self.intent)
+        writer = ClusterWriter(self, self.intent, 9)
+
+        async def attached() -> list[AttachedInCluster]:
+            kind = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+            return await attached_objects(self, self.intent, [kind], Deadline(9))
+
+        adjust = Adjustments(writer, attached, self.said.append).make
+        return replace(super().rollout(), adjust=adjust, is_unattended=True)

@@ -1,0 +1,148 @@
+"""What a rollout changes in its cluster, and what it leaves there to read."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import MINUTE, NOW, RAMPS, SECOND, live, routing, situation, temporal, version
+from tests.strategies import AUTOSCALER
+from twgen.errors import OutOfTime, StateUnavailable
+from twgen.executing.cluster import Adjustments, Event
+from twgen.executing.journal import Journal
+from twgen.model.operator import Caller, GroupKind
+from twgen.model.plan import WorkerPlan
+from twgen.model.world import OlderJob, RolloutInCluster, VersionStatus, World
+from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
+from twgen.planning.plan import make_plan
+from twgen.planning.worker_status import make_status
+
+ME = Caller("me", forced=True, drives=True)
+SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
+KIND = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+LEFT = [AttachedInCluster(KIND, f"/apis/{n}", n, f"uid-{n}", frozenset({"uid-v1"})) for n in ("one", "two")]
+REFUSED, LATE = StateUnavailable("the API server refuses"), OutOfTime("the API server did not answer")
+
+
+@dataclass
+class Writer:
+    """A cluster that takes what it is told, but for these failures, which come first."""
+
+    failures: list[Exception | None] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    async def scale(self, change: ReplicasChange) -> None:
+        self._do(f"scale {change.deployment} {change.replicas}")
+
+    async def delete(self, path: str, uid: str) -> None:
+        self._do(f"delete {path} {uid}")
+
+    async def delete_job(self, job: OlderJob) -> None:
+        self._do(f"delete {job.name}")
+
+    async def record(self, status: Any) -> None:
+        self._do(f"record {status['reason']}")
+
+    async def tell(self, event: Event) -> None:
+        self._do(f"{event.type} {event.reason}")
+
+    def _do(self, what: str) -> None:
+        if failure := self.failures.pop(0) if self.failures else None:
+            raise failure
+        self.done.append(what)
+
+
+def world(percentage: float | None = 5, age: timedelta = MINUTE, **rollout: Any) -> World:
+    says = temporal(
+        version("v1", VersionStatus.CURRENT),
+        version(status=VersionStatus.RAMPING if percentage else VersionStatus.INACTIVE),
+        traffic=routing("v1", ("v3", percentage) if percentage else None, age=age),
+    )
+    found = situation(says, [live("v1"), live("v3", 0)] if percentage is None else [live("v1"), live("v3")])
+    return found.with_rollout(("shop/payments", "default"), RolloutInCluster(**rollout))
+
+
+def plan_of(found: World) -> WorkerPlan:
+    (plan,) = make_plan([SCALED], found, NOW, ME).workers
+    return plan
+
+
+def adjusted(writer: Writer, *looks: World) -> list[str]:
+    async def attached() -> list[AttachedInCluster]:
+        return [item for item in LEFT if f"delete {item.path} {item.uid}" not in writer.done]
+
+    adjustments = Adjustments(writer, attached, writer.said.append)
+
+    async def all_of_them() -> None:
+        for look in looks:
+            await adjustments.make(plan_of(look), look.workers["shop/payments", "default"].rollout)
+
+    asyncio.run(all_of_them())
+    return writer.done
+
+
+ALL = ["scale payments-v1 3", "scale payments-v3 1", "delete /apis/one uid-one", "delete /apis/two uid-two"]
+
+
+def test_nothing_is_made_twice() -> None:
+    assert adjusted(writer := Writer(), *[world(None)] * 3) == ALL
+    assert len(writer.said) == len(ALL)
+
+
+@pytest.mark.parametrize("position", range(4))
+@pytest.mark.parametrize("failure", [REFUSED, LATE])
+def test_what_fails_is_said_once_stops_nothing_and_is_made_at_a_later_look(
+    position: int, failure: Exception
+) -> None:
+    # the same one fails at the second look too, where it is all that is left to do
+    failures = [failure if index == position else None for index in range(4)]
+    writer = Writer([*failures, failure])
+    assert set(adjusted(writer, *[world(None)] * 3)) == set(ALL)
+    assert writer.done == [*ALL[:position], *ALL[position + 1 :], ALL[position]]
+    assert writer.said.count(str(failure)) == 1
+
+
+@pytest.mark.parametrize("held", [{"is_superseded": True}, {"is_paused": True}, {"older_pods": ("another",)}])
+def test_rollout_that_is_held_changes_nothing_beside_ending_older_ones(held: dict[str, Any]) -> None:
+    jobs = () if "is_superseded" in held else (OlderJob("older", "uid"),)
+    assert adjusted(Writer(), world(None, older_jobs=jobs, **held)) == [f"delete {job.name}" for job in jobs]
+
+
+def recorded(writer: Writer, *looks: tuple[timedelta, World]) -> list[str]:
+    journal = Journal(writer, writer.said.append)
+
+    async def all_of_them() -> None:
+        for later, look in looks:
+            plan = make_plan([SCALED], look, NOW + later, ME)
+            await journal.record(make_status(plan, look, ME))
+
+    asyncio.run(all_of_them())
+    return writer.done
+
+
+def test_pause_of_a_step_is_recorded_once_for_its_whole_length() -> None:
+    looks = [(second * SECOND, world(5)) for second in range(0, 8 * 60, 30)]
+    assert recorded(Writer(), *looks) == ["record RampPaused", "Normal RampPaused"]
+
+
+def test_change_of_phase_or_reason_is_an_event_and_what_else_is_news_only_a_record() -> None:
+    looks = [(0 * SECOND, world(None)), (SECOND, world(5)), (MINUTE, world(25)), (31 * MINUTE, world(25))]
+    assert recorded(Writer(), *looks) == [
+        "record NotServing", "Normal NotServing", "record RampPaused", "Normal RampPaused",
+        "record RampPaused", "record NextStep", "Normal NextStep",
+    ]  # fmt: skip
+
+
+def test_superseded_rollout_records_nothing() -> None:
+    looks = [(SECOND, world(5, is_superseded=True)), (MINUTE, world(25, is_superseded=True))]
+    assert recorded(Writer(), (0 * SECOND, world(5)), *looks) == ["record RampPaused", "Normal RampPaused"]
+
+
+def test_status_that_is_refused_is_said_once_and_written_as_soon_as_it_is_taken() -> None:
+    writer = Writer([REFUSED] * 3)
+    written = recorded(writer, *[(second * SECOND, world(5)) for second in range(5)])
+    assert written == ["Normal RampPaused", "record RampPaused"]
+    assert writer.said == ["the status could not be written: the API server refuses"]

@@ -1,0 +1,49 @@
+"""The calls of a rollout, in their order: a new one is a reviewed change (`make cases` writes them anew)."""
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from tests.executing.calls import TOLD, Recorded, golden_files
+
+GOLDEN = golden_files()
+DESCRIBE = "DescribeWorkerDeployment"
+
+
+def when(call: str, recorded: Recorded) -> list[int]:
+    """The seconds at which a call was made."""
+    found = (re.match(r" *(\d+) s  (\S+)", line) for line in recorded.calls)
+    return [int(match[1]) for match in found if match and match[2] == call]
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.parent.name)
+def test_calls_of_a_rollout_are_those_of_its_golden_file(path: object) -> None:
+    assert GOLDEN[path] == path.read_text()
+
+
+def test_every_golden_file_has_a_story() -> None:
+    assert (
+        {path.parent.name for path in GOLDEN}
+        == set(TOLD)
+        == {path.name for path in next(iter(GOLDEN)).parents[1].iterdir()}
+    )
+
+
+def test_pause_of_a_step_is_one_describe_in_30_seconds_and_writes_nothing_to_the_cluster() -> None:
+    steps = [{"rampPercentage": 5, "pauseDuration": "30m"}]
+    recorded = Recorded({"strategy": "Progressive", "steps": steps})
+    assert recorded.run().exit_code == 0
+    begins, ends = 10, 30 * 60 - 10
+    described = [second for second in when(DESCRIBE, recorded) if begins < second < ends]
+    assert len(described) > 50
+    assert all(later - earlier >= 30 for earlier, later in pairwise(described))
+    written = {second for verb in ("PATCH", "POST", "DELETE") for second in when(verb, recorded)}
+    assert not [second for second in written if begins < second < ends]
+
+
+def test_rollout_that_is_settled_makes_no_call_after_its_one_look() -> None:
+    recorded = TOLD["settled"]()
+    recorded.run()
+    assert when(DESCRIBE, recorded) == [0]
+    assert recorded.loop.at < 1

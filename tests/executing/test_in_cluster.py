@@ -1,0 +1,57 @@
+"""Rollouts in a cluster where intents change, Pods are killed and copied, and people interrupt."""
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.executing.in_cluster import INTERRUPTIONS, SPECS, Cluster
+from tests.executing.trouble import TROUBLES
+from twgen.model.plan import Phase
+
+deeds = st.lists(st.tuples(st.integers(1, 240), st.sampled_from(INTERRUPTIONS)), max_size=10)
+troubles = st.lists(st.sampled_from((*TROUBLES, "killed")), max_size=30)
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@example("back", [(20, "annotate")], ["slow", "killed", "refused"])
+@example("gated", [(20, "annotate"), (5, "apply back")], [*[""] * 5, "killed", "killed"])
+@example(
+    "gated",
+    [(20, "abort"), (167, "apply newer"), (20, "apply other steps"), (5, "ramp"), (1, "annotate")],
+    [],
+)
+@example("newer", [], ["", "", "", "", "", "", "lost request"])
+@example(
+    "back",
+    [(5, "apply other steps"), (116, "apply newer"), (5, "apply other steps")],
+    [
+        "lost request",
+        "slow",
+        "",
+        "lost answer",
+        "refused",
+        "killed",
+        "lost request",
+        "lost request",
+        "",
+        "",
+        "",
+        "",
+        "lost request",
+        "refused",
+        "lost request",
+        "",
+        "lost answer",
+        "refused",
+        "killed",
+    ],
+)
+@given(st.sampled_from(list(SPECS)), deeds, troubles)
+def test_whatever_is_applied_killed_or_done_by_hand_no_write_is_unjustified_and_the_newest_intent_settles(
+    first: str, interruptions: list[tuple[int, str]], trouble: list[str]
+) -> None:
+    cluster = Cluster(troubles=list(trouble))
+    cluster.run(cluster.life(first, interruptions))
+    newest = SPECS[cluster.name]
+    routing = cluster.model.routing
+    assert (routing.current and routing.current.build_id, routing.ramping) == (newest.build_id, None)
+    assert cluster.plans[-1].routing.phase is Phase.SETTLED
