@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
@@ -286,6 +287,7 @@ def test_job_that_is_killed_in_mid_ramp_goes_on_in_another_pod(story: Story) -> 
     story.describe("v2", steps=(25,))
     story.apply()
     eventually(lambda: story.share("v2") == 25, SOON)
+    assert 0 < most_memory(story) < 96, "MiB, as the Job asks for"
     [pod] = [
         pod
         for pod in story.cluster.list("pods", story.namespace, "twgen.io/rollout=greeter")
@@ -405,6 +407,18 @@ def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: 
     shell(go_on)
     shell(wait)
     assert story.share("v2") == 100
+
+
+def most_memory(story: Story) -> float:
+    """The most that the process of the newest Job ever needed, in MiB; none when it does not run."""
+    [container] = story.newest_job()["spec"]["template"]["spec"]["containers"]
+    intent = container["args"][container["args"].index("--intent-hash") + 1]
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or ()
+        if intent in words and words[0] != "unshare":
+            said = Path(f"/proc/{process.pid}/status").read_text().partition("VmHWM:")[2]
+            return int(said.split()[0]) / 1024
+    return 0.0
 
 
 def connection_of(story: Story) -> Document:
