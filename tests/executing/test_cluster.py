@@ -9,12 +9,12 @@ from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
 from twgen.errors import StateUnavailable
 from twgen.executing.cluster import Adjustments, ClusterWriter, Event
 from twgen.executing.journal import Journal
-from twgen.model.operator import Caller
+from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
 from twgen.model.spec import OwnerReferences
 from twgen.model.status import Status
 from twgen.model.world import OlderJob, RolloutInCluster
-from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange, kind_of
+from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 
@@ -56,7 +56,7 @@ def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
 
 
 def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_again() -> None:
-    left = AttachedInCluster(kind_of(AUTOSCALER.template), "/old", "old", "uid", frozenset({"uid-v3"}))
+    left = AttachedInCluster(GroupKind.of(AUTOSCALER.template), "/old", "old", "uid", frozenset({"uid-v3"}))
     said: list[str] = []
     writer = Writer({"scale payments-v3", "delete job older"})
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import testing
 from testing.forking import forker
 from twgen.yaml.writer import write_documents
 
@@ -80,6 +81,32 @@ def policy_document(name: str, **spec: Any) -> Document:
         "kind": "RolloutPolicy",
         "metadata": {"name": name, "namespace": "live"},
         "spec": {"workerRef": {"name": name}, **spec},
+    }
+
+
+def autoscaler_document(worker: str, name: str = "scale", namespace: str = "live") -> Document:
+    return {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "WorkerResourceTemplate",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "workerDeploymentRef": {"name": worker},
+            "template": {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "spec": {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 3},
+            },
+        },
+    }
+
+
+def worker_container(build_id: str, task_queue: str, *variables: Document) -> Document:
+    """A real worker, for a local node."""
+    return {
+        "name": "worker",
+        "image": f"example.com/worker:{build_id}",
+        "command": [sys.executable, "-P", str(Path(testing.__file__).with_name("worker_program.py"))],
+        "env": [{"name": "TASK_QUEUE", "value": task_queue}, *variables],
     }
 
 

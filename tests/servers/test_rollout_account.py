@@ -9,7 +9,14 @@ import pytest
 
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
-from tests.servers.live import Document, connection_document, policy_document, run, worker_document
+from tests.servers.live import (
+    Document,
+    autoscaler_document,
+    connection_document,
+    policy_document,
+    run,
+    worker_document,
+)
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -84,24 +91,11 @@ def documents_of(namespace: str) -> tuple[Document, ...]:
     worker = worker_document("pay", "v1", steps=(25,), gate="GateWorkflow")
     reference = {"secretKeyRef": {"name": "pay-secret", "key": "input"}}
     worker["spec"]["rollout"]["gate"]["inputFrom"] = reference
-    scaler = {
-        "apiVersion": "temporal.io/v1alpha1",
-        "kind": "WorkerResourceTemplate",
-        "metadata": {"name": "scale"},
-        "spec": {
-            "workerDeploymentRef": {"name": "pay"},
-            "template": {
-                "apiVersion": "autoscaling/v2",
-                "kind": "HorizontalPodAutoscaler",
-                "spec": {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 3},
-            },
-        },
-    }
     connection = connection_document(
         "temporal.example.com:7233", apiKeySecretRef={"name": "workers-key", "key": "key"}
     )
     policy = policy_document("pay", controlPlaneSecretRef={"name": "rollouts-key"})
-    documents = (connection, worker, scaler, policy)
+    documents = (connection, worker, autoscaler_document("pay"), policy)
     for document in documents:
         document["metadata"]["namespace"] = namespace
     return documents

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -15,7 +14,6 @@ import psutil
 import pytest
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
-import testing.worker_program
 from testing.install import installed
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
@@ -24,7 +22,15 @@ from testing.processes import ENVIRONMENT, eventually, free_ports
 from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
-from tests.servers.live import Document, Ended, connection_document, run, worker_document
+from tests.servers.live import (
+    Document,
+    Ended,
+    autoscaler_document,
+    connection_document,
+    run,
+    worker_container,
+    worker_document,
+)
 from tests.servers.pods import condition, config_map
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
@@ -65,14 +71,8 @@ class Story:
         self, build_id: str, *more: Document, variables: Sequence[Document] = (), **options: Any
     ) -> None:
         worker = worker_document("greeter", build_id, **options)
-        worker["spec"]["template"]["spec"]["containers"] = [
-            {
-                "name": "worker",
-                "image": f"example.com/worker:{build_id}",
-                "command": [sys.executable, "-P", testing.worker_program.__file__],
-                "env": [{"name": "TASK_QUEUE", "value": "greetings"}, *variables],
-            }
-        ]
+        container = worker_container(build_id, "greetings", *variables)
+        worker["spec"]["template"]["spec"]["containers"] = [container]
         documents = [connection_document(self.temporal.address), worker, *more]
         for document in documents:
             document["metadata"]["namespace"] = self.namespace
@@ -309,25 +309,25 @@ def test_job_that_is_killed_in_mid_ramp_goes_on_in_another_pod(story: Story) -> 
 
 
 def test_autoscaled_version_comes_back_from_zero_and_keeps_its_replicas(story: Story) -> None:
-    story.describe("v1", autoscaler(story.namespace), steps=())
+    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=())
     story.apply()
     story.stands("Settled", "v1")
     deployment = ("deployment/greeter-v1", "--namespace", story.namespace)
     story.cluster.kubectl("scale", *deployment, "--replicas=0")
-    story.describe("v1", autoscaler(story.namespace), steps=(50,))
+    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=(50,))
     jobs = [item for item in story.manifests() if item["kind"] != "Deployment"]
     story.cluster.apply(jobs, "--force-conflicts")
     eventually(lambda: replicas(story, "greeter-v1") == 1, SOON)
 
 
 def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_owner(story: Story) -> None:
-    story.describe("v1", autoscaler(story.namespace), steps=())
+    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=())
     story.apply()
     story.stands("Settled", "v1")
     story.apply()  # now that the Deployment has a UID, its autoscaler has an owner
     [scaler] = story.cluster.list("horizontalpodautoscalers", story.namespace)
     assert scaler["metadata"]["ownerReferences"]
-    other = autoscaler(story.namespace, name="other")
+    other = autoscaler_document("greeter", "other", story.namespace)
     story.cluster.apply([hand_made(story.namespace, scaler)])
     story.describe("v1", other, steps=())
     story.apply()
@@ -361,7 +361,7 @@ def test_rollout_whose_temporal_is_away_ends_by_its_time_limit_and_says_why(stor
 
 
 def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_back(story: Story) -> None:
-    story.describe("v1", autoscaler(story.namespace), steps=())
+    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=())
     story.cluster.apply([item for item in story.manifests() if item["kind"] != "Job"])
     read = story.cluster.get("deployment", "greeter-v1", story.namespace)
     version = read["metadata"]["resourceVersion"]
@@ -425,22 +425,6 @@ def connection_of(story: Story) -> Document:
     connection = connection_document(story.temporal.address)
     connection["metadata"]["namespace"] = story.namespace
     return connection
-
-
-def autoscaler(namespace: str, name: str = "scale") -> Document:
-    return {
-        "apiVersion": "temporal.io/v1alpha1",
-        "kind": "WorkerResourceTemplate",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "workerDeploymentRef": {"name": "greeter"},
-            "template": {
-                "apiVersion": "autoscaling/v2",
-                "kind": "HorizontalPodAutoscaler",
-                "spec": {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 3},
-            },
-        },
-    }
 
 
 def hand_made(namespace: str, scaler: Document) -> Document:

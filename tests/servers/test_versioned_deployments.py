@@ -1,18 +1,16 @@
 """Versioned Deployments as twgen renders them run real workers, which register with a real Temporal."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-import testing
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
-from tests.servers.live import Document, connection_document, run, worker_document
+from tests.servers.live import Document, connection_document, run, worker_container, worker_document
 from tests.servers.pods import condition
 from twgen.yaml.writer import write_documents
 
@@ -24,14 +22,7 @@ TASK_QUEUE = "greetings"
 
 def write_version(folder: Path, temporal: TemporalServer, namespace: str, build_id: str) -> None:
     worker = worker_document(WORKER, build_id)
-    worker["spec"]["template"]["spec"]["containers"] = [
-        {
-            "name": "worker",
-            "image": f"example.com/worker:{build_id}",
-            "command": [sys.executable, "-P", str(Path(testing.__file__).with_name("worker_program.py"))],
-            "env": [{"name": "TASK_QUEUE", "value": TASK_QUEUE}],
-        }
-    ]
+    worker["spec"]["template"]["spec"]["containers"] = [worker_container(build_id, TASK_QUEUE)]
     documents = [connection_document(temporal.address), worker]
     for document in documents:
         document["metadata"]["namespace"] = namespace

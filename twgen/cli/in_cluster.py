@@ -18,11 +18,12 @@ from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import roll_out
-from twgen.model.operator import Caller
+from twgen.model.operator import Caller, GroupKind
+from twgen.model.paths import value_at
 from twgen.model.plan import WorkerPlan
 from twgen.model.problem import Document
 from twgen.model.world import World
-from twgen.planning.cluster_changes import AttachedInCluster, kind_of
+from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.sentences import spoken
 from twgen.reading.rollout import RolloutReader, attached_objects, read_intent
@@ -85,11 +86,8 @@ class IntentRollout:
             raise
         superseded = "superseded: its intent has changed or is gone"
         word = f"{plan.routing.phase}: {plan.routing.because}" if plan else superseded
-        self._say(word)
+        self.log.say(word)
         _say_last(word)
-
-    def _say(self, line: str) -> None:
-        self.log.say(line)
 
     async def _begin(self, servers: Servers, opened: Connections) -> WorkerPlan | None:
         """The last plan, once the API server has told the intent; None: it is not there any more."""
@@ -107,7 +105,7 @@ class IntentRollout:
                     except (StateUnavailable, OutOfTime) as error:
                         if str(error) != failure:
                             failure = str(error)
-                            self._say(f"{failure}; looking again")
+                            self.log.say(f"{failure}; looking again")
                         await asyncio.sleep(FAILED_LOOK.total_seconds())
         except TimeoutError:
             raise OutOfTime(f"{'/'.join(self.place)} is not settled {self._limit}: {failure}") from None
@@ -130,7 +128,7 @@ class IntentRollout:
         timeout, specs = self.settings.timeout, _specs_of(intent)
         [spec] = specs.workers
         writer, reader = ClusterWriter(client, intent, timeout), RolloutReader(client, intent)
-        journal = Journal(writer, self._say)
+        journal = Journal(writer, self.log.say)
         caller = Caller(intent.identity, forced=True, drives=True)
         view = _View(self.settings, specs, caller, self.log, journal)
         usual = rollout_of(spec, {}, view, servers, opened)
@@ -166,10 +164,12 @@ class IntentRollout:
         except TimeoutError as error:
             late = f"{spec.worker_deployment} is not settled {self._limit}: {journal.last_state}"
             raise OutOfTime(late) from error
-        for _ in range(_LAST_TRIES):
-            if journal.unwritten:  # whoever waits for the end by its status would wait for ever
-                await asyncio.sleep(FAILED_LOOK.total_seconds())
-                await journal.record(journal.unwritten)
+        tries = 0
+        # whoever waits for the end by its status would wait for ever
+        while journal.unwritten and tries < _LAST_TRIES:
+            tries += 1
+            await asyncio.sleep(FAILED_LOOK.total_seconds())
+            await journal.record(journal.unwritten)
         return plan
 
 
@@ -178,7 +178,7 @@ def _specs_of(intent: Intent) -> Specs:
     source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
     # the operator's list of what may be attached was asked when it was rendered
-    kinds = tuple(kind_of((value.get("spec") or {}).get("template") or {}) for value in intent.documents)
+    kinds = tuple(GroupKind.of(value_at(value, "spec", "template")) for value in intent.documents)
     specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds)
     refuse_problems(specs.problems)
     targets = [spec.build_id for spec in specs.workers]

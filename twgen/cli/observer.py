@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from twgen.cli.live import Servers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observation:
     """What was read at one moment: specs and world, by whom and as of when."""
 
@@ -29,7 +30,15 @@ class Observation:
 
     def status(self, now: datetime | None = None) -> Status:
         """Where every worker stands by what was read, at a later time or when it was."""
-        plan = make_plan(self.specs.workers, self.world, now or self.read_at, self.caller)
+        return self._status(now) if now else self._status_when_read
+
+    @cached_property
+    def _status_when_read(self) -> Status:
+        # who reads, who shows and who waits for the end all ask for it
+        return self._status(self.read_at)
+
+    def _status(self, now: datetime) -> Status:
+        plan = make_plan(self.specs.workers, self.world, now, self.caller)
         return make_status(plan, self.world, self.caller)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,8 +19,6 @@ _PAGE = 500
 _AT_ONCE = 8
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/{namespace}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
-OK = 200
-_FORBIDDEN = 403
 _ADVICE = {
     401: "asks for other credentials: check the user of the context",
     403: "does not permit it: the account needs the verb list on deployments.apps in this namespace",
@@ -73,7 +72,7 @@ class KubernetesClient:
         path = f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
         who = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
         status, found = await self.ask("GET", path, deadline)
-        if status != OK:
+        if status != HTTPStatus.OK:
             raise StateUnavailable(f"{who} cannot be read: the API server answers {status}")
         entries = found.get("data") or {}
         if key not in entries:
@@ -136,9 +135,9 @@ def _pages(
     query = {"labelSelector": label_selector, "limit": str(_PAGE)}
     while True:
         status, body = _answer(api, who, _Request("GET", path.format(namespace=namespace), query))
-        if status == _FORBIDDEN and path == _PODS:
+        if status == HTTPStatus.FORBIDDEN and path == _PODS:
             raise PodsForbidden(f"{who}: the account needs the verb list on pods")
-        if status != OK:
+        if status != HTTPStatus.OK:
             raise _refusal(who, status, body)
         try:
             page = json.loads(body)

@@ -12,13 +12,13 @@ from twgen.versioning.names import (
     COMPARE_OPTIONS,
     IDENTITY,
     INJECTED,
+    MANAGED_BY,
     NOT_PRUNED,
     SYNC_OPTIONS,
     SYNC_WAVE,
     selector_labels,
 )
 
-_MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 _OURS = {IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, INJECTED, COMPARE_OPTIONS}
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 _PACE_DEFAULTS = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
@@ -27,7 +27,7 @@ _PACE_DEFAULTS = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
 
 def own_labels(spec: WorkerSpec, build_id: str) -> dict[str, str]:
     """The labels of a version's Deployment."""
-    return selector_labels(spec.name, build_id) | _MANAGED_BY
+    return selector_labels(spec.name, build_id) | MANAGED_BY
 
 
 def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 
 from twgen.clients.deadline import Deadline
@@ -23,8 +24,6 @@ from twgen.versioning.names import rollout_labels, rollout_name, rollout_status_
 
 _MANAGER = "twgen"
 """The field manager of what a rollout applies."""
-_NOT_FOUND = 404
-_CONFLICT = 409
 _DONE = range(200, 300)
 _LONGEST_MESSAGE = 1024
 """Characters that Kubernetes takes of an Event's message."""
@@ -62,7 +61,7 @@ class ClusterWriter:
     async def delete(self, path: str, uid: str) -> None:
         """Delete this very object with all that it owns, and no other that has its name by now."""
         options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
-        await self._send("DELETE", path, options, {_NOT_FOUND, _CONFLICT})
+        await self._send("DELETE", path, options, {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
 
     async def delete_job(self, job: OlderJob) -> None:
         """Delete a Job and its Pods: one of the same intent, later on, is to run."""

@@ -2,17 +2,15 @@
 
 import asyncio
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import OK, KubernetesClient
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.model.paths import value_at
 from twgen.model.spec import WorkerSpec
-from twgen.versioning.names import ROLLOUT, rollout_labels
+from twgen.versioning.names import rollout_selector
 
-_NOT_FOUND = 404
-_CREATED = 201
-_CONFLICT = 409
 _UNTIL_GONE = 0.5
 """Seconds between two attempts."""
 _OF_THE_SERVER = {
@@ -29,21 +27,22 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
     The same manifest is created under the same name, so that Argo CD takes it for its own.
     """
     jobs = f"/apis/batch/v1/namespaces/{spec.namespace}/jobs"
-    label = f"{ROLLOUT}={rollout_labels(spec.name)[ROLLOUT]}"
-    status, listed = await client.ask("GET", jobs, deadline, query={"labelSelector": label})
-    ended = [job for job in listed.get("items") or () if status == OK and _has_ended(job)]
+    status, listed = await client.ask(
+        "GET", jobs, deadline, query={"labelSelector": rollout_selector(spec.name)}
+    )
+    ended = [job for job in listed.get("items") or () if status == HTTPStatus.OK and _has_ended(job)]
     if not ended:
         return ""
     newest = max(ended, key=lambda job: str(job["metadata"]["creationTimestamp"]))
     name, uid = newest["metadata"]["name"], newest["metadata"]["uid"]
     options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
     status, _ = await client.ask("DELETE", f"{jobs}/{name}", deadline, body=options)
-    if status in {OK, _NOT_FOUND}:
-        status = _CONFLICT
-        while status == _CONFLICT and deadline.remaining > 1:  # until the old one is gone
+    if status in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
+        status = HTTPStatus.CONFLICT
+        while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
             status, _ = await client.ask("POST", jobs, deadline, body=_again(newest))
-            await asyncio.sleep(_UNTIL_GONE if status == _CONFLICT else 0)
-    if status == _CREATED:
+            await asyncio.sleep(_UNTIL_GONE if status == HTTPStatus.CONFLICT else 0)
+    if status == HTTPStatus.CREATED:
         return f"started Job {name} again"
     return (
         f"Job {name} has ended, and this account may not start it again: `kubectl delete job {name}"

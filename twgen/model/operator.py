@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from twgen.model.paths import value_at
 
 if TYPE_CHECKING:  # every command asks who runs it, most before any spec is read
     from twgen.model.spec import Policy
@@ -48,6 +50,12 @@ class GroupKind:
 
     group: str = ""
     kind: str = ""
+
+    @classmethod
+    def of(cls, manifest: Any) -> "GroupKind":
+        """That of a manifest, or of a template of one."""
+        group = str(value_at(manifest, "apiVersion")).rpartition("/")[0]
+        return cls(group, str(value_at(manifest, "kind")))
 
     def __str__(self) -> str:
         """As people write it: `autoscaling/HorizontalPodAutoscaler`."""

@@ -1,8 +1,7 @@
 """What a rollout changes in its cluster beside the traffic: replicas that nobody applies, and leftovers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerPlan, WorkerVersions
@@ -33,11 +32,6 @@ class AttachedInCluster:
     uid: str
     owners: frozenset[str]
     """Their UIDs."""
-
-
-def kind_of(template: Mapping[str, Any]) -> GroupKind:
-    """The kind of the objects that the template of an attached resource makes."""
-    return GroupKind(str(template.get("apiVersion")).rpartition("/")[0], str(template.get("kind")))
 
 
 def may_change_cluster(plan: WorkerPlan, rollout: RolloutInCluster) -> bool:
@@ -77,7 +71,7 @@ def left_over(worker: WorkerVersions, found: Iterable[AttachedInCluster]) -> Ite
     spec, versions = worker.spec, worker.versions
     owners = {version.live.uid for version in versions if version.live and version.live.uid}
     wanted = {
-        (kind_of(resource.template), attached_resource_name(spec.name, resource.name, version.build_id))
+        (GroupKind.of(resource.template), attached_resource_name(spec.name, resource.name, version.build_id))
         for resource in spec.attached
         for version in versions
     }

@@ -1,11 +1,12 @@
 """Reading what a cluster says of a rollout that is carried out in it."""
 
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from operator import attrgetter
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import OK, KubernetesClient
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -16,14 +17,14 @@ from twgen.records.rollout_status import RolloutStatus, parse_rollout_status
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
     INTENT_HASH,
+    MANAGED_BY,
     ROLLOUT,
     resource_of_kind,
-    rollout_labels,
     rollout_name,
+    rollout_selector,
     selector_labels,
 )
 
-_NOT_FOUND = 404
 _ENDED = {"Succeeded", "Failed"}
 _JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
@@ -48,9 +49,7 @@ async def rollout_statuses(
     """What the rollouts of a namespace left to read, by worker; an empty namespace: of all."""
     place = f"/namespaces/{namespace}" if namespace else ""
     path = f"/api/v1{place}/configmaps"
-    status, listed = await client.ask("GET", path, deadline, query={"labelSelector": ROLLOUT})
-    if status != OK:
-        raise StateUnavailable(f"the ConfigMaps cannot be listed: {listed.get('message') or status}")
+    listed = await _read(client, path, deadline, ROLLOUT)
     # an intent has the same label
     found = (item for item in listed.get("items") or () if "phase" in (item.get("data") or {}))
     return tuple(sorted(map(parse_rollout_status, found), key=attrgetter("worker")))
@@ -98,11 +97,8 @@ class RolloutReader:
     async def _others(self, path: str, deadline: Deadline) -> list[Mapping[str, Any]]:
         """What carries out other intents of the worker, of one kind."""
         intent = self._intent
-        label = f"{ROLLOUT}={rollout_labels(intent.worker)[ROLLOUT]}"
         path = path.format(namespace=intent.namespace)
-        status, listed = await self._client.ask("GET", path, deadline, query={"labelSelector": label})
-        if status != OK:
-            raise StateUnavailable(f"{path} cannot be listed: {listed.get('message') or status}")
+        listed = await _read(self._client, path, deadline, rollout_selector(intent.worker))
         return [
             item
             for item in listed.get("items") or ()
@@ -115,23 +111,18 @@ async def attached_objects(
 ) -> list[AttachedInCluster]:
     """The live objects of these kinds that twgen attached to the worker's versions."""
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
-    selector = f"{DEPLOYMENT_NAME_LABEL}={label},app.kubernetes.io/managed-by=twgen"
+    made_here = {DEPLOYMENT_NAME_LABEL: label} | MANAGED_BY
+    selector = ",".join(f"{name}={text}" for name, text in made_here.items())
     found = []
     for kind in sorted(kinds, key=lambda kind: (kind.group, kind.kind)):
         served = "/api/v1"
         if kind.group:
-            status, group = await client.ask("GET", f"/apis/{kind.group}", deadline)
-            if status == _NOT_FOUND:
+            group = await _read(client, f"/apis/{kind.group}", deadline, may_be_absent=True)
+            if not group:
                 continue  # there are none: its definition is not installed
-            if status != OK:
-                raise StateUnavailable(f"/apis/{kind.group} cannot be read: {group.get('message') or status}")
             served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
         path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
-        status, listed = await client.ask("GET", path, deadline, query={"labelSelector": selector})
-        if status == _NOT_FOUND:
-            continue
-        if status != OK:
-            raise StateUnavailable(f"{path} cannot be listed: {listed.get('message') or status}")
+        listed = await _read(client, path, deadline, selector, may_be_absent=True)
         found += [
             AttachedInCluster(
                 kind=kind,
@@ -147,12 +138,24 @@ async def attached_objects(
 
 async def _config_map(
     client: KubernetesClient, namespace: str, name: str, deadline: Deadline
-) -> dict[str, Any] | None:
+) -> Mapping[str, Any]:
     path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-    status, manifest = await client.ask("GET", path, deadline)
-    if status == _NOT_FOUND:
-        return None
-    if status != OK:
-        why = manifest.get("message") or status
-        raise StateUnavailable(f"ConfigMap {namespace}/{name} cannot be read: {why}")
-    return dict(manifest)
+    return await _read(client, path, deadline, may_be_absent=True)
+
+
+async def _read(
+    client: KubernetesClient,
+    path: str,
+    deadline: Deadline,
+    selector: str = "",
+    *,
+    may_be_absent: bool = False,
+) -> Mapping[str, Any]:
+    """What is at a path, or of it what a label selector takes; empty when it may be absent, and is."""
+    query = {"labelSelector": selector} if selector else None
+    status, answer = await client.ask("GET", path, deadline, query=query)
+    if status == HTTPStatus.NOT_FOUND and may_be_absent:
+        return {}
+    if status != HTTPStatus.OK:
+        raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
+    return answer

@@ -40,8 +40,8 @@ def _manifests(
     worker: WorkerVersions, identity_of: Callable[[Policy], str], jobs: RolloutJobs | None
 ) -> Iterator[Manifest]:
     spec, identity = worker.spec, identity_of(worker.spec.policy)
-    is_driven = jobs is not None and spec.policy.driver is not Driver.NONE
-    if jobs and is_driven:
+    jobs = None if spec.policy.driver is Driver.NONE else jobs
+    if jobs:
         yield from rollout_manifests(worker, identity, jobs)
     for version in worker.versions:
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []
@@ -49,7 +49,7 @@ def _manifests(
         made += (attached_manifest(spec, version, resource) for resource in attached)
         for manifest in made:
             is_target = version.build_id == spec.build_id and manifest["kind"] == "Deployment"
-            if jobs and jobs.driver is Driver.HOOK and is_driven and not is_target:
+            if jobs and jobs.driver is Driver.HOOK and not is_target:
                 # the hook starts once the target is healthy, whatever the others are
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest

@@ -91,9 +91,8 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
 
     They take the place of the placeholders, and can be too long or hold the wrong characters for that place.
     """
-    group, _, version = str(template.get("apiVersion")).rpartition("/")
-    kind = KINDS.get(GroupKind(group, str(template.get("kind"))))
-    struct = kind and kind.structs.get(version)
+    kind = KINDS.get(GroupKind.of(template))
+    struct = kind and kind.structs.get(str(template.get("apiVersion")).rpartition("/")[2])
     if not struct or not _has_braces(template):
         return []
     found: list[Finding] = []

@@ -24,6 +24,8 @@ COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
+"""The label of all that twgen makes."""
 ROLLOUT = "twgen.io/rollout"
 """The label of what carries a rollout out, and of its status: names the worker."""
 INTENT_HASH = "twgen.io/intent-hash"
@@ -86,7 +88,12 @@ def rollout_status_name(worker: str) -> str:
 
 def rollout_labels(worker: str) -> dict[str, str]:
     """Return the labels of a worker's rollout objects."""
-    return {ROLLOUT: _dns_cleaned(worker)[:_LONGEST_LABEL], "app.kubernetes.io/managed-by": "twgen"}
+    return {ROLLOUT: _dns_cleaned(worker)[:_LONGEST_LABEL]} | MANAGED_BY
+
+
+def rollout_selector(worker: str) -> str:
+    """Return the label selector of what carries a worker's rollouts out."""
+    return f"{ROLLOUT}={rollout_labels(worker)[ROLLOUT]}"
 
 
 def resource_of_kind(kind: str) -> str:
