@@ -70,6 +70,9 @@ def told_stories(
         story = Story(cluster, node, newest_temporal, oldest_temporal, namespace, folder)
         try:
             test.function.tell(story, **(test.callspec.params if hasattr(test, "callspec") else {}))
+        except BaseException as error:
+            error.add_note(story.account())
+            raise
         finally:
             cluster.clear(namespace)
 

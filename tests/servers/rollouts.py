@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
+from temporalio.service import RPCError
 
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
@@ -26,6 +27,7 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.servers.pods import condition
+from twgen.versioning.names import NOT_PRUNED, SYNC_OPTIONS
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -47,14 +49,27 @@ class Story:
 
     @property
     def worker(self) -> DeployedWorker:
-        return DeployedWorker(self.temporal, f"{self.namespace}/greeter", "greetings")
+        return DeployedWorker(self.temporal, f"{self.namespace}/greeter", self.task_queue)
+
+    @property
+    def task_queue(self) -> str:
+        """Its own: on one that stories share, any worker would do the work of all."""
+        return f"greetings-{self.namespace}"
 
     def describe(
-        self, build_id: str, *more: Document, variables: Sequence[Document] = (), **options: Any
+        self,
+        build_id: str,
+        *more: Document,
+        variables: Sequence[Document] = (),
+        container: Document | None = None,
+        spec: Document | None = None,
+        **options: Any,
     ) -> None:
+        """Let Git hold a worker; `container` and `spec` add fields to it."""
         worker = worker_document("greeter", build_id, **options)
-        container = worker_container(build_id, "greetings", *variables)
-        worker["spec"]["template"]["spec"]["containers"] = [container]
+        own = {**worker_container(build_id, self.task_queue, *variables), **(container or {})}
+        worker["spec"]["template"]["spec"]["containers"] = [own]
+        worker["spec"].update(spec or {})
         self.write(worker, *more)
 
     def write(self, *documents: Document) -> None:
@@ -64,14 +79,14 @@ class Story:
             document["metadata"]["namespace"] = self.namespace
         (self.folder / "specs.yaml").write_text(write_documents(told))
 
-    def rendered(self, *kinds: str) -> Ended:
+    def rendered(self, *kinds: str, image: str = "registry.example.com/twgen:testing") -> Ended:
         """What a render prints; an operator lets these kinds be attached too, each as `group/Kind`."""
         operator = self.folder.parent / "operator.json"
         more = [dict(zip(("group", "kind"), kind.split("/"), strict=True)) for kind in kinds]
         config = {
             "apiVersion": "twgen.io/v1alpha1",
             "kind": "OperatorConfig",
-            "rollout": {"image": "registry.example.com/twgen:testing"},
+            "rollout": {"image": image},
             "attached": {"kinds": more},
         }
         operator.write_text(json.dumps(config))
@@ -87,13 +102,30 @@ class Story:
         kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
         return run(self.folder, *command, options=kubeconfig, takes_paths=is_of_specs)
 
-    def manifests(self, *kinds: str) -> Sequence[Object]:
-        ended = self.rendered(*kinds)
+    def manifests(self, *kinds: str, **options: str) -> Sequence[Object]:
+        ended = self.rendered(*kinds, **options)
         assert ended.code == 0, ended.stderr
         return read_documents(ended.stdout)
 
     def apply(self, *kinds: str) -> None:
         self.cluster.apply(self.manifests(*kinds), "--force-conflicts")
+
+    def sync(self) -> None:
+        """Apply, and prune the Deployments that are no longer rendered, as Argo CD does."""
+        manifests = self.manifests()
+        self.cluster.apply(manifests, "--force-conflicts")
+        rendered = {item["metadata"]["name"] for item in manifests if item["kind"] == "Deployment"}
+        for live in self.listed("/apis/apps/v1", "deployments"):
+            name = live["metadata"]["name"]
+            if name not in rendered:
+                assert NOT_PRUNED not in live["metadata"]["annotations"].get(SYNC_OPTIONS, "")
+                assert live["spec"]["replicas"] == 0
+                self.cluster.kubectl("delete", "deployment", name, "--namespace", self.namespace)
+
+    def replicas(self) -> dict[str, int]:
+        """Of the Deployment of every version, by build ID."""
+        found = self.listed("/apis/apps/v1", "deployments")
+        return {live["metadata"]["name"].removeprefix("greeter-"): live["spec"]["replicas"] for live in found}
 
     def status(self) -> dict[str, str]:
         found = self.cluster.api.find(
@@ -124,7 +156,15 @@ class Story:
     def described(self) -> Any:
         """What the server says of the worker, without the program."""
         request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=self.worker.name)
-        return self.temporal.ask("describe_worker_deployment", request).worker_deployment_info
+
+        def found() -> Any:
+            try:
+                return self.temporal.ask("describe_worker_deployment", request).worker_deployment_info
+            except RPCError as error:
+                # for a moment after a change the oldest server does not know the worker
+                raise AssertionError(str(error)) from error
+
+        return eventually(found, SOON)
 
     def share(self, build_id: str) -> float:
         """Which share of the new workflows a version has, in percent."""
@@ -150,6 +190,11 @@ class Story:
     def pods(self, selector: str = "twgen.io/rollout=greeter") -> Sequence[Object]:
         """Those of its rollouts."""
         return self.listed("/api/v1", "pods", selector)
+
+    def account(self) -> str:
+        """What is to be read where a story went wrong."""
+        logs = [self.node.logs(self.namespace, pod["metadata"]["name"]) for pod in self.pods()]
+        return "\n".join([*logs, str(self.status()), str(self.replicas())])
 
     def log(self) -> str:
         newest = max(self.pods(), key=lambda pod: str(pod["metadata"]["creationTimestamp"]))

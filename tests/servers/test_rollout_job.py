@@ -67,7 +67,7 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
     assert (status["reason"], status["current"]) == ("GateFailed", "v1")
     failed = story.job("Failed")
     [pod] = story.pods(f"job-name={failed['metadata']['name']}")
-    assert "the gate on task queue greetings ended as Failed" in last_word(pod)
+    assert f"the gate on task queue {story.task_queue} ended as Failed" in last_word(pod)
     reasons = {condition["reason"] for condition in failed["status"]["conditions"]}
     assert reasons == {"PodFailurePolicy"}, "another attempt could change nothing"
     [event] = [
@@ -82,7 +82,7 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
     again = story.job("Failed")
     assert again["metadata"]["name"] == name, "to Argo CD it is the same"
     assert again["metadata"]["uid"] != failed["metadata"]["uid"]
-    assert ":v2-greetings-2" in story.status()["message"], "it is the second attempt that failed"
+    assert f":v2-{story.task_queue}-2" in story.status()["message"], "it is the second attempt that failed"
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
@@ -180,12 +180,12 @@ def test_job_that_is_killed_in_mid_ramp_goes_on_in_another_pod(story: Story) -> 
 
 @side_by_side
 def test_autoscaled_version_comes_back_from_zero_and_keeps_its_replicas(story: Story) -> None:
-    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=())
+    story.describe("v1", autoscaler_document("greeter"), steps=())
     story.apply()
     story.stands("Settled", "v1")
     deployment = ("deployment/greeter-v1", "--namespace", story.namespace)
     story.cluster.kubectl("scale", *deployment, "--replicas=0")
-    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=(50,))
+    story.describe("v1", autoscaler_document("greeter"), steps=(50,))
     jobs = [item for item in story.manifests() if item["kind"] != "Deployment"]
     story.cluster.apply(jobs, "--force-conflicts")
     eventually(lambda: replicas(story, "greeter-v1") == 1, SOON)
@@ -193,13 +193,13 @@ def test_autoscaled_version_comes_back_from_zero_and_keeps_its_replicas(story: S
 
 @side_by_side
 def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_owner(story: Story) -> None:
-    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=())
+    story.describe("v1", autoscaler_document("greeter"), steps=())
     story.apply()
     story.stands("Settled", "v1")
     story.apply()  # now that the Deployment has a UID, its autoscaler has an owner
     [scaler] = story.cluster.list("horizontalpodautoscalers", story.namespace)
     assert scaler["metadata"]["ownerReferences"]
-    other = autoscaler_document("greeter", "other", story.namespace)
+    other = autoscaler_document("greeter", "other")
     story.cluster.apply([hand_made(story.namespace, scaler)])
     story.describe("v1", other, steps=())
     story.apply()
@@ -235,7 +235,7 @@ def test_rollout_whose_temporal_is_away_ends_by_its_time_limit_and_says_why(stor
 
 @side_by_side
 def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_back(story: Story) -> None:
-    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=())
+    story.describe("v1", autoscaler_document("greeter"), steps=())
     story.cluster.apply([item for item in story.manifests() if item["kind"] != "Job"])
     read = story.cluster.get("deployment", "greeter-v1", story.namespace)
     version = read["metadata"]["resourceVersion"]
