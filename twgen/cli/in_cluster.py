@@ -22,6 +22,7 @@ from twgen.model.operator import Caller, GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerPlan
 from twgen.model.problem import Document
+from twgen.model.spec import MissingTemplate
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK
@@ -131,7 +132,7 @@ class IntentRollout:
         journal = Journal(writer, self.log.say)
         caller = Caller(intent.identity, forced=True, drives=True)
         view = _View(self.settings, specs, caller, self.log, journal)
-        usual = rollout_of(spec, {}, view, servers, opened)
+        usual = rollout_of(spec, lambda world: world, view, servers, opened)
 
         async def read() -> World:
             world = await usual.read()
@@ -187,7 +188,10 @@ def _specs_of(intent: Intent) -> Specs:
             f"{source} is for {intent.target}, and this release of twgen makes"
             f" {' and '.join(targets) or 'no worker'} of it: render and Job need the same release"
         )
-    return specs
+    # whether a render may go on without a manifest was decided when it went on
+    [spec] = specs.workers
+    policy = replace(spec.policy, missing_template=MissingTemplate.WARN)
+    return specs._replace(workers=(replace(spec, policy=policy),))
 
 
 def _say_last(word: str) -> None:

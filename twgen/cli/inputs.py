@@ -1,5 +1,6 @@
 """What a command works on: specs, world, who plans, and as of when."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
@@ -12,8 +13,9 @@ from twgen.model.plan import WorkerVersions
 from twgen.model.problem import MOST_TOLD_IN_ALL, Problem
 from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.times import format_time
-from twgen.model.world import RecordedDeployment, World
+from twgen.model.world import GitHistory, RecordedDeployment, World
 from twgen.planning.drivers import rollout_driver
+from twgen.planning.versions.plan import versions_to_look_for
 from twgen.reading.documents import Read, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs
@@ -26,6 +28,9 @@ from twgen.versioning.names import CONTROLLER_API
 
 if TYPE_CHECKING:
     from twgen.cli.live import Servers
+
+_MOST_FOR_HISTORY = 10.0
+"""Seconds that reading Git may add to a render, which Argo CD ends after 60."""
 
 
 def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
@@ -111,16 +116,42 @@ def load_world(
 
         with Servers(settings) as own:
             world = own.read(specs.workers, for_routing=for_routing)
-    return world.remembering(load_recorded(settings, specs))
+    return Memory(settings, specs).recall(world)
 
 
-def load_recorded(settings: Settings, specs: Specs) -> Mapping[tuple[str, str], RecordedDeployment]:
-    """What the ledger beside the specs tells of their versions, by worker and build ID."""
-    if not specs.ledgers:
-        return {}
-    from twgen.records.ledger import recorded_versions
+class Memory:
+    """What Git remembers of old versions: the ledger beside the specs, and the commits that changed these."""
 
-    return recorded_versions(read_ledgers(specs.ledgers, settings.sources))
+    def __init__(self, settings: Settings, specs: Specs) -> None:
+        self._settings = settings
+        self._workers = specs.workers
+        self._ledger: Mapping[tuple[str, str], RecordedDeployment] = {}
+        self._found: dict[tuple[str, frozenset[str]], GitHistory] = {}
+        if specs.ledgers:
+            from twgen.records.ledger import recorded_versions
+
+            self._ledger = recorded_versions(read_ledgers(specs.ledgers, settings.sources))
+
+    def recall(self, world: World) -> World:
+        """The world with what is remembered; commits are read only where nothing before them tells."""
+        world = world.remembering(self._ledger)
+        now, told = self._settings.now or world.taken_at, {}
+        ends = time.monotonic() + _MOST_FOR_HISTORY
+        for spec in self._workers:
+            key = (spec.worker_deployment, spec.temporal_namespace)
+            worker = world.workers.get(key)
+            missing = versions_to_look_for(spec, worker, now) if worker else frozenset[str]()
+            asked = (spec.worker_deployment, missing)
+            if missing and asked not in self._found:
+                from twgen.reading.history import SpecSources, read_history
+
+                rule, kinds = self._settings.namespace_rule, self._settings.operator.attached_kinds
+                why = self._settings.surroundings.why_no_repository
+                specs = SpecSources(self._settings.paths, rule, kinds)
+                self._found[asked] = read_history(spec, missing, specs, ends, why)
+            if missing:
+                told[key] = self._found[asked]
+        return world.with_history(told) if told else world
 
 
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs | None:

@@ -35,7 +35,8 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         yield f"{name} is not rendered: maxVersions ({version.spec.policy.max_versions}) is reached"
     elif plan.action is VersionAction.NONE:
         fate = _UNREAD if version.worker.deployments is None else _STAYS if version.live else _LOST
-        yield f"{name} has no manifest to render: {fate}"
+        why = version.worker.history.ends
+        yield f"{name} has no manifest to render{f' ({why})' if why else ''}: {fate}"
     if version.status in IN_ROUTING and plan.replicas == 0:
         yield f"{name} is {version.status.value.lower()} and its spec says zero replicas"
     if version.is_target:
