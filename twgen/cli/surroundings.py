@@ -34,6 +34,8 @@ class Terminal:
     """Seconds for all reading."""
     needs_identity = False
     """Every worker must have a manager identity: the default one is nobody's in particular."""
+    warns_nobody = False
+    """Warnings are lost: what would silently not be deployed must be an error."""
     settings_of_application: Mapping[str, ApplicationSetting] = {}
     why_no_repository = "the specs are in no Git repository"
     """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
@@ -94,6 +96,8 @@ class Plugin:
     """Seconds for all reading."""
     needs_identity = True
     """Two Argo CDs with an application of the same name would both pass as the owner."""
+    warns_nobody = True
+    """Argo CD shows what a render says on stderr only when it fails."""
 
     def __init__(self) -> None:
         from twgen.model.operator import Application

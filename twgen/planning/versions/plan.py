@@ -16,7 +16,7 @@ from twgen.planning.version_status import routed_build_ids, status_of
 from twgen.planning.versions.facts import VersionFacts, deployments_of
 from twgen.planning.versions.pods import replaceable_injection
 from twgen.planning.versions.table import Decision, decide
-from twgen.planning.versions.warnings import version_warnings
+from twgen.planning.versions.warnings import version_warnings, why_not_deployed
 from twgen.versioning.names import attached_resource_name, versioned_deployment_name
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
@@ -33,6 +33,7 @@ def plan_worker_versions(
     decided = [(version, *decide(version)) for version in version_facts(spec, worker, now)]
     not_created = _why_not_created(spec, [(version, reason) for version, reason, _ in decided])
     plans, warnings = [], list(doubts_about_cluster(spec, worker))
+    not_deployed = "".join(why_not_deployed(version) for version, _, _ in decided)
     for version, reason, decision in decided:
         if reason is Reason.NOT_NEEDED:
             continue
@@ -45,7 +46,7 @@ def plan_worker_versions(
         warnings += version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
             raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}")
-    return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created)
+    return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created, not_deployed)
 
 
 def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> tuple[str, ...]:
