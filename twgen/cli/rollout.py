@@ -5,6 +5,7 @@ import gc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Protocol
 
 import click
@@ -95,7 +96,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     within = within or _WITHIN
     specs = load_specs(settings, needs_worker=True)
     caller = replace(settings.planning_caller, drives=True)
-    memory = Memory(settings, specs)
+    memory = Memory(settings)
     with (
         Servers(settings) as servers,
         display(output, color, "Ctrl-C ends, and leaves traffic as it is then") as shown,
@@ -103,7 +104,10 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         view = _View(settings, specs, caller, shown)
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            workers = [rollout_of(spec, memory.recall, view, servers, opened) for spec in specs.workers]
+            workers = [
+                rollout_of(spec, partial(memory.recall, specs), view, servers, opened)
+                for spec in specs.workers
+            ]
             async with asyncio.timeout(within):
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
