@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.terminal import terminal
+from tools.plugin import plugin_text
 from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
 from twgen.model.reasons import RoutingReason, VersionReason
@@ -118,6 +119,15 @@ def test_reason_that_stops_a_rollout_names_a_next_step(reason: str) -> None:
 def test_links_of_the_documentation_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
     assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def test_plugin_offers_what_an_application_may_set_and_no_more() -> None:
+    text = (ROOT / "plugin.yaml").read_text()
+    assert text == plugin_text()
+    [plugin] = read_documents(text)
+    assert plugin["spec"].keys() == {"generate", "parameters"}  # no discovery, no version
+    offered = {each["name"]: each["itemType"] for each in plugin["spec"]["parameters"]["static"]}
+    assert offered == {"identity": "string", "no-hooks": "boolean", "quiet": "boolean", "strict": "boolean"}
 
 
 def test_operators_configuration_of_the_page_is_valid() -> None:
