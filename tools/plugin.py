@@ -7,8 +7,8 @@ from twgen.yaml.writer import write_documents
 def plugin_text() -> str:
     """`plugin.yaml`: how Argo CD runs a render, and what an application may set for it.
 
-    It has no discovery: an application that names no plugin would become a plain folder of YAML as soon as the
-    sidecar is away, and lose all that the folder does not hold. It has no version, which would be part of its name.
+    It has no discovery: an application that names no plugin would become a plain folder of YAML as soon as
+    the sidecar is away, and lose what the folder does not hold. A version would be part of the plugin's name.
     """
     parameters = [
         {
