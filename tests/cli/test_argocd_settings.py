@@ -220,6 +220,11 @@ def test_settings_of_an_application_mean_nothing_outside_of_argocd(run: Run, sto
     assert run(*RENDER, env={**ENVIRONMENT, "ARGOCD_ENV_TWGEN_TIMEOUT": "x"}).returncode == 0
 
 
+def test_plugin_variable_that_is_not_ours_means_nothing(run: Run, operator: Path) -> None:
+    others = {"ARGOCD_ENV_TIMEOUT": "x", "ARGOCD_ENV_MY_TWGEN_NOW": "x", "PARAM_NOW": "x"}
+    assert run(*RENDER, env=plugin(operator, **others)).returncode == 0
+
+
 def test_connection_that_no_profile_lists_is_not_used_in_argocd(run: Run, operator: Path) -> None:
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
