@@ -24,9 +24,10 @@ from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import RecordedDeployment, World
-from twgen.planning.plan import worker_world
 from twgen.planning.sentences import spoken
 from twgen.reading.kubernetes import read_gate_input
+from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.shared import SharedReads
 from twgen.specs.parse import Specs
 
 Ledger = Mapping[tuple[str, str], RecordedDeployment]
@@ -131,8 +132,8 @@ def rollout_of(
         return world.remembering(ledger)
 
     async def conflict_token() -> str:
-        world = await servers.read_soon(opened, [spec], for_routing=False)
-        temporal = worker_world(spec, world).temporal
+        shared = SharedReads(opened.temporal, Deadline(settings.timeout))
+        temporal = await TemporalReader(spec, shared).deployment()
         return temporal.conflict_token if temporal else ""
 
     return Rollout(
