@@ -186,6 +186,7 @@ STATUS = {
                     "status": "Ramping",
                     "percentage": 5,
                     "since": NOW,
+                    "movedBy": None,
                     "openWorkflows": None,
                     "taskQueues": [
                         {"name": "main", "type": "Workflow", "pollers": None, "unversionedPollers": False}

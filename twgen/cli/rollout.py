@@ -25,9 +25,10 @@ from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
-from twgen.planning.plan import worker_world
 from twgen.planning.sentences import spoken
 from twgen.reading.kubernetes import read_gate_input
+from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.shared import SharedReads
 from twgen.specs.parse import Specs
 
 Recall = Callable[[World], World]
@@ -136,8 +137,8 @@ def rollout_of(
         return await asyncio.to_thread(recall, world)
 
     async def conflict_token() -> str:
-        world = await servers.read_soon(opened, [spec], for_routing=False)
-        temporal = worker_world(spec, world).temporal
+        shared = SharedReads(opened.temporal, Deadline(settings.timeout))
+        temporal = await TemporalReader(spec, shared).deployment()
         return temporal.conflict_token if temporal else ""
 
     return Rollout(

@@ -146,6 +146,11 @@ class RoutingReason(StrEnum):
 
     Nothing.
     """
+    INVALID_INTENT = "InvalidIntent"
+    """The intent of the rollout was edited by hand, or this release of twgen reads it otherwise.
+
+    Apply what `twgen render` prints, by the release of twgen that the image of the Job has.
+    """
     OLDER_ROLLOUT = "OlderRollout"
     """A Pod of an earlier rollout of the worker has not ended yet.
 
