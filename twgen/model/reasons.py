@@ -214,7 +214,8 @@ class RoutingReason(StrEnum):
     """The gate has not completed on every workflow task queue.
 
     Nothing at first: `twgen rollout` starts it and waits for it. One that runs for long shows why in
-    `temporal workflow describe`: a worker without that workflow type leaves it running.
+    `temporal workflow describe`: a worker without that workflow type leaves it running. Blocked where no
+    worker of it has polled for workflows after five minutes: deploy one that does, or take the gate away.
     """
     MISSING_TASK_QUEUE = "MissingTaskQueue"
     """The target does not poll a task queue of the current version.
