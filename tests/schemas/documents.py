@@ -66,7 +66,7 @@ POLICY = {
         "connectionChanges": "Target",
         "environment": "Current",
         "ownerReferences": "Render",
-        "history": ["Ledger", "Cluster"],
+        "history": ["Ledger", "Cluster", "Git"],
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,
@@ -186,6 +186,7 @@ STATUS = {
                     "status": "Ramping",
                     "percentage": 5,
                     "since": NOW,
+                    "movedBy": None,
                     "openWorkflows": None,
                     "taskQueues": [
                         {"name": "main", "type": "Workflow", "pollers": None, "unversionedPollers": False}

@@ -13,6 +13,7 @@ from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import Connection, Driver, EnvironmentNames, OwnerReferences, WorkerSpec
 from twgen.planning.drivers import longest_rollout
+from twgen.planning.refresh import plan_hash
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.specs.attached import KINDS
 from twgen.versioning.injection import DEPLOYMENT, Identity, injection
@@ -20,6 +21,7 @@ from twgen.versioning.names import (
     HOOK,
     HOOK_DELETE_POLICY,
     INTENT_HASH,
+    PLAN_HASH,
     SYNC_WAVE,
     generated_name,
     resource_of_kind,
@@ -58,6 +60,7 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     spec = worker.spec
     intent = intent_of(spec, identity, worker.warnings, jobs.more_kinds)
     manifest = write_intent(intent)
+    manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
     size = sum(len(text.encode()) for text in manifest["data"].values())
     if size > _LARGEST_INTENT:
         raise InvalidInput(

@@ -29,12 +29,16 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 ROLLOUT = "twgen.io/rollout"
 """The label of what carries a rollout out, and of its status: names the worker."""
 INTENT_HASH = "twgen.io/intent-hash"
+PLAN_HASH = "twgen.io/plan-hash"
+"""Of an intent: the hash of what was rendered because of the world as it was then."""
 ABORTED = "twgen.io/aborted"
 PAUSED = "twgen.io/paused"
 GATE_ATTEMPT = "twgen.io/gate-attempt"
 GATE_SKIPPED = "twgen.io/gate-skipped"
+MOVED_BY = "twgen.io/moved-by"
 """Metadata of a version in Temporal, as JSON: a person ended its rollout, or paused it; which attempt at its
-gate this is; a person goes on without the gate. An intent may be annotated as paused too."""
+gate this is; a person goes on without the gate; who gave it its share of the traffic, and why. An intent may
+be annotated as paused too."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
