@@ -94,8 +94,8 @@ def gates_of(story: Story, build_id: str) -> int:
 
 TROUBLES: Mapping[str, Trouble] = {
     "Temporal's answers get lost": Trouble(lost_every=11),
-    "Temporal hears late": Trouble(slow_every=4, slow_by=5),
-    "the API server's answers are cut": Trouble(answer_bytes=30_000),
+    "Temporal hears late": Trouble(slow_every=25, slow_by=6),
+    "the API server's answers are cut": Trouble(answer_bytes=100_000),
 }
 
 
