@@ -16,7 +16,6 @@ from temporalio.api.workflowservice.v1 import (
     DescribeWorkerDeploymentRequest,
 )
 
-from testing.asking import succeeds
 from testing.faults import Trouble, forwarding
 from testing.forking import Forked, forker
 from testing.kubernetes.api import Object
@@ -273,9 +272,7 @@ def current(story: Story, name: str) -> str:
     request = DescribeWorkerDeploymentRequest(
         namespace="default", deployment_name=f"{story.namespace}/{name}"
     )
-    if not succeeds(lambda: story.temporal.ask("describe_worker_deployment", request)):
-        return ""
-    found = story.temporal.ask("describe_worker_deployment", request).worker_deployment_info
+    found = story.temporal.find("describe_worker_deployment", request).worker_deployment_info
     return str(found.routing_config.current_deployment_version.build_id)
 
 
