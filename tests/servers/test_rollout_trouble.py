@@ -15,6 +15,7 @@ from temporalio.api.workflowservice.v1 import (
     CountWorkflowExecutionsRequest,
     DescribeWorkerDeploymentRequest,
 )
+from temporalio.service import RPCError
 
 from testing.faults import Trouble, forwarding
 from testing.forking import Forked, forker
@@ -272,7 +273,10 @@ def current(story: Story, name: str) -> str:
     request = DescribeWorkerDeploymentRequest(
         namespace="default", deployment_name=f"{story.namespace}/{name}"
     )
-    found = story.temporal.find("describe_worker_deployment", request).worker_deployment_info
+    try:
+        found = story.temporal.ask("describe_worker_deployment", request).worker_deployment_info
+    except RPCError:
+        return ""
     return str(found.routing_config.current_deployment_version.build_id)
 
 
