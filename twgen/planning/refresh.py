@@ -1,6 +1,5 @@
 """When what was rendered is no longer what would be rendered now, though Git says the same."""
 
-import json
 from hashlib import sha256
 
 from twgen.model.plan import VersionAction, WorkerVersions
@@ -16,15 +15,15 @@ def plan_hash(worker: WorkerVersions) -> str:
     """
     owns = worker.spec.policy.owner_references is OwnerReferences.RENDER
     told = [
-        [
+        (
             version.build_id,
             version.is_rendered,
             version.replicas,
             version.protected,
             version.action is VersionAction.SCALE_DOWN,
             version.live.uid if owns and version.attached and version.live else "",
-        ]
+        )
         for version in worker.versions
         if version.is_rendered or version.attached
     ]
-    return sha256(json.dumps(told).encode()).hexdigest()
+    return sha256(repr(told).encode()).hexdigest()
