@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from tests.executing.api_server import AUTOSCALERS, DEPLOYMENTS, INTENT, JOBS, PODS, ApiServer
-from tests.executing.trouble import DEEDS, GATED, ME, SLOW, Client, Server
+from tests.executing.server import DEEDS, Server
+from tests.executing.trouble import GATED, ME, SLOW, Client
 from tests.planning.situations import MAIN, MINUTE, RAMPS, SECOND, live
 from tests.strategies import AUTOSCALER, SIZED_BY_HPA
 from twgen.clients.deadline import Deadline

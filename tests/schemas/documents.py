@@ -66,7 +66,7 @@ POLICY = {
         "connectionChanges": "Target",
         "environment": "Current",
         "ownerReferences": "Render",
-        "history": ["Ledger", "Cluster"],
+        "history": ["Ledger", "Cluster", "Git"],
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,

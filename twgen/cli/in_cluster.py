@@ -22,6 +22,7 @@ from twgen.model.operator import Caller, GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerPlan
 from twgen.model.problem import Document
+from twgen.model.spec import MissingTemplate
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK
@@ -138,7 +139,7 @@ class IntentRollout:
         journal = Journal(writer, intent, self.log.say)
         caller = Caller(intent.identity, forced=True, drives=True)
         view = _View(self.settings, specs, caller, self.log, journal)
-        usual = rollout_of(spec, {}, view, servers, opened)
+        usual = rollout_of(spec, lambda world: world, view, servers, opened)
 
         async def read() -> World:
             world = await usual.read()
@@ -200,7 +201,10 @@ def _specs_of(intent: Intent) -> Specs:
             " need the same release"
         )
         raise UnusableIntent(message, intent)
-    return specs
+    # whether a render may go on without a manifest was decided when it went on
+    [spec] = specs.workers
+    policy = replace(spec.policy, missing_template=MissingTemplate.WARN)
+    return specs._replace(workers=(replace(spec, policy=policy),))
 
 
 def _say_last(word: str) -> None:

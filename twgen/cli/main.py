@@ -100,7 +100,13 @@ def _run() -> object:
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
-        return shell_complete(twgen, {}, "twgen", COMPLETION, instruction)
+        try:
+            return shell_complete(twgen, {}, "twgen", COMPLETION, instruction)
+        except (LookupError, ValueError) as error:
+            said = "COMP_WORDS and COMP_CWORD do not tell which word is to be completed"
+            raise InvalidInput(
+                f"{said}: use what `twgen completion` prints, or unset {COMPLETION}"
+            ) from error
     if surroundings().settings_of_application:
         from twgen.cli.options import refuse_settings_of_operator
 

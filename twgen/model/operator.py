@@ -46,6 +46,11 @@ NEVER_ATTACHED = frozenset({
 """Kinds that run pods or grant rights, in any API group: no operator can allow them."""
 
 
+def api_group(manifest: Any) -> str:
+    """The API group of a manifest, or of a template of one; the core group is empty."""
+    return str(value_at(manifest, "apiVersion")).rpartition("/")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class GroupKind:
     """A kind of object in its API group; the core group is empty."""
@@ -56,8 +61,7 @@ class GroupKind:
     @classmethod
     def of(cls, manifest: Any) -> "GroupKind":
         """That of a manifest, or of a template of one."""
-        group = str(value_at(manifest, "apiVersion")).rpartition("/")[0]
-        return cls(group, str(value_at(manifest, "kind")))
+        return cls(api_group(manifest), str(value_at(manifest, "kind")))
 
     def __str__(self) -> str:
         """As people write it: `autoscaling/HorizontalPodAutoscaler`."""

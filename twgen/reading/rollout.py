@@ -14,6 +14,7 @@ from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.records.intent import Intent, is_annotated_as_paused, parse_intent
 from twgen.records.rollout_status import RolloutStatus, parse_rollout_status
+from twgen.specs.attached import KINDS
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
     INTENT_HASH,
@@ -146,7 +147,8 @@ async def attached_objects(
                 continue  # there are none: its definition is not installed
             served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
         path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
-        listed = await _read(client, path, deadline, selector, may_be_absent=True)
+        # of an operator's own kind, whose plural is guessed, none is a mistake to be told
+        listed = await _read(client, path, deadline, selector, may_be_absent=kind in KINDS)
         found += [
             AttachedInCluster(
                 kind=kind,

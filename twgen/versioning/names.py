@@ -101,14 +101,11 @@ def rollout_selector(worker: str) -> str:
 
 
 def resource_of_kind(kind: str) -> str:
-    """Return what the API calls the objects of a kind: its plural, guessed as kubectl's library does.
-
-    The rule is UnsafeGuessKindToResource of k8s.io/apimachinery/pkg/api/meta.
-    """
+    """Return what the API calls the objects of a kind: by custom its English plural."""
     name = kind.lower()
-    if name.endswith("s"):
+    if name.endswith(("s", "x", "z", "ch", "sh")):
         return f"{name}es"
-    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return re.sub("(?<=[^aeiou])y$", "ie", name) + "s"
 
 
 def selector_labels(worker: str, build_id: str) -> dict[str, str]:
