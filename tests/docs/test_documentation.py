@@ -13,8 +13,10 @@ from jsonschema import Draft202012Validator
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from tests.terminal import terminal
+from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
+from twgen.model.operator import Application
 from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.records.operator_config import parse_operator
 from twgen.yaml.reader import read_documents
@@ -120,6 +122,30 @@ def test_reason_that_stops_a_rollout_names_a_next_step(reason: str) -> None:
 def test_links_of_the_documentation_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
     assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def test_plugin_offers_what_an_application_may_set_and_no_more() -> None:
+    text = (ROOT / "plugin.yaml").read_text()
+    assert text == plugin_text()
+    [plugin] = read_documents(text)
+    assert plugin["spec"].keys() == {"generate", "parameters"}  # no discovery, no version
+    offered = {each["name"]: each["itemType"] for each in plugin["spec"]["parameters"]["static"]}
+    assert offered == {"identity": "string", "no-hooks": "boolean", "quiet": "boolean", "strict": "boolean"}
+
+
+def test_values_of_the_chart_are_those_of_the_patches() -> None:
+    assert (ROOT / "deploy" / "values.yaml").read_text() == chart_values_text()
+
+
+def test_forms_of_the_operator_are_valid_and_name_each_other() -> None:
+    [operator_form] = read_documents((ROOT / "deploy" / "operator.yaml").read_text())
+    operator, findings = parse_operator(read_documents(operator_form["data"]["operator.yaml"])[0])
+    assert operator, findings
+    [secret] = read_documents((ROOT / "deploy" / "temporal.yaml").read_text())
+    [name] = secret["stringData"]
+    assert operator.temporal_config_file == f"/etc/twgen/temporal/{name}"
+    assert [profile for profile in secret["stringData"][name].splitlines() if "payments]" in profile]
+    assert operator.may_use("payments", Application("shop", "payments"))
 
 
 def test_operators_configuration_of_the_page_is_valid() -> None:

@@ -21,6 +21,7 @@ from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerPlan
 from twgen.model.spec import Rollout as Strategies
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
+from twgen.model.times import format_time
 from twgen.model.world import LiveDeployment, World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.reading.rollout import RolloutReader, attached_objects
@@ -53,7 +54,7 @@ SPECS: Mapping[str, WorkerSpec] = {
     "back": replace(_scaled(RAMPS, "v1"), rollout=Strategies(Strategy.ALL_AT_ONCE)),
 }
 """What Git says at one time or another."""
-HANDS = {"kill", "copy", "annotate", "go on"}
+HANDS = {"kill", "copy", "annotate", "go on", "another image"}
 INTERRUPTIONS = (*(f"apply {name}" for name in SPECS), *sorted(HANDS), *DEEDS)
 _LINGERS = 20 * SECOND
 """From the end of a Job to the end of its Pods."""
@@ -72,6 +73,8 @@ class Cluster(Server):
 
     troubles: list[str] = field(default_factory=list)
     """Met by whichever Pod asks next."""
+    images: int = 0
+    """How often the operator has named another one for the Jobs."""
     plans: list[WorkerPlan] = field(default_factory=list)
     """The last of every Pod that ended by itself."""
 
@@ -109,12 +112,20 @@ class Cluster(Server):
         for job in self.api.listed(JOBS):
             if job["metadata"]["annotations"][INTENT_HASH] != intent.hash:
                 self.end_job(job["metadata"]["name"])
-        job_name = f"payments-{name.replace(' ', '-')}"
-        if f"{JOBS}/{job_name}" not in self.api.objects:
-            annotations = {INTENT_HASH: intent.hash}
-            metadata = {"name": job_name, "labels": rollout_labels("payments"), "annotations": annotations}
-            self.api.put(f"{JOBS}/{job_name}", {"metadata": metadata})
+        if f"{JOBS}/{self.job_name}" not in self.api.objects:
+            metadata = {
+                "name": self.job_name,
+                "labels": rollout_labels("payments"),
+                "annotations": {INTENT_HASH: intent.hash},
+                "creationTimestamp": format_time(self.model.now),
+            }
+            self.api.put(f"{JOBS}/{self.job_name}", {"metadata": metadata})
             self.start_pod()
+
+    @property
+    def job_name(self) -> str:
+        """Of the Job that was rendered last."""
+        return f"payments-{self.name.replace(' ', '-')}-{self.images}"
 
     @property
     def is_paused(self) -> bool:
@@ -124,20 +135,27 @@ class Cluster(Server):
 
     def start_pod(self) -> None:
         """Let the Job of the newest intent run a Pod, another one if it runs already."""
-        job = self.api.objects.get(f"{JOBS}/payments-{self.name.replace(' ', '-')}")
+        job = self.api.objects.get(f"{JOBS}/{self.job_name}")
         if not job:
             return
         spec = SPECS[self.name]
         intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": self.name},), uid="uid")
         path = f"{PODS}/pod-{len(self.running)}"
-        metadata = {**job["metadata"], "name": path.rpartition("/")[2], "uid": path}
+        owners = [{"uid": job["metadata"]["uid"]}]
+        metadata = {
+            **job["metadata"],
+            "name": path.rpartition("/")[2],
+            "uid": path,
+            "ownerReferences": owners,
+        }
         self.api.put(path, {"metadata": metadata, "status": {"phase": "Running"}})
-        self.running[path] = self.start(self._run(path, spec, intent, job["metadata"]["uid"]))
+        self.running[path] = self.start(self._run(path, spec, intent, job["metadata"]))
 
-    async def _run(self, path: str, spec: WorkerSpec, intent: Intent, job_uid: str) -> None:
+    async def _run(self, path: str, spec: WorkerSpec, intent: Intent, job: Mapping[str, Any]) -> None:
         phase, is_over = "Failed", False
         try:
-            plan = await Pod(self, spec, troubles=self.troubles, intent=intent).rolling()
+            pod = Pod(self, spec, troubles=self.troubles, intent=intent, since=job["creationTimestamp"])
+            plan = await pod.rolling()
             self.plans.append(plan)
             phase, is_over = "Succeeded", True
         except asyncio.CancelledError:
@@ -148,8 +166,8 @@ class Cluster(Server):
         if not is_over:
             with suppress(asyncio.CancelledError):
                 await self.sleep(10 * SECOND)
-            stands = self.api.objects.get(f"{JOBS}/payments-{self.name.replace(' ', '-')}")
-            if stands and stands["metadata"]["uid"] == job_uid:
+            stands = self.api.objects.get(f"{JOBS}/{self.job_name}")
+            if stands and stands["metadata"]["uid"] == job["uid"]:
                 self.start_pod()
 
     def end_job(self, name: str) -> None:
@@ -157,14 +175,13 @@ class Cluster(Server):
         job = self.api.objects.pop(f"{JOBS}/{name}", None)
         if not job:
             return
-        self.start(self._end_pods(job["metadata"]["annotations"][INTENT_HASH], list(self.running)))
+        self.start(self._end_pods(job["metadata"]["uid"]))
 
-    async def _end_pods(self, intent_hash: str, paths: Sequence[str]) -> None:
+    async def _end_pods(self, job_uid: str) -> None:
         await self.sleep(_LINGERS)
-        for path in paths:
-            pod = self.api.objects.get(path)
-            if pod and pod["metadata"]["annotations"][INTENT_HASH] == intent_hash:
-                self.running[path].cancel()
+        for path, running in self.running.items():
+            if self.api.objects[path]["metadata"]["ownerReferences"] == [{"uid": job_uid}]:
+                running.cancel()
 
     async def life(self, first: str, deeds: Sequence[tuple[int, str]]) -> None:
         """Begin with an intent; then each deed so many seconds after the one before; at last let it go on."""
@@ -177,6 +194,9 @@ class Cluster(Server):
                 self.running[max(self.running, key=lambda path: int(path.rpartition("-")[2]))].cancel()
             elif deed == "copy":
                 self.start_pod()
+            elif deed == "another image":
+                self.images += 1
+                self.apply(self.name)
             elif deed in {"annotate", "go on"}:
                 self.api.annotate(INTENT, **{PAUSED: "true" if deed == "annotate" else None})
             else:
@@ -187,7 +207,7 @@ class Cluster(Server):
             await self._do(deed)
         if any(deed in DEEDS for _, deed in deeds):
             # what people did to a rollout that had ended, or made it end: `twgen retry` starts its Job again
-            self.end_job(f"payments-{self.name.replace(' ', '-')}")
+            self.end_job(self.job_name)
             await self.sleep(2 * _LINGERS)
             self.apply(self.name)
 
@@ -201,6 +221,8 @@ class Pod(Client):
     stood: bool = False
     """By the truth at the moment of its last read: its intent did, and nobody had annotated it."""
     was_alone: bool = False
+    since: str = ""
+    """When its Job was created."""
 
     async def read(self) -> World:
         world = await super().read()
@@ -223,7 +245,10 @@ class Pod(Client):
             item["metadata"]["name"]
             for item in self.server.api.listed(PODS)
             if item["status"]["phase"] == "Running"
-            and item["metadata"]["annotations"][INTENT_HASH] != self.intent.hash
+            and (
+                item["metadata"]["annotations"][INTENT_HASH] != self.intent.hash
+                or item["metadata"]["creationTimestamp"] < self.since
+            )
         ]
 
     async def conflict_token(self) -> str:
@@ -247,7 +272,9 @@ class Pod(Client):
         if method == "DELETE" and path.startswith(JOBS):
             job = api.objects.get(path)
             if job and job["metadata"]["uid"] == body["preconditions"]["uid"]:
-                assert job["metadata"]["annotations"][INTENT_HASH] != self.intent.hash, "its own Job"
+                is_newest = path.rpartition("/")[2] == self.server.job_name
+                is_ours = job["metadata"]["annotations"][INTENT_HASH] == self.intent.hash
+                assert not (is_ours and is_newest), "the Job that is to run"
                 self.server.end_job(path.rpartition("/")[2])
             return 200, {}
         if method == "PATCH":

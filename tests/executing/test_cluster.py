@@ -17,6 +17,7 @@ from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
+from twgen.records.intent import intent_of
 
 
 @dataclass
@@ -91,7 +92,7 @@ def test_rollout_whose_objects_have_no_owners_does_not_ask_for_them() -> None:
 def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it() -> None:
     writer, said, (plan, status) = Writer(), list[str](), looked()
     event, record = f"tell {plan.routing.reason}", f"record {plan.routing.phase}"
-    journal = Journal(cast("ClusterWriter", writer), said.append)
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), said.append)
     writer.refused = {event, record}
     asyncio.run(journal.record(status))
     assert journal.unwritten is status

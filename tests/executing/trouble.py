@@ -17,7 +17,7 @@ from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.world import GateRun, GateStatus, WorkerDeployment, World
-from twgen.versioning.names import ABORTED, PAUSED
+from twgen.versioning.names import ABORTED, MOVED_BY, PAUSED
 
 ME, YOU = "twgen/me", "twgen/you"
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check", input={"deep": True})))
@@ -117,7 +117,9 @@ class Client:
         await self._write(f"gate {gate.workflow_id.rpartition('-')[2]}", apply)
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
-        raise AssertionError((build_id, marks))
+        assert list(marks) == [MOVED_BY], "only people mark a version"
+        assert self.server.done[-1].split()[1] == build_id, "of the version that it has just moved"
+        await self._trouble()
 
     def _is_in_turn(self, change: RoutingPlan) -> bool:
         """It leaves no step out and cuts no pause short, by what is true when it arrives."""

@@ -92,7 +92,7 @@ def _assumed(flag: str, text: str, form: Form, default: str) -> Option:
     return Option((flag,), text, form, {"default": default, "show_default": True})
 
 
-_OPTIONS: Mapping[str, Option] = {
+OPTIONS: Mapping[str, Option] = {
     "snapshot": Option(("--snapshot",), "Read the world from FILE, not from servers.", FILE),
     "now": Option(("--now",), "Plan as of this time, not that of the snapshot or the clock.", TIME),
     "timeout": Option(
@@ -161,6 +161,7 @@ _OPTIONS: Mapping[str, Option] = {
     "intent_hash": Option(("--intent-hash",), "End when the intent is no longer this one.", NAME),
     "check": _flag("--check", text="Write nothing; exit with 1 when the ledger is not current."),
 }
+"""Every option of every command, by the parameter of its function."""
 
 READING = ("timeout", "via", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
 """What every command takes that reads servers."""
@@ -171,7 +172,7 @@ def options(*names: str) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for name in reversed(names):
-            command = _OPTIONS[name].decorator(name)(command)
+            command = OPTIONS[name].decorator(name)(command)
         return command
 
     return decorate
@@ -185,7 +186,7 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
 
 def refuse_settings_of_operator() -> None:
     """Raise InvalidInput when the application sets an option that is the operator's, or none of ours."""
-    options = {option.name: option for option in _OPTIONS.values()}
+    options = {option.name: option for option in OPTIONS.values()}
     own = sorted(option.name for option in options.values() if option.of_application)
     for name, setting in surroundings().settings_of_application.items():
         if name not in options:
@@ -205,7 +206,7 @@ def mistyped_variables() -> Iterator[str]:
 
     What is not even near one may be somebody else's: Kubernetes sets variables for a Service of any name.
     """
-    names = ["OUTPUT", *(option.variable.removeprefix("TWGEN_") for option in _OPTIONS.values())]
+    names = ["OUTPUT", *(option.variable.removeprefix("TWGEN_") for option in OPTIONS.values())]
     for variable in sorted(os.environ):
         prefix, _, name = variable.partition("TWGEN_")
         similar = "" if prefix or not name or name in names else did_you_mean(name, names)
