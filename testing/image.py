@@ -42,7 +42,12 @@ class Image(NamedTuple):
     """`User`, `Env`, `Entrypoint`, `Labels` and the like, as OCI has them."""
 
     def command(
-        self, words: Sequence[str], scratch: Path, mounts: Sequence[tuple[Path, str]] = (), folder: str = ""
+        self,
+        words: Sequence[str],
+        scratch: Path,
+        mounts: Sequence[tuple[Path, str]] = (),
+        folder: str = "",
+        variables: Mapping[str, str] | None = None,
     ) -> list[str]:
         """The command that runs these words as a Pod does: as the image's user, its root read-only.
 
@@ -64,7 +69,8 @@ class Image(NamedTuple):
             "workingDir": folder or self.config["WorkingDir"],
             "command": list(words),
         }
-        environment = ["env", "-i", *self.config["Env"]]
+        own = (f"{name}={value}" for name, value in (variables or {}).items())
+        environment = ["env", "-i", *self.config["Env"], *own]
         inside = [sys.executable, "-I", "-S", str(enter.__file__), json.dumps(wanted)]
         return ["unshare", "--mount", *environment, *inside]
 

@@ -1,5 +1,6 @@
 """What `deploy/` makes of an Argo CD's repo-server is what an API server takes, and what the plugin needs."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -58,14 +59,10 @@ def built(tmp_path: Path) -> dict[str, Object]:
     shutil.copytree(ROOT / "deploy", tmp_path / "twgen" / "deploy")
     shutil.copy(ROOT / "deploy" / "operator.yaml", tmp_path)
     shutil.copy(ROOT / "deploy" / "temporal.yaml", tmp_path)
-    (tmp_path / "argocd.yaml").write_text(write_documents([REPO_SERVER]))
-    kustomization = {
-        "namespace": "argocd",
-        "resources": ["argocd.yaml", "operator.yaml", "temporal.yaml"],
-        "components": ["twgen/deploy", "twgen/deploy/in-cluster"],
-        "images": [{"name": "twgen", "newName": IMAGE.partition(":")[0], "newTag": IMAGE.partition(":")[2]}],
-    }
-    (tmp_path / "kustomization.yaml").write_text(write_documents([kustomization]))
+    (tmp_path / "install.yaml").write_text(write_documents([REPO_SERVER]))
+    page = (ROOT / "docs" / "argocd.md").read_text()
+    [shown] = re.findall(r"^```yaml\n(namespace: argocd\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "kustomization.yaml").write_text(shown)
     text = subprocess.run(
         [installed(KUBECTL), "kustomize", tmp_path], capture_output=True, text=True, check=True
     ).stdout
