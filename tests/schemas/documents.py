@@ -325,5 +325,15 @@ OPERATOR = {
         {"project": "p", "application": "a", "kubeconfig": "k", "context": "c", "inCluster": False},
         {"project": "p", "inCluster": True},
     ],
+    "rollout": {
+        "image": "twgen",
+        "labels": {"a": "b"},
+        "annotations": {"a": "b"},
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 3}],
+        "imagePullSecrets": [{"name": "a"}],
+        "resources": {"limits": {"memory": "1Gi"}},
+        "caBundle": {"configMap": "a", "key": "b"},
+    },
     "attached": {"kinds": [{"kind": "ScaledJob", "group": "keda.sh"}]},
 }

@@ -186,7 +186,8 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
             " RolloutPolicy has spec.identity"
         )
     driver = rollout_driver(driven, in_argocd=bool(caller.application))
-    return RolloutJobs(driver, image, settings.operator.attached_kinds)
+    operator = settings.operator
+    return RolloutJobs(driver, image, operator.attached_kinds, operator.rollout_pod)
 
 
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:

@@ -74,7 +74,8 @@ class KubernetesClient:
         who = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
         status, found = await self.ask("GET", path, deadline)
         if status != HTTPStatus.OK:
-            raise StateUnavailable(f"{who} cannot be read: the API server answers {status}")
+            why = found.get("message") or status
+            raise StateUnavailable(f"{who} cannot be read: the API server answers {why}")
         entries = found.get("data") or {}
         if key not in entries:
             raise StateUnavailable(f"{who} has no key {key}")
