@@ -16,6 +16,7 @@ import psutil
 
 from testing.image import built_image
 from testing.kubernetes.control_plane import kubernetes_cluster
+from testing.local_node.volumes import Mount
 from testing.servers import temporal_server
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
@@ -49,10 +50,10 @@ def main(asked: Sequence[str]) -> None:
         (folder / "kubeconfig").write_text(kubeconfig)
         cluster.create_namespace("shop")
         mounts = [
-            (specs, "/specs"),
-            (folder / "operator.yaml", "/etc/twgen/operator.yaml"),
-            (folder / "kubeconfig", "/etc/twgen/kubeconfig"),
-            (cluster.authority, "/etc/twgen/authority"),
+            Mount(specs, "/specs", read_only=True),
+            Mount(folder / "operator.yaml", "/etc/twgen/operator.yaml", read_only=True),
+            Mount(folder / "kubeconfig", "/etc/twgen/kubeconfig", read_only=True),
+            Mount(cluster.authority, "/etc/twgen/authority", read_only=True),
         ]
         variables = {
             "ARGOCD_APP_NAME": "shop",
