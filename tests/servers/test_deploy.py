@@ -116,6 +116,23 @@ def test_patches_add_a_sidecar_and_change_nothing_that_is_there(built: dict[str,
     assert mounted == {volume["name"] for volume in spec["volumes"]} - {"tmp"}
 
 
+def test_kubectl_patches_to_the_same_sidecar_as_kustomize(
+    built: dict[str, Object], cluster: Cluster, namespace: str
+) -> None:
+    cluster.apply([REPO_SERVER | {"metadata": {"name": "argocd-repo-server", "namespace": namespace}}])
+    for name in ("sidecar.yaml", "in-cluster/token.yaml"):
+        patch = f"--patch-file={ROOT / 'deploy' / name}"
+        cluster.kubectl("patch", "-n", namespace, "deployment", "argocd-repo-server", patch)
+    live = {"Deployment/argocd-repo-server": cluster.get("deployment", "argocd-repo-server", namespace)}
+    patched, expected = sidecar(live), sidecar(built) | {"image": "twgen"}
+    assert {key: patched[key] for key in expected.keys() - {"volumeMounts"}} == {
+        key: value for key, value in expected.items() if key != "volumeMounts"
+    }
+    assert {mount["mountPath"] for mount in patched["volumeMounts"]} == {
+        mount["mountPath"] for mount in expected["volumeMounts"]
+    }
+
+
 def test_chart_and_kustomization_make_the_same_sidecar(built: dict[str, Object]) -> None:
     [values] = read_documents((ROOT / "deploy" / "values.yaml").read_text())
     [in_chart], patched = values["repoServer"]["extraContainers"], sidecar(built)
