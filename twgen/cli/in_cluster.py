@@ -133,7 +133,7 @@ class IntentRollout:
         intent: Intent,
         ends: float | None,
     ) -> WorkerPlan:
-        timeout, specs = self.settings.timeout, _specs_of(intent)
+        timeout, specs = self.settings.timeout, specs_of(intent)
         [spec] = specs.workers
         writer, reader = ClusterWriter(client, intent, timeout), RolloutReader(client, intent)
         journal = Journal(writer, intent, self.log.say)
@@ -185,7 +185,7 @@ class IntentRollout:
         return plan
 
 
-def _specs_of(intent: Intent) -> Specs:
+def specs_of(intent: Intent) -> Specs:
     """The specs that an intent holds; raises UnusableIntent where this program reads them otherwise."""
     source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
