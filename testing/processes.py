@@ -45,9 +45,13 @@ def eventually(condition: Callable[[], Answer], deadline: float = 20.0) -> Answe
 
 @contextmanager
 def running(
-    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    grace: float = _GRACE,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process whose output goes to the log, stopped at the end: politely, then by force."""
+    """A process whose output goes to the log, stopped at the end, after `grace` seconds by force."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
@@ -55,13 +59,15 @@ def running(
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**ENVIRONMENT, **(environment or {})},
+            # Ctrl-C is meant for us, who stop it when nobody needs it any more
+            process_group=0,
         )
     try:
         yield process
     finally:
         process.terminate()
         try:
-            process.wait(_GRACE)
+            process.wait(grace)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

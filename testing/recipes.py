@@ -9,6 +9,7 @@ class Source(Enum):
 
     GO_MODULE = "built by Go from its published module"
     KUBERNETES = "built by Go from testing/kubernetes/servers"
+    ARGO_CD = "built by Go from testing/argocd/servers"
     DEBIAN = "Debian's package"
 
 
@@ -78,6 +79,15 @@ HELM = Server(
 )
 """Helm, which `make bench` compares with; no test needs it."""
 
+ARGO_CD = Server(
+    name="argocd",
+    version="3.2.6",
+    program="argocd",
+    package="github.com/argoproj/argo-cd/v3/cmd",
+    source=Source.ARGO_CD,
+)
+"""Every server of Argo CD, told by ARGOCD_BINARY_NAME which one to be; its kinds are beside it, in `crds`."""
+
 ETCD = Server("etcd", "3.4", "etcd", "etcd-server", Source.DEBIAN, "KUBEBUILDER_ASSETS")
 """The store of the Kubernetes API server."""
 
@@ -100,8 +110,9 @@ SERVERS = (
     KUBE_APISERVER,
     KUBE_CONTROLLER_MANAGER,
     KUBECTL,
+    ARGO_CD,
 )
 """All that the tests use; those that take seconds come first."""
 
-VERSIONED = frozenset({TEMPORAL_CLI, TEMPORAL_SERVER})
+VERSIONED = frozenset({TEMPORAL_CLI, TEMPORAL_SERVER, ARGO_CD})
 """Those whose version matters to the tests: another one on PATH is not used."""

@@ -4,10 +4,13 @@ from uuid import uuid4
 
 import pytest
 
+from testing.argocd.application import Application
+from testing.argocd.argocd import ArgoCD, argocd
 from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.local_node.node import LocalNode, local_node
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
+from tests.servers.gitops import Story as ApplicationStory
 from tests.servers.rollouts import Story, Told
 
 STORIES_AT_ONCE = 6
@@ -42,6 +45,23 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def node(cluster: Cluster) -> Iterator[LocalNode]:
     with local_node(cluster) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def argo(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArgoCD]:
+    with argocd(cluster, tmp_path_factory.mktemp("argocd")) as running:
+        yield running
+
+
+@pytest.fixture
+def gitops(
+    argo: ArgoCD, node: LocalNode, newest_temporal: TemporalServer, namespace: str
+) -> Iterator[ApplicationStory]:
+    """A folder in Git, and an Application that is yet to be created."""
+    argo.configure([newest_temporal.address])
+    story = ApplicationStory(argo, node, newest_temporal, Application(argo, namespace, namespace))
+    yield story
+    story.discard()
 
 
 @pytest.fixture

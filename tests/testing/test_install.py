@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from testing.recipes import SERVERS, Source
+from testing.recipes import ARGO_CD, SERVERS, VERSIONED, Source
 
-MODULE = Path(__file__).parents[2] / "testing" / "kubernetes" / "servers" / "go.mod"
+MODULES = Path(__file__).parents[2] / "testing"
 
 
 def install(**variables: str) -> "subprocess.CompletedProcess[str]":
@@ -41,12 +41,13 @@ def test_machine_without_debian_packages_is_told_what_to_install(machine: Mappin
     assert ended.returncode == 1
     missing, advice = ended.stderr.splitlines()
     assert all(server.program in missing for server in SERVERS)
-    assert advice.endswith("install etcd-server and redis-server by the means of this system, onto PATH")
+    assert advice.endswith("by the means of this system, onto PATH")
+    assert all(server.package in advice for server in SERVERS if server.source is Source.DEBIAN)
 
 
 def test_nothing_is_installed_when_every_program_is_there(machine: Mapping[str, str]) -> None:
     for server in SERVERS:
-        if server.source is Source.GO_MODULE:
+        if server in VERSIONED:
             folder = Path(machine["XDG_CACHE_HOME"]) / "twgen" / f"{server.name}-{server.version}"
             make_program(folder / server.program)
         else:
@@ -71,10 +72,12 @@ def test_assets_of_envtest_are_used(machine: Mapping[str, str], tmp_path: Path) 
     assert not any(program in missing for program in ("etcd", "kube-apiserver", "kubectl"))
 
 
-def test_go_module_is_of_the_version_that_is_named() -> None:
+def test_go_modules_are_of_the_versions_that_are_named() -> None:
     versions = {server.version for server in SERVERS if server.source is Source.KUBERNETES}
     assert versions == {"1.36.1"}
-    module = MODULE.read_text()
+    argo = (MODULES / "argocd" / "servers" / "go.mod").read_text()
+    assert f"github.com/argoproj/argo-cd/v3 v{ARGO_CD.version}" in argo
+    module = (MODULES / "kubernetes" / "servers" / "go.mod").read_text()
     assert "k8s.io/kubernetes v1.36.1" in module
     replaced = [line.split("=>")[1].split() for line in module.splitlines() if "=>" in line]
     assert {version for _, version in replaced} == {"v0.36.1"}

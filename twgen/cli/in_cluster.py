@@ -156,14 +156,17 @@ class IntentRollout:
             kinds = {*KINDS, *intent.attached_kinds}
             return await attached_objects(client, intent, kinds, Deadline(timeout))
 
-        adjust = Adjustments(writer, attached, view.say).make
+        async def tell_failure(failure: str) -> None:
+            await journal.fail(failure, clock())
+
+        adjust = Adjustments(writer, attached, view.say, tell_failure).make
         await journal.warn(intent.warnings, clock())
         rollout = replace(
             usual,
             read=read,
             conflict_token=conflict_token,
             adjust=adjust,
-            tell_failure=lambda failure: journal.fail(failure, clock()),
+            tell_failure=tell_failure,
             cause={"intent": intent.hash, "application": intent.application},
             is_unattended=True,
         )

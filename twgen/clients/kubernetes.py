@@ -74,7 +74,8 @@ class KubernetesClient:
         who = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
         status, found = await self.ask("GET", path, deadline)
         if status != HTTPStatus.OK:
-            raise StateUnavailable(f"{who} cannot be read: the API server answers {status}")
+            why = found.get("message") or status
+            raise StateUnavailable(f"{who} cannot be read: the API server answers {why}")
         entries = found.get("data") or {}
         if key not in entries:
             raise StateUnavailable(f"{who} has no key {key}")
@@ -172,6 +173,8 @@ def _answer(api: "ApiClient", who: str, request: _Request) -> tuple[int, bytes]:
         while isinstance(reason := getattr(innermost, "reason", None), BaseException):
             innermost = reason
         said = " ".join(str(innermost).split())
+        if "IncompleteRead" in said:
+            said = "its answer was cut short"  # after how many bytes would be news at every look
         raise StateUnavailable(
             f"{who} cannot be reached: check the context, or pass --no-cluster ({said})"
         ) from error

@@ -1,0 +1,137 @@
+"""`make stack`: Temporal, Kubernetes, Argo CD with twgen, and a Git repository with an example."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from testing.argocd.application import Application
+from testing.argocd.argocd import NAMESPACE, ArgoCD, argocd
+from testing.building import say
+from testing.kubernetes.control_plane import kubernetes_cluster
+from testing.local_node.node import local_node
+from testing.processes import eventually
+from testing.servers import NEWEST, TemporalServer, temporal_server
+
+_LOOKS_EVERY = 5
+_SETTLES_WITHIN = 120.0
+_WORKER = Path(__file__).parents[1] / "worker_program.py"
+_EXAMPLE = """\
+apiVersion: temporal.io/v1alpha1
+kind: Connection
+metadata: {{name: temporal}}
+spec: {{hostPort: "{address}"}}
+---
+apiVersion: temporal.io/v1alpha1
+kind: WorkerDeployment
+metadata: {{name: greeter}}
+spec:
+  replicas: 2
+  workerOptions:
+    connectionRef: {{name: temporal}}
+    temporalNamespace: default
+    unsafeCustomBuildID: v1
+  rollout:
+    strategy: Progressive
+    steps:
+    - {{rampPercentage: 25, pauseDuration: 30s}}
+    - {{rampPercentage: 50, pauseDuration: 30s}}
+    gate: {{workflowType: GateWorkflow}}
+  sunset: {{scaledownDelay: 1m, deleteDelay: 1m}}
+  template:
+    spec:
+      containers:
+      - name: worker
+        image: example.com/greeter:v1
+        command: ["{python}", -P, "{worker}"]
+        env: [{{name: TASK_QUEUE, value: greetings}}]
+"""
+_TOLD = """
+Everything runs, and greeter v1 is current. {folder} has all files and logs.
+
+  export KUBECONFIG={kubeconfig}
+  git clone {repository} shop && cd shop
+
+  watch it      kubectl get -n {argocd} application/shop; kubectl get -n shop deployments,pods,jobs
+                kubectl get -n shop configmap/greeter-rollout-status -o jsonpath='{{.data.message}}'
+  next version  sed -i 's/v1$/v2/' shop/worker.yaml && git commit -am v2 && git push
+  roll it back  git revert --no-edit HEAD && git push
+  look again    kubectl annotate -n {argocd} application/shop argocd.argoproj.io/refresh=hard
+  Temporal      temporal --address {temporal} worker deployment describe --name shop/greeter
+  Argo CD       {server} (its API: no user interface is built; user admin, password in Secret
+                argocd-initial-admin-secret)
+
+Argo CD looks for commits every {every} s. Ctrl-C stops everything, and removes it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What a person gets."""
+
+    folder: Path
+    temporal: TemporalServer
+    argo: ArgoCD
+    server: str
+    """The address of Argo CD's API."""
+
+
+@contextmanager
+def stack(folder: Path) -> Iterator[Stack]:
+    """Everything, with an example that has been deployed and is yet to settle."""
+    with ExitStack() as running:
+        say("starting Temporal and Kubernetes")
+        temporal = running.enter_context(temporal_server(folder, NEWEST))
+        cluster = running.enter_context(kubernetes_cluster(folder / "kubernetes"))
+        running.enter_context(local_node(cluster))
+        say("starting Argo CD")
+        argo = running.enter_context(argocd(cluster, folder / "argocd", resync=_LOOKS_EVERY))
+        argo.configure([temporal.address])
+        server = running.enter_context(argo.server())
+        yield Stack(folder, temporal, argo, server)
+
+
+def main() -> None:
+    """Start it, tell where it is, and wait to be stopped."""
+    # `kill` ends everything as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with (
+        suppress(KeyboardInterrupt),
+        TemporaryDirectory(prefix="twgen-stack-") as name,
+        stack(Path(name)) as found,
+    ):
+        say("deploying the example")
+        repository, cluster = found.argo.repository, found.argo.cluster
+        (repository.clone / "shop").mkdir()
+        example = _EXAMPLE.format(address=found.temporal.address, python=sys.executable, worker=_WORKER)
+        (repository.clone / "shop" / "worker.yaml").write_text(example)
+        commit = repository.commit("greeter v1")
+        cluster.create_namespace("shop")
+        shop = Application(found.argo, "shop", "shop")
+        shop.create()
+        shop.synced(commit)
+        settled = ("wait", "--for=jsonpath={.data.phase}=Settled", "configmap/greeter-rollout-status")
+        # refused until the rollout has begun to tell
+        eventually(lambda: cluster.kubectl(*settled, "--namespace=shop"), _SETTLES_WITHIN)
+        told = _TOLD.format(
+            folder=name,
+            kubeconfig=cluster.kubeconfig,
+            repository=repository.address,
+            argocd=NAMESPACE,
+            temporal=found.temporal.address,
+            server=found.server,
+            every=_LOOKS_EVERY,
+        )
+        sys.stdout.write(told)
+        sys.stdout.flush()
+        try:
+            signal.pause()
+        finally:
+            say("stopping")
+
+
+if __name__ == "__main__":
+    main()

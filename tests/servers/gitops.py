@@ -1,0 +1,170 @@
+"""A worker that a team keeps in Git, and what Argo CD, Kubernetes and Temporal say of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
+
+from testing.argocd.application import Application
+from testing.argocd.argocd import ArgoCD
+from testing.kubernetes.api import Object
+from testing.kubernetes.cluster import Cluster
+from testing.local_node.node import LocalNode
+from testing.processes import eventually
+from testing.servers import TemporalServer
+from testing.workers import DeployedWorker
+from tests.servers.live import (
+    Document,
+    autoscaler_document,
+    connection_document,
+    worker_container,
+    worker_document,
+)
+from twgen.yaml.writer import write_documents
+
+SOON = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A folder of the repository, its Application, and the namespace that it deploys into."""
+
+    argo: ArgoCD
+    node: LocalNode
+    temporal: TemporalServer
+    application: Application
+    worker_name: str = "greeter"
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.argo.cluster
+
+    @property
+    def namespace(self) -> str:
+        return self.application.namespace
+
+    @property
+    def worker(self) -> DeployedWorker:
+        return DeployedWorker(self.temporal, f"{self.namespace}/{self.worker_name}", self.task_queue)
+
+    @property
+    def task_queue(self) -> str:
+        return f"{self.namespace}-{self.worker_name}"
+
+    def commit(
+        self,
+        build_id: str,
+        *more: Document,
+        variables: Sequence[Document] = (),
+        spec: Document | None = None,
+        address: str = "",
+        unless: Path | None = None,
+        **options: Any,
+    ) -> str:
+        """Describe the worker at this version, its fields over the usual ones, and commit; the hash.
+
+        Its Pods crash once there is the file of `unless`.
+        """
+        worker = worker_document(self.worker_name, build_id, **options)
+        container = worker_container(build_id, self.task_queue, *variables)
+        if unless:
+            container["command"] = [
+                "sh",
+                "-c",
+                f'test ! -e {unless} && exec "$@"',
+                "sh",
+                *container["command"],
+            ]
+        worker["spec"]["template"]["spec"]["containers"] = [container]
+        worker["spec"] |= spec or {}
+        documents = [connection_document(address or self.temporal.address), worker, *more]
+        for document in documents:
+            document["metadata"]["namespace"] = self.namespace
+        return self.commit_documents(f"{self.worker_name} {build_id}", *documents)
+
+    def commit_documents(self, message: str, *documents: Document) -> str:
+        folder = self.argo.repository.clone / self.application.name
+        folder.mkdir(exist_ok=True)
+        (folder / "specs.yaml").write_text(write_documents(documents))
+        return self.argo.repository.commit(message)
+
+    def status(self) -> dict[str, str]:
+        name = f"{self.worker_name}-rollout-status"
+        found = self.cluster.api.find(f"/api/v1/namespaces/{self.namespace}/configmaps/{name}")
+        data: dict[str, str] = found["data"] if found else {}
+        return data
+
+    def stands(self, phase: str, target: str) -> dict[str, str]:
+        """The status, once the rollout of this target is in that phase."""
+
+        def reached() -> dict[str, str]:
+            status = self.status()
+            assert (status.get("phase"), status.get("target")) == (phase, target), (
+                status,
+                self.application.errors(),
+            )
+            return status
+
+        return eventually(reached, SOON)
+
+    def share(self, build_id: str) -> float:
+        """Which share of the new workflows a version has, in percent, by the server's own word."""
+        request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=self.worker.name)
+        info = self.temporal.ask("describe_worker_deployment", request).worker_deployment_info
+        routing = info.routing_config
+        if routing.ramping_deployment_version.build_id == build_id:
+            return float(routing.ramping_version_percentage)
+        is_current = routing.current_deployment_version.build_id == build_id
+        return 100 - routing.ramping_version_percentage if is_current else 0.0
+
+    def reaches(self, build_id: str, share: float) -> None:
+        """Wait until the version has that share."""
+        eventually(lambda: self.share(build_id) == share, SOON)
+
+    def deployment(self, build_id: str) -> Object | None:
+        return self.cluster.api.find(
+            f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.worker_name}-{build_id}"
+        )
+
+    def replicas(self, build_id: str) -> int | None:
+        found = self.deployment(build_id)
+        return int(found["spec"]["replicas"]) if found else None
+
+    def jobs(self) -> Sequence[Object]:
+        return self.cluster.list("jobs", self.namespace)
+
+    def discard(self) -> None:
+        """Nothing of it runs any more."""
+        self.application.discard()
+        self.cluster.clear(self.namespace)
+
+
+def budget_document(worker: str, namespace: str) -> Document:
+    document = autoscaler_document(worker, "budget", namespace)
+    document["spec"]["template"] = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {}}},
+    }
+    return document
+
+
+def attached(story: Story, build_id: str) -> dict[str, Any]:
+    """The UID of the owner of each object that is attached to a version, by kind."""
+    objects = [
+        item
+        for kind in ("horizontalpodautoscalers", "poddisruptionbudgets")
+        for item in story.cluster.list(kind, story.namespace, f"temporal.io/build-id={build_id}")
+    ]
+    return {
+        item["kind"]: next((owner["uid"] for owner in item["metadata"].get("ownerReferences", [])), None)
+        for item in objects
+        if "deletionTimestamp" not in item["metadata"]
+    }
+
+
+def is_protected(deployment: Document) -> bool:
+    options = deployment["metadata"]["annotations"].get("argocd.argoproj.io/sync-options", "")
+    return "Prune=false" in options.split(",")
