@@ -52,6 +52,8 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     settings = settings_of(params)
     if not settings.namespace and not all_namespaces:
         raise InvalidInput("tick needs a namespace: give -n NAMESPACE, or -A for all")
+    if all_namespaces:
+        settings = replace(settings, namespace="")
     if metrics and every is None:
         raise InvalidInput("--metrics needs --every: what runs once is gone before it is asked")
     refreshes, exposed = _refreshes(settings, params), Exposed()
