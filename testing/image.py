@@ -19,6 +19,7 @@ import certifi
 from testing.building import CannotInstall, cache, complete_or_absent, run, say
 from testing.install import installed
 from testing.local_node import enter
+from testing.local_node.volumes import Mount
 from testing.recipes import BUILDAH, DEBOOTSTRAP
 
 _ROOT = Path(__file__).parents[1]
@@ -42,11 +43,16 @@ class Image(NamedTuple):
     """`User`, `Env`, `Entrypoint`, `Labels` and the like, as OCI has them."""
 
     def command(
-        self, words: Sequence[str], scratch: Path, mounts: Sequence[tuple[Path, str]] = (), folder: str = ""
+        self,
+        words: Sequence[str],
+        scratch: Path,
+        mounts: Sequence[Mount] = (),
+        folder: str = "",
+        variables: Mapping[str, str] | None = None,
     ) -> list[str]:
         """The command that runs these words as a Pod does: as the image's user, its root read-only.
 
-        Scratch is an empty folder; the container's `/tmp` is in it. What is mounted is read-only.
+        Scratch is an empty folder; the container's `/tmp` is in it.
         """
         user = int(self.config["User"].partition(":")[0])
         for name in ("root", "tmp"):
@@ -59,22 +65,21 @@ class Image(NamedTuple):
             "mounts": [
                 *_OF_MACHINE,
                 [str(scratch / "tmp"), "/tmp", False],  # noqa: S108 - of the container
-                *([str(source), target, True] for source, target in mounts),
+                *([str(mount.source), mount.target, mount.read_only] for mount in mounts),
             ],
             "workingDir": folder or self.config["WorkingDir"],
             "command": list(words),
         }
-        environment = ["env", "-i", *self.config["Env"]]
+        own = (f"{name}={value}" for name, value in (variables or {}).items())
+        environment = ["env", "-i", *self.config["Env"], *own]
         inside = [sys.executable, "-I", "-S", str(enter.__file__), json.dumps(wanted)]
         return ["unshare", "--mount", *environment, *inside]
 
 
 def built_image() -> Image:
     """The image of the checkout as it stands; raises CannotInstall."""
-    content = hashlib.sha256()
-    for file in _inputs():
-        content.update(f"{file.relative_to(_ROOT)} {file.stat().st_size}\n".encode() + file.read_bytes())
-    folder = cache() / f"image-{content.hexdigest()[:12]}"
+    content = _content()
+    folder = cache() / f"image-{content}"
     if not folder.exists():
         if os.geteuid():
             raise CannotInstall(
@@ -85,12 +90,22 @@ def built_image() -> Image:
         started = time.monotonic()
         with complete_or_absent(folder) as unfinished:
             _build(base, unfinished)
+            if _content() != content:
+                raise CannotInstall("what goes into the image was changed while it was built: try again")
         say(f"built the image in {time.monotonic() - started:.0f} s")
     os.utime(folder)
     for other in cache().glob("image-*"):
         if time.time() - other.stat().st_mtime > _KEPT_FOR:  # noqa: TID251 - the age of a file
             shutil.rmtree(other, ignore_errors=True)
     return Image(folder / "root", json.loads((folder / "config.json").read_text()))
+
+
+def _content() -> str:
+    """What tells one image from another."""
+    content = hashlib.sha256()
+    for file in _inputs():
+        content.update(f"{file.relative_to(_ROOT)} {file.stat().st_size}\n".encode() + file.read_bytes())
+    return content.hexdigest()[:12]
 
 
 def _inputs() -> Iterator[Path]:

@@ -1,5 +1,6 @@
 """What `deploy/` makes of an Argo CD's repo-server is what an API server takes, and what the plugin needs."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -58,14 +59,10 @@ def built(tmp_path: Path) -> dict[str, Object]:
     shutil.copytree(ROOT / "deploy", tmp_path / "twgen" / "deploy")
     shutil.copy(ROOT / "deploy" / "operator.yaml", tmp_path)
     shutil.copy(ROOT / "deploy" / "temporal.yaml", tmp_path)
-    (tmp_path / "argocd.yaml").write_text(write_documents([REPO_SERVER]))
-    kustomization = {
-        "namespace": "argocd",
-        "resources": ["argocd.yaml", "operator.yaml", "temporal.yaml"],
-        "components": ["twgen/deploy", "twgen/deploy/in-cluster"],
-        "images": [{"name": "twgen", "newName": IMAGE.partition(":")[0], "newTag": IMAGE.partition(":")[2]}],
-    }
-    (tmp_path / "kustomization.yaml").write_text(write_documents([kustomization]))
+    (tmp_path / "install.yaml").write_text(write_documents([REPO_SERVER]))
+    page = (ROOT / "docs" / "argocd.md").read_text()
+    [shown] = re.findall(r"^```yaml\n(namespace: argocd\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "kustomization.yaml").write_text(shown)
     text = subprocess.run(
         [installed(KUBECTL), "kustomize", tmp_path], capture_output=True, text=True, check=True
     ).stdout
@@ -117,6 +114,23 @@ def test_patches_add_a_sidecar_and_change_nothing_that_is_there(built: dict[str,
     # the token of the cluster is the sidecar's alone
     mounted = {mount["name"] for mount in sidecar(built)["volumeMounts"]}
     assert mounted == {volume["name"] for volume in spec["volumes"]} - {"tmp"}
+
+
+def test_kubectl_patches_to_the_same_sidecar_as_kustomize(
+    built: dict[str, Object], cluster: Cluster, namespace: str
+) -> None:
+    cluster.apply([REPO_SERVER | {"metadata": {"name": "argocd-repo-server", "namespace": namespace}}])
+    for name in ("sidecar.yaml", "in-cluster/token.yaml"):
+        patch = f"--patch-file={ROOT / 'deploy' / name}"
+        cluster.kubectl("patch", "-n", namespace, "deployment", "argocd-repo-server", patch)
+    live = {"Deployment/argocd-repo-server": cluster.get("deployment", "argocd-repo-server", namespace)}
+    patched, expected = sidecar(live), sidecar(built) | {"image": "twgen"}
+    assert {key: patched[key] for key in expected.keys() - {"volumeMounts"}} == {
+        key: value for key, value in expected.items() if key != "volumeMounts"
+    }
+    assert {mount["mountPath"] for mount in patched["volumeMounts"]} == {
+        mount["mountPath"] for mount in expected["volumeMounts"]
+    }
 
 
 def test_chart_and_kustomization_make_the_same_sidecar(built: dict[str, Object]) -> None:

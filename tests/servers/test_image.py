@@ -4,12 +4,17 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from testing.image import Image, built_image
+from testing.install import installed
+from testing.local_node.volumes import Mount
+from testing.processes import eventually, running
+from testing.recipes import ARGO_CD
 from twgen import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -38,10 +43,11 @@ def files(image: Image) -> Mapping[str, os.stat_result]:
 
 @pytest.fixture
 def inside(image: Image, tmp_path: Path) -> Inside:
-    """Runs a command in the image, which sees the example."""
+    """Runs a command in the image, which sees the example and what is mounted besides."""
+    example = Mount(EXAMPLE, "/example", read_only=True)
 
-    def run(*command: str, folder: str = "") -> subprocess.CompletedProcess[str]:
-        entered = image.command(command, tmp_path, [(EXAMPLE, "/example")], folder)
+    def run(*command: str, folder: str = "", more: Sequence[Mount] = ()) -> subprocess.CompletedProcess[str]:
+        entered = image.command(command, tmp_path, [example, *more], folder)
         return subprocess.run(entered, capture_output=True, text=True, check=False, timeout=60)
 
     return run
@@ -101,10 +107,37 @@ def test_user_of_the_image_cannot_write_but_to_tmp(inside: Inside) -> None:
     assert inside("sh", "-c", script).stdout.split() == [str(USER), str(USER), "/tmp"]  # noqa: S108
 
 
-def test_twgen_and_git_run_in_it(inside: Inside) -> None:
+def test_twgen_runs_in_it(inside: Inside) -> None:
     ended = inside("twgen", "version")
     assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, f"twgen {__version__}", "")
-    assert inside("git", "--version").stdout.startswith("git version 2.")
+
+
+def test_git_reads_a_repository_in_it(inside: Inside, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    identity = ("-c", "user.name=Ana", "-c", "user.email=ana@example.com")
+    repository.mkdir()
+    (repository / "worker.yaml").write_text("{}")
+    for command in (("init", "-q"), ("add", "."), (*identity, "commit", "-q", "-m", "the first")):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    mounted = Mount(repository, "/repository", read_only=True)
+    log = ("log", "--follow", "--name-only", "--format=%s", "--", "worker.yaml")
+    ended = inside("git", "--git-dir=/repository/.git", *log, more=[mounted])
+    assert (ended.stdout.split("\n\n"), ended.stderr) == (["the first", "worker.yaml\n"], "")
+
+
+def test_sidecar_serves_the_plugin_as_argocd_starts_it(image: Image, tmp_path: Path) -> None:
+    with TemporaryDirectory(prefix="twgen-") as plugins:  # the path of a socket is short
+        os.chown(plugins, USER, USER)
+        mounts = [
+            Mount(installed(ARGO_CD).parent, "/var/run/argocd", read_only=True),
+            Mount(Path(plugins), "/home/argocd/cmp-server/plugins", read_only=False),
+        ]
+        role = {"ARGOCD_BINARY_NAME": "argocd-cmp-server"}
+        command = image.command(["/var/run/argocd/argocd"], tmp_path, mounts, variables=role)
+        log = tmp_path / "log"
+        with running(command, log, grace=0):  # it ignores every polite signal
+            eventually((Path(plugins) / "twgen.sock").exists)
+        assert "twgen" in log.read_text()
 
 
 def test_render_in_the_image_is_that_of_the_checkout(inside: Inside) -> None:
