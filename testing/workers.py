@@ -77,6 +77,18 @@ class DeployedWorker:
         )
         self.server.ask("create_worker_deployment_version", request)
 
+    def delete_version(self, build_id: str) -> None:
+        """Forget a version for which nobody has polled lately, drained or not."""
+        from temporalio.api.workflowservice.v1 import DeleteWorkerDeploymentVersionRequest
+
+        request = DeleteWorkerDeploymentVersionRequest(
+            namespace=self.namespace,
+            deployment_version=self._version(build_id),
+            skip_drainage=True,
+            identity=IDENTITY,
+        )
+        self.server.ask("delete_worker_deployment_version", request)
+
     def set_current(self, build_id: str) -> None:
         """Make a version current; an empty build ID: unversioned workers."""
         from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from testing.forking import forker
+from testing.processes import ENVIRONMENT
 from tests.terminal import terminal
 from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
@@ -41,7 +43,7 @@ def commands() -> list[str]:
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([TWGEN, *command], cwd=EXAMPLE, capture_output=True, text=True, check=False)
+    return forker().run(command, EXAMPLE, ENVIRONMENT)
 
 
 @pytest.mark.parametrize("command", commands())

@@ -91,11 +91,13 @@ class Recorded:
         self.model.advance(NOW + timedelta(seconds=self.loop.at))
         self.calls.append(f"{int(self.loop.at):>4} s  {call}")
 
+    def opened(self, runner: asyncio.Runner) -> Connections:
+        """The ways to its servers, in a loop of one's own."""
+        return Connections(runner, _Temporal(self), _Kubernetes(self))
+
     def run(self) -> Result:
         """Run the command that the Job runs, to its end."""
-        opened = Connections(
-            asyncio.Runner(loop_factory=lambda: self.loop), _Temporal(self), _Kubernetes(self)
-        )
+        opened = self.opened(asyncio.Runner(loop_factory=lambda: self.loop))
         place = f"{self.intent.namespace}/{self.intent.worker}-rollout"
         with (
             patch.object(Servers, "_open", lambda *_: opened),

@@ -11,9 +11,9 @@ from typing import Any
 from tests.planning.situations import HOUR, MAIN, MINUTE, NOW, SECOND
 from twgen.errors import TwgenError
 from twgen.model.plan import WorkerPlan
-from twgen.model.world import WorkerDeployment
+from twgen.model.world import GateStatus, WorkerDeployment
 from twgen.simulating.temporal import TemporalModel, server_of
-from twgen.versioning.names import ABORTED, PAUSED
+from twgen.versioning.names import ABORTED, GATE_ATTEMPT, PAUSED
 
 ELSE = "somebody/else"
 DEEDS = ("ramp", "unversioned", "stop ramp", "back", "pause", "resume", "abort", "retry", "claim", "release")
@@ -30,6 +30,8 @@ class Server:
     done: list[str] = field(default_factory=list)
     registrations: int = 1
     gate_inputs: list[bytes | None] = field(default_factory=list)
+    gates_end_as: list[GateStatus] = field(default_factory=list)
+    """How the next gates end; all others pass."""
 
     def __post_init__(self) -> None:
         self.model = TemporalModel(server_of("1.32.0"), NOW, HOUR, 3 * MINUTE)
@@ -123,7 +125,7 @@ class Server:
             case "resume":
                 self.marks[PAUSED] = False
             case "retry":
-                self.marks[ABORTED] = False
+                self._retry()
             case "claim" | "release":
                 self.change(lambda: setattr(model, "manager", ELSE if deed == "claim" else ""), ELSE)
             case "vanish" if not any(
@@ -136,3 +138,11 @@ class Server:
                 await self.sleep(30 * SECOND)
                 model.polled("v3", [MAIN])
                 self.registrations += 1
+
+    def _retry(self) -> None:
+        self.marks[ABORTED] = False
+        attempt, target = self.marks.get(GATE_ATTEMPT, 1), self.model.versions.get("v3")
+        # each attempt has one run, on the one task queue
+        runs = (target and target.gate_runs) or ()
+        if len(runs) == attempt and runs[-1].status not in {GateStatus.RUNNING, GateStatus.COMPLETED}:
+            self.marks[GATE_ATTEMPT] = attempt + 1

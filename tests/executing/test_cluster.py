@@ -59,21 +59,23 @@ def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
 def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_again() -> None:
     left = AttachedInCluster(GroupKind.of(AUTOSCALER.template), "/old", "old", "uid", frozenset({"uid-v3"}))
     said: list[str] = []
+    told: list[str] = []
     writer = Writer({"scale payments-v3", "delete job older"})
 
     async def attached() -> list[AttachedInCluster]:
         return [left]
 
-    adjustments = Adjustments(cast("ClusterWriter", writer), attached, said.append)
+    async def tell_failure(failure: str) -> None:
+        told.append(failure)
+
+    adjustments = Adjustments(cast("ClusterWriter", writer), attached, said.append, tell_failure)
     older = RolloutInCluster(older_jobs=(OlderJob("older", "uid"),))
     plan, _ = looked()
     asyncio.run(adjustments.make(plan, older))
     asyncio.run(adjustments.make(plan, older))
     assert writer.done == ["delete /old uid"]
-    assert [line for line in said if "refused" in line] == [
-        "delete job older: refused",
-        "scale payments-v3: refused",
-    ]
+    assert told == ["delete job older: refused", "scale payments-v3: refused"]
+    assert [line for line in said if "refused" in line] == told
     writer.refused.clear()
     asyncio.run(adjustments.make(plan, RolloutInCluster()))
     asyncio.run(adjustments.make(plan, RolloutInCluster()))

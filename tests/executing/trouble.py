@@ -112,7 +112,8 @@ class Client:
                 raise OwnedBySomebodyElse("it runs already")
             self.server.gate_inputs.append(gate_input)
             run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, model.now)
-            model.start_gate(target, run, model.now + 20 * SECOND, GateStatus.COMPLETED)
+            ends_as = self.server.gates_end_as.pop(0) if self.server.gates_end_as else GateStatus.COMPLETED
+            model.start_gate(target, run, model.now + 20 * SECOND, ends_as)
 
         await self._write(f"gate {gate.workflow_id.rpartition('-')[2]}", apply)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
-from temporalio.service import RPCError
 
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
@@ -156,15 +155,7 @@ class Story:
     def described(self) -> Any:
         """What the server says of the worker, without the program."""
         request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=self.worker.name)
-
-        def found() -> Any:
-            try:
-                return self.temporal.ask("describe_worker_deployment", request).worker_deployment_info
-            except RPCError as error:
-                # for a moment after a change the oldest server does not know the worker
-                raise AssertionError(str(error)) from error
-
-        return eventually(found, SOON)
+        return self.temporal.find("describe_worker_deployment", request).worker_deployment_info
 
     def share(self, build_id: str) -> float:
         """Which share of the new workflows a version has, in percent."""

@@ -51,7 +51,7 @@ class Story:
 
         name = self.worker.name
         request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=name)
-        return self.worker.server.ask("describe_worker_deployment", request).worker_deployment_info
+        return self.worker.server.find("describe_worker_deployment", request).worker_deployment_info
 
     def is_polled(self, build_id: str) -> bool:
         """Its workflows and its activities are registered, and polled for."""
@@ -65,9 +65,7 @@ class Story:
         version = WorkerDeploymentVersion(deployment_name=self.worker.name, build_id=build_id)
         request = DescribeWorkerDeploymentVersionRequest(namespace="default", deployment_version=version)
         queue, server = TaskQueue(name=self.worker.task_queue), self.worker.server
-        if not succeeds(lambda: server.ask("describe_worker_deployment_version", request)):
-            return False
-        found = server.ask("describe_worker_deployment_version", request).worker_deployment_version_info
+        found = server.find("describe_worker_deployment_version", request).worker_deployment_version_info
         registered = {info.type for info in found.task_queue_infos}
         polled = (
             server.ask(

@@ -5,8 +5,11 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from temporalio.service import RPCError
 
+from testing.asking import succeeds
 from testing.processes import eventually
+from testing.servers import NEWEST, temporal_server
 from tests.servers import rollouts
 from tests.servers.live import MANAGER, policy_document, run, worker_document, write_specs
 from tests.servers.rollouts import side_by_side
@@ -188,3 +191,36 @@ def test_rollouts_of_two_managers_never_alternate_and_the_one_that_may_adopt_tak
     story.describe("v1", steps=())
     assert run(story.folder, "rollout", options=other).code == 5
     assert story.shares() == {"v1": 0, "v2": 100}
+
+
+@side_by_side
+def test_version_that_was_deleted_and_comes_back_is_gated_anew_and_one_above_the_limit_waits_for_its_place(
+    place: rollouts.Story,
+) -> None:
+    # a version for which somebody polled lately is not deleted; a poll lasts a minute
+    settings = {"matching.PollerHistoryTTL": "65s", "matching.maxVersionsInDeployment": 3}
+    with (
+        temporal_server(place.folder.parent, NEWEST, settings=settings) as server,
+        telling(server, place.folder, place.namespace) as story,
+    ):
+        worker = story.worker
+        becomes_current(story, "v1")
+        worker.create_version("spare")
+        story.describe("v2", steps=(25,), gate="GateWorkflow")
+        with worker.version("v2"):
+            eventually(lambda: "started the gate" in story.run("rollout", "--once").stdout, SOON)
+            eventually(lambda: "send 25 %" in story.run("plan").stdout, SOON)
+        eventually(lambda: succeeds(lambda: worker.delete_version("v2")), 3 * SOON)
+        with story.rolling() as process:
+            until(process, "Temporal does not know it yet")
+            story.start("v2")
+            assert any("started the gate" in line for line in until(process, "it stays at 25 %"))
+
+        story.describe("v3", steps=())
+        with pytest.raises(RPCError, match="maximum number of versions"):
+            worker.poll("v3")
+        with story.rolling() as process:
+            until(process, "Temporal does not know it yet")
+            worker.delete_version("spare")
+            story.start("v3")
+            until(process, "v3 is current now")

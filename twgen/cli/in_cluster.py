@@ -133,7 +133,7 @@ class IntentRollout:
         intent: Intent,
         ends: float | None,
     ) -> WorkerPlan:
-        timeout, specs = self.settings.timeout, _specs_of(intent)
+        timeout, specs = self.settings.timeout, specs_of(intent)
         [spec] = specs.workers
         writer, reader = ClusterWriter(client, intent, timeout), RolloutReader(client, intent)
         journal = Journal(writer, intent, self.log.say)
@@ -156,14 +156,17 @@ class IntentRollout:
             kinds = {*KINDS, *intent.attached_kinds}
             return await attached_objects(client, intent, kinds, Deadline(timeout))
 
-        adjust = Adjustments(writer, attached, view.say).make
+        async def tell_failure(failure: str) -> None:
+            await journal.fail(failure, clock())
+
+        adjust = Adjustments(writer, attached, view.say, tell_failure).make
         await journal.warn(intent.warnings, clock())
         rollout = replace(
             usual,
             read=read,
             conflict_token=conflict_token,
             adjust=adjust,
-            tell_failure=lambda failure: journal.fail(failure, clock()),
+            tell_failure=tell_failure,
             cause={"intent": intent.hash, "application": intent.application},
             is_unattended=True,
         )
@@ -182,7 +185,7 @@ class IntentRollout:
         return plan
 
 
-def _specs_of(intent: Intent) -> Specs:
+def specs_of(intent: Intent) -> Specs:
     """The specs that an intent holds; raises UnusableIntent where this program reads them otherwise."""
     source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]

@@ -24,6 +24,7 @@ _COMMANDS = {
     "pause": "Keep the traffic as it is, until `resume`.",
     "resume": "Let a paused rollout go on.",
     "ownership": "Say who manages a worker, take it over, or give it back.",
+    "tick": "Keep what Argo CD has rendered up to date.",
     "status": "Show where every worker and its versions stand.",
     "simulate": "Tell a whole rollout in advance: what would happen when.",
     "validate": "Check specs without reading any server.",

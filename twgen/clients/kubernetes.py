@@ -173,6 +173,8 @@ def _answer(api: "ApiClient", who: str, request: _Request) -> tuple[int, bytes]:
         while isinstance(reason := getattr(innermost, "reason", None), BaseException):
             innermost = reason
         said = " ".join(str(innermost).split())
+        if "IncompleteRead" in said:
+            said = "its answer was cut short"  # after how many bytes would be news at every look
         raise StateUnavailable(
             f"{who} cannot be reached: check the context, or pass --no-cluster ({said})"
         ) from error

@@ -44,7 +44,7 @@ class Journal:
             await self._is_written(self._writer.tell(Event("Warning", "RenderWarning", warning, now)))
 
     async def fail(self, failure: str, now: datetime) -> None:
-        """Tell why a look, or the change after it, failed."""
+        """Tell why a look, or a change after it, failed."""
         self._failed_look = failure
         await self._is_written(self._writer.tell(Event("Warning", "LookFailed", failure, now)))
 

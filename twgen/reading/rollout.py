@@ -1,15 +1,17 @@
 """Reading what a cluster says of a rollout that is carried out in it."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import StateUnavailable
+from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.times import parse_time
 from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.records.intent import Intent, is_annotated_as_paused, parse_intent
@@ -17,6 +19,7 @@ from twgen.records.rollout_status import RolloutStatus, parse_rollout_status
 from twgen.specs.attached import KINDS
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
+    HOOK,
     INTENT_HASH,
     MANAGED_BY,
     ROLLOUT,
@@ -27,6 +30,7 @@ from twgen.versioning.names import (
 )
 
 _ENDED = {"Succeeded", "Failed"}
+_ENDS = {"Complete", "Failed"}
 _JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 
@@ -54,6 +58,54 @@ async def rollout_statuses(
     # an intent has the same label
     found = (item for item in listed.get("items") or () if "phase" in (item.get("data") or {}))
     return tuple(sorted(map(parse_rollout_status, found), key=attrgetter("worker")))
+
+
+class EndedJob(NamedTuple):
+    """A tracked Job that has ended, which Argo CD makes again when it is gone."""
+
+    name: str
+    uid: str
+    ended_at: datetime
+
+
+class RolloutsInCluster(NamedTuple):
+    """What carries rollouts out in a cluster."""
+
+    intents: tuple[Intent, ...]
+    unusable: tuple[str, ...]
+    """Why other intents cannot be carried out."""
+    ended: Mapping[tuple[str, str], EndedJob]
+    """The newest Jobs of these intents that have ended, by namespace and intent hash."""
+
+
+async def rollouts_in_cluster(
+    client: KubernetesClient, namespace: str, deadline: Deadline
+) -> RolloutsInCluster:
+    """The intents of a namespace and the Jobs that have ended; an empty namespace: of all."""
+    place = f"/namespaces/{namespace}" if namespace else ""
+    listed = await _read(client, f"/api/v1{place}/configmaps", deadline, ROLLOUT)
+    jobs = await _read(client, f"/apis/batch/v1{place}/jobs", deadline, ROLLOUT)
+    intents, unusable = [], []
+    for item in listed.get("items") or ():
+        if value_at(item, "metadata", "annotations", INTENT_HASH):  # a status has the same label
+            try:
+                intents.append(parse_intent(item))
+            except InvalidInput as error:
+                unusable.append(str(error))
+    ended: dict[tuple[str, str], EndedJob] = {}
+    for job in sorted(jobs.get("items") or (), key=_age):
+        metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
+        conditions = value_at(job, "status", "conditions") or ()
+        ends = [
+            item for item in conditions if item["type"] in {"Complete", "Failed"} and item["status"] == "True"
+        ]
+        key = metadata["namespace"], annotations.get(INTENT_HASH, "")
+        ended.pop(key, None)
+        # no self-heal makes a hook again
+        if ends and HOOK not in annotations:
+            ended_at = parse_time(ends[0]["lastTransitionTime"])
+            ended[key] = EndedJob(metadata["name"], metadata["uid"], ended_at)
+    return RolloutsInCluster(tuple(intents), tuple(unusable), ended)
 
 
 class RolloutReader:

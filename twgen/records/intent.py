@@ -12,7 +12,16 @@ from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
-from twgen.versioning.names import INTENT_HASH, PAUSED, ROLLOUT, TRACKING_ID, rollout_labels, rollout_name
+from twgen.versioning.names import (
+    INSTANCE,
+    INTENT_HASH,
+    PAUSED,
+    PLAN_HASH,
+    ROLLOUT,
+    TRACKING_ID,
+    rollout_labels,
+    rollout_name,
+)
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -41,6 +50,8 @@ class Intent:
     """Of the ConfigMap; empty: it is not in a cluster."""
     application: str = field(default="", compare=False)
     """The Argo CD application that tracks the ConfigMap; empty: none does."""
+    plan_hash: str = field(default="", compare=False)
+    """Of the render that it comes from; empty: none is told."""
 
     @cached_property
     def hash(self) -> str:
@@ -134,7 +145,11 @@ def parse_intent(manifest: Mapping[str, Any]) -> Intent:
         ),
         is_paused=is_annotated_as_paused(annotations),
         uid=metadata.get("uid", ""),
-        application=annotations.get(TRACKING_ID, "").partition(":")[0],
+        application=annotations.get(TRACKING_ID, "").partition(":")[0]
+        # where Argo CD is told to track by a label; nobody else gives an intent one
+        or value_at(metadata, "labels", INSTANCE)
+        or "",
+        plan_hash=annotations.get(PLAN_HASH, ""),
     )
     if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
         message = f"{where} has no {' and no '.join(missing)}: it is no intent of a rollout"

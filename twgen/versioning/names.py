@@ -23,6 +23,8 @@ SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
+INSTANCE = "app.kubernetes.io/instance"
+"""The label by which Argo CD tracks objects where it does not by the annotation: names the application."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 """The label of all that twgen makes."""
