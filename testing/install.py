@@ -75,7 +75,7 @@ def _install(servers: Sequence[Server]) -> None:
 
 def _from_debian(packages: Sequence[str]) -> None:
     if not shutil.which("apt-get"):
-        message = f"install {' and '.join(packages)} by the means of this system, onto PATH"
+        message = f"install {', '.join(packages)} by the means of this system, onto PATH"
         raise CannotInstall(message)
     if os.geteuid() != 0:
         message = f"run `apt-get install -y {' '.join(packages)}` as root, then this again"

@@ -94,9 +94,17 @@ ETCD = Server("etcd", "3.4", "etcd", "etcd-server", Source.DEBIAN, "KUBEBUILDER_
 REDIS = Server("redis", "7", "redis-server", "redis-server", Source.DEBIAN)
 """The cache of Argo CD."""
 
+DEBOOTSTRAP = Server("debootstrap", "1.0", "debootstrap", "debootstrap", Source.DEBIAN)
+"""What makes the Debian that the image is built on."""
+
+BUILDAH = Server("buildah", "1.28", "buildah", "buildah", Source.DEBIAN)
+"""What builds the image without a daemon."""
+
 SERVERS = (
     ETCD,
     REDIS,
+    DEBOOTSTRAP,
+    BUILDAH,
     TEMPORAL_CLI,
     TEMPORAL_SERVER,
     KUBE_APISERVER,

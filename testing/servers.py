@@ -52,6 +52,19 @@ class TemporalServer:
         """One call of the WorkflowService; raises the SDK's RPCError."""
         return self.asker.ask(method, [request])[0]
 
+    def find(self, method: str, request: Any) -> Any:
+        """As `ask`, once it is answered: for a moment after a change the oldest version knows no worker."""
+
+        def answer() -> Any:
+            try:
+                return self.ask(method, request)
+            except RPCError as error:
+                raise AssertionError(str(error)) from error
+
+        from temporalio.service import RPCError
+
+        return eventually(answer, _READY_WITHIN)
+
     def create_namespace(self, name: str) -> None:
         """Register a namespace and wait until it can be used."""
         self._register(name)

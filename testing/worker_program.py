@@ -94,14 +94,18 @@ async def main() -> None:
     """Poll until terminated."""
     client = await Client.connect(**ClientConfig.load_client_connect_config(disable_file=True))
     gate = FailingGateWorkflow if "GATE_FAILS" in _ENVIRONMENT else GateWorkflow
-    worker = Worker(
-        client,
-        task_queue=_ENVIRONMENT["TASK_QUEUE"],
-        workflows=[WaitingWorkflow, UpgradingWorkflow, GreetingWorkflow, AskedGateWorkflow, gate],
-        activities=[greet],
-        deployment_config=_deployment_config(),
+    workflows = [WaitingWorkflow, UpgradingWorkflow, GreetingWorkflow, AskedGateWorkflow, gate]
+    workers = (
+        Worker(
+            client,
+            task_queue=task_queue,
+            workflows=[] if "ONLY_ACTIVITIES" in _ENVIRONMENT else workflows,
+            activities=[greet],
+            deployment_config=_deployment_config(),
+        )
+        for task_queue in _ENVIRONMENT["TASK_QUEUE"].split(",")
     )
-    await worker.run()
+    await asyncio.gather(*(worker.run() for worker in workers))
 
 
 def _deployment_config() -> WorkerDeploymentConfig | None:

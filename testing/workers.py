@@ -23,12 +23,12 @@ class DeployedWorker:
     namespace: str = "default"
 
     @contextmanager
-    def version(self, build_id: str, *, gate_fails: bool = False) -> Iterator[Forked]:
-        """A process of this version."""
+    def version(self, build_id: str, *, gate_fails: bool = False, **settings: str) -> Iterator[Forked]:
+        """A process of this version, with more settings of its program."""
         variables = {"TEMPORAL_DEPLOYMENT_NAME": self.name, "TEMPORAL_WORKER_BUILD_ID": build_id}
         if gate_fails:
             variables["GATE_FAILS"] = "1"
-        with self._process(build_id, variables) as process:
+        with self._process(build_id, {**variables, **settings}) as process:
             yield process
 
     @contextmanager
@@ -77,6 +77,18 @@ class DeployedWorker:
         )
         self.server.ask("create_worker_deployment_version", request)
 
+    def delete_version(self, build_id: str) -> None:
+        """Forget a version for which nobody has polled lately, drained or not."""
+        from temporalio.api.workflowservice.v1 import DeleteWorkerDeploymentVersionRequest
+
+        request = DeleteWorkerDeploymentVersionRequest(
+            namespace=self.namespace,
+            deployment_version=self._version(build_id),
+            skip_drainage=True,
+            identity=IDENTITY,
+        )
+        self.server.ask("delete_worker_deployment_version", request)
+
     def set_current(self, build_id: str) -> None:
         """Make a version current; an empty build ID: unversioned workers."""
         from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
@@ -124,8 +136,9 @@ class DeployedWorker:
         )
         self.server.ask("update_worker_deployment_version_metadata", request)
 
-    def start(self, workflow_type: str, workflow_id: str, *, pinned_to: str = "") -> None:
-        """Start a workflow, on the given version if one is given."""
+    def start(self, workflow_type: str, workflow_id: str, *, pinned_to: str = "", seconds: int = 0) -> None:
+        """Start a workflow, on the given version if one is given; it may run so many seconds, if any."""
+        from google.protobuf.duration_pb2 import Duration
         from temporalio.api.common.v1 import WorkflowType
         from temporalio.api.taskqueue.v1 import TaskQueue
         from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
@@ -137,6 +150,7 @@ class DeployedWorker:
             task_queue=TaskQueue(name=self.task_queue),
             identity=IDENTITY,
             request_id=workflow_id,
+            workflow_execution_timeout=Duration(seconds=seconds),
             versioning_override=self._pinned(pinned_to) if pinned_to else None,
         )
         self.server.ask("start_workflow_execution", request)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -47,6 +48,7 @@ STEPS = (
 )
 
 
+@cache
 def a_spec(name: str = "payments", image: str = "payments:v3", build_id: str = TARGET) -> WorkerSpec:
     """A worker as it is parsed, under a build ID that is easy to read."""
     worker = {

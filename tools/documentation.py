@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.terminal import terminal
-from tools.plugin import plugin_text
+from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
 
 ROOT = Path(__file__).parents[1]
@@ -29,6 +29,7 @@ def main() -> None:
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
     (ROOT / "plugin.yaml").write_text(plugin_text())
+    (ROOT / "deploy" / "values.yaml").write_text(chart_values_text())
 
 
 def output(*command: str) -> str:

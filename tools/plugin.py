@@ -1,7 +1,13 @@
-"""What tells Argo CD of the plugin, from the option table: written by `make documentation`."""
+"""What tells Argo CD of the plugin, and its Helm chart of the sidecar: written by `make documentation`."""
+
+from pathlib import Path
+from typing import Any
 
 from twgen.cli.options import OPTIONS
+from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
+
+_DEPLOY = Path(__file__).parents[1] / "deploy"
 
 
 def plugin_text() -> str:
@@ -30,3 +36,26 @@ def plugin_text() -> str:
         },
     }
     return "# Written by `make documentation` from the options of twgen.\n" + write_documents([plugin])
+
+
+def chart_values_text() -> str:
+    """`deploy/values.yaml`: the sidecar and its account's rights, for the argo-cd Helm chart."""
+    patches = [
+        read_documents((_DEPLOY / name).read_text())[0] for name in ("sidecar.yaml", "in-cluster/token.yaml")
+    ]
+    pods: list[dict[str, Any]] = [patch["spec"]["template"]["spec"] for patch in patches]
+    [sidecar], [with_token] = (pod["containers"] for pod in pods)
+    mounts = [*sidecar["volumeMounts"], *with_token["volumeMounts"]]
+    role, binding = read_documents((_DEPLOY / "in-cluster" / "rbac.yaml").read_text())
+    # the chart fills these in
+    account = '{{ include "argo-cd.repoServer.serviceAccountName" . }}'
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "{{ .Release.Namespace }}"}
+    values = {
+        "repoServer": {
+            "extraContainers": [sidecar | with_token | {"volumeMounts": mounts}],
+            "volumes": [volume for pod in pods for volume in pod["volumes"]],
+        },
+        "extraObjects": [role, binding | {"subjects": [subject]}],
+    }
+    head = "# For the argo-cd Helm chart; written by `make documentation` from sidecar.yaml and in-cluster.\n"
+    return head + write_documents([values])

@@ -37,6 +37,8 @@ def reasons_page() -> str:
         _table(row.reason for row in TABLE),
         "After it, where a change is wanted:\n",
         _table((RoutingReason.MANUAL,)),
+        "And where a rollout in a cluster cannot even begin:\n",
+        _table((RoutingReason.INVALID_INTENT,)),
         "As a picture:\n",
         _picture(),
     ]

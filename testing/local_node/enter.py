@@ -1,7 +1,9 @@
 """Enters a container: run by `unshare`, it mounts what the container sees and becomes its command.
 
 Its one argument is JSON: `root` (an empty folder), `mounts` ([source, target, whether read-only], outer ones
-first), `workingDir` and `command`. It uses the standard library alone, and is run without site packages.
+first), `workingDir` and `command`; where a container does not see the machine, also `image`, the folder of a
+file system that stays read-only, and `user`, a number. It uses the standard library alone, and is run without
+site packages.
 """
 
 import ctypes
@@ -14,7 +16,7 @@ from pathlib import Path
 
 # sys/mount.h and sys/prctl.h of Linux
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE = 1, 32, 4096, 16384
-_PARENT_DEATH_SIGNAL = 1
+_PARENT_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
 _CANNOT_START = 128
 
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
@@ -24,9 +26,14 @@ def main() -> None:
     """Enter, or exit with 128 and one line that says why not."""
     wanted = json.loads(sys.argv[1])
     try:
-        # nothing outlives the node, even if that is killed
+        _enter(Path(wanted["root"]), Path(wanted.get("image", "/")), wanted["mounts"])
+        if user := wanted.get("user"):
+            _LIBRARY.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+        # nothing outlives the node, even if that is killed; another user would forget it
         _LIBRARY.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        _enter(Path(wanted["root"]), wanted["mounts"])
         os.chdir(wanted["workingDir"])
         os.execvp(wanted["command"][0], wanted["command"])  # noqa: S606 - a command is no shell's text
     except OSError as error:
@@ -34,20 +41,24 @@ def main() -> None:
         sys.exit(_CANNOT_START)
 
 
-def _enter(root: Path, mounts: Sequence[tuple[str, str, bool]]) -> None:
+def _enter(root: Path, image: Path, mounts: Sequence[tuple[str, str, bool]]) -> None:
     _mount("tmpfs", root, 0, kind="tmpfs")
     targets = [Path(target).resolve() for _, target, _ in mounts]
-    _mirror(Path("/"), root, targets)
+    is_machine = image == Path("/")
+    in_image = [image / target.relative_to("/") for target in targets]
+    _mirror(image, root, in_image, 0 if is_machine else _READ_ONLY)
     for (source, _, read_only), target in zip(mounts, targets, strict=True):
         inside = root / target.relative_to("/")
         _make(inside, is_folder=Path(source).is_dir())
         _mount(source, inside, _BIND | _RECURSIVE)
         if read_only:
             _mount("", inside, _REMOUNT | _BIND | _READ_ONLY)
+    if not is_machine:
+        _mount("", root, _REMOUNT | _READ_ONLY)
     os.chroot(root)
 
 
-def _mirror(folder: Path, mirror: Path, targets: Sequence[Path]) -> None:
+def _mirror(folder: Path, mirror: Path, targets: Sequence[Path], flags: int) -> None:
     """Show in the mirror all that is in the folder, leaving room for targets that are not there.
 
     A bound folder is the machine's own, where nothing may be made: those above a missing target are new ones.
@@ -59,10 +70,12 @@ def _mirror(folder: Path, mirror: Path, targets: Sequence[Path]) -> None:
             copy.symlink_to(entry.readlink())
         elif entry.is_dir() and not all(target.exists() for target in inside):
             copy.mkdir()
-            _mirror(entry, copy, inside)
+            _mirror(entry, copy, inside, flags)
         else:
             _make(copy, is_folder=entry.is_dir())
             _mount(str(entry), copy, _BIND | _RECURSIVE)
+            if flags:
+                _mount("", copy, _REMOUNT | _BIND | flags)
 
 
 def _make(path: Path, *, is_folder: bool) -> None:

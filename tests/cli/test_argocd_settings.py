@@ -242,3 +242,22 @@ def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, 
     assert (ended.returncode, ended.stdout) == (3, "")
     assert "this Argo CD project may not use profile 'pay'" in ended.stderr
     assert "the-key" not in ended.stderr
+
+
+def test_template_that_would_silently_not_be_deployed_fails_a_render_in_argocd(
+    run: Run, story: Path, operator: Path
+) -> None:
+    target = json.loads(run("plan", *RENDER[1:], "-o", "json").stdout)["workers"][0]["targetBuildID"]
+    snapshot = json.loads((story / "snapshot.json").read_text())
+    for deployment in snapshot["workers"][0]["deployments"]:
+        if deployment["metadata"]["labels"]["temporal.io/build-id"] == target:
+            annotations = deployment["spec"]["template"].setdefault("metadata", {})
+            annotations["annotations"] = {"temporal.io/pod-template-spec-hash": "another"}
+    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    told = f"default/helloworld: {target} is already the build ID of another pod template"
+    in_argocd = run(*RENDER, env=plugin(operator))
+    refused(in_argocd, "1 problem found")
+    assert told in in_argocd.stderr
+    at_a_terminal = run(*RENDER)
+    assert at_a_terminal.returncode == 0
+    assert f"warning: {told}" in at_a_terminal.stderr

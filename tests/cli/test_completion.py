@@ -50,3 +50,21 @@ def test_script_of_every_shell_asks_twgen(run: Run, shell: str) -> None:
     ended = run("completion", shell)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert f"_TWGEN_COMPLETE={shell}_complete" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [
+        ("bash", {}),
+        ("bash", {"COMP_WORDS": "twgen ren", "COMP_CWORD": "first"}),
+        ("zsh", {"COMP_WORDS": "twgen ren"}),
+        ("fish", {"COMP_WORDS": "twgen ren", "COMP_CWORD": " "}),
+    ],
+)
+def test_who_asks_as_no_shell_does_is_told_so(run: Run, shell: str, words: dict[str, str]) -> None:
+    ended = run(env=ENVIRONMENT | words | {"_TWGEN_COMPLETE": f"{shell}_complete"})
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "twgen: COMP_WORDS and COMP_CWORD do not tell which word is to be completed: use what `twgen"
+        " completion` prints, or unset _TWGEN_COMPLETE\n"
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import TWGEN, Ended
+from tests.cli.conftest import TWGEN, Ended, Run
 
 RENDER = f"{TWGEN} render specs --snapshot snapshot.json"
 
@@ -17,6 +17,14 @@ RENDER = f"{TWGEN} render specs --snapshot snapshot.json"
 def shell(folder: Path, line: str) -> Ended:
     command = ["bash", "-o", "pipefail", "-c", line]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def rendered(run: Run, story: Path) -> str:
+    """What RENDER prints."""
+    ended = run("render", story / "specs", "--snapshot", story / "snapshot.json")
+    assert ended.stdout
+    return ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -36,28 +44,28 @@ def test_a_command_without_data_needs_no_stdout(story: Path) -> None:
 
 
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
-def test_without_stderr_messages_are_lost_and_never_data(story: Path, stderr: str) -> None:
+def test_without_stderr_messages_are_lost_and_never_data(story: Path, rendered: str, stderr: str) -> None:
     refused = shell(story, f"{TWGEN} render nowhere {stderr}")
     assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", "")
-    assert shell(story, f"{RENDER} {stderr}").stdout == shell(story, RENDER).stdout
+    assert shell(story, f"{RENDER} {stderr}").stdout == rendered
     (story / "specs" / "odd.yaml").write_text("a: 1\n")  # warned of
-    assert shell(story, f"{RENDER} {stderr}").stdout == shell(story, RENDER).stdout
+    assert shell(story, f"{RENDER} {stderr}").stdout == rendered
 
 
 def test_usage_without_stderr_is_no_bug(story: Path) -> None:
     assert shell(story, f"{TWGEN} 2>/dev/full").returncode == 2
 
 
-def test_closed_stdin_is_said(story: Path) -> None:
+def test_closed_stdin_is_said(story: Path, rendered: str) -> None:
     assert "cannot read stdin: it is closed" in shell(story, f"{TWGEN} render - <&-").stderr
-    assert shell(story, f"{RENDER} <&-").stdout == shell(story, RENDER).stdout
+    assert shell(story, f"{RENDER} <&-").stdout == rendered
 
 
 def test_all_streams_closed_is_still_a_code(story: Path) -> None:
     assert shell(story, f"{TWGEN} render - <&- >&- 2>&-").returncode == 2
 
 
-def test_busy_pipes_are_waited_for(story: Path) -> None:
+def test_busy_pipes_are_waited_for(story: Path, rendered: str) -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -71,19 +79,19 @@ def test_busy_pipes_are_waited_for(story: Path) -> None:
         os.write(writing, text[100:].encode())
         os.close(writing)
         output, _ = process.communicate(timeout=60)
-    assert output.decode() == shell(story, RENDER).stdout
+    assert output.decode() == rendered
 
 
-def test_stdin_named_twice_is_read_once(story: Path) -> None:
+def test_stdin_named_twice_is_read_once(story: Path, rendered: str) -> None:
     given = "cat specs/connection.json <(echo; echo ---) specs/workerdeployment.json"
     once = shell(story, f"{given} | {TWGEN} render - - --snapshot snapshot.json")
-    assert once.stdout == shell(story, RENDER).stdout
+    assert once.stdout == rendered
 
 
-def test_process_substitution_is_read(story: Path) -> None:
+def test_process_substitution_is_read(story: Path, rendered: str) -> None:
     files = "<(cat specs/connection.json) <(cat specs/workerdeployment.json)"
     ended = shell(story, f"{TWGEN} render {files} --snapshot <(cat snapshot.json)")
-    assert ended.stdout == shell(story, RENDER).stdout
+    assert ended.stdout == rendered
 
 
 def test_problems_of_a_pipe_have_lines_although_it_is_read_once(story: Path) -> None:
@@ -93,12 +101,11 @@ def test_problems_of_a_pipe_have_lines_although_it_is_read_once(story: Path) -> 
     assert ":1: metadata.name: is required" in ended.stdout
 
 
-def test_named_pipe_is_read(story: Path) -> None:
+def test_named_pipe_is_read(story: Path, rendered: str) -> None:
     os.mkfifo(story / "pipe")
-    expected = shell(story, RENDER).stdout
     (story / "specs" / "connection.json").rename(story / "connection.json")
     command = RENDER.replace("specs", "specs pipe")
-    assert shell(story, f"cat connection.json > pipe & {command}").stdout == expected
+    assert shell(story, f"cat connection.json > pipe & {command}").stdout == rendered
 
 
 def test_closed_pipe_at_any_size_is_silent(story: Path) -> None:
@@ -108,9 +115,9 @@ def test_closed_pipe_at_any_size_is_silent(story: Path) -> None:
         assert ended.stderr == ""
 
 
-def test_python_m_twgen_is_the_program(story: Path) -> None:
+def test_python_m_twgen_is_the_program(story: Path, rendered: str) -> None:
     ended = shell(story, f"{sys.executable} -m twgen render specs --snapshot snapshot.json")
-    assert ended.stdout == shell(story, RENDER).stdout
+    assert ended.stdout == rendered
     assert "Usage: twgen version" in shell(story, f"{sys.executable} -m twgen version --help").stdout
 
 
@@ -123,7 +130,7 @@ def test_interrupt_while_it_is_being_imported_is_silent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_that_the_shell_ignores_is_ignored(story: Path, number: signal.Signals) -> None:
+def test_signal_that_the_shell_ignores_is_ignored(story: Path, rendered: str, number: signal.Signals) -> None:
     command = f"trap '' {number.name.removeprefix('SIG')}; exec {TWGEN} render - --snapshot snapshot.json"
     with subprocess.Popen(
         ["bash", "-c", command], cwd=story, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -132,4 +139,4 @@ def test_signal_that_the_shell_ignores_is_ignored(story: Path, number: signal.Si
         process.send_signal(number)
         text = "\n---\n".join(path.read_text() for path in (story / "specs").iterdir())
         output, _ = process.communicate(text.encode(), timeout=60)
-    assert (process.returncode, output.decode()) == (0, shell(story, RENDER).stdout)
+    assert (process.returncode, output.decode()) == (0, rendered)

@@ -6,6 +6,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -56,6 +57,28 @@ def test_server_that_never_answers_is_cut_by_the_deadline(tmp_path: Path, silent
     with pytest.raises(OutOfTime, match=r"^Kubernetes .* within 0\.4 s"):
         ask(kubeconfig(tmp_path, f"http://127.0.0.1:{silent_port}"), timeout=0.4)
     assert time.monotonic() - started < 2
+
+
+def test_answer_that_is_cut_short_is_told_alike_however_much_of_it_came(tmp_path: Path) -> None:
+    told = set()
+    for came in (b"", b'{"items": ['):
+        with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as pool:
+
+            def answer(listening: socket.socket = listening, came: bytes = came) -> None:
+                for _ in range(2):
+                    connection, _ = listening.accept()
+                    with connection:
+                        connection.recv(4096)
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + came)
+
+            pool.submit(answer)
+            path = kubeconfig(tmp_path, f"http://127.0.0.1:{listening.getsockname()[1]}")
+            with pytest.raises(StateUnavailable) as failed:
+                ask(path)
+            told.add(str(failed.value))
+            listening.shutdown(socket.SHUT_RDWR)
+    [only] = told
+    assert only.endswith("(its answer was cut short)")
 
 
 def test_login_program_that_hangs_is_cut_by_the_deadline(tmp_path: Path) -> None:

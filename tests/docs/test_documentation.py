@@ -1,5 +1,6 @@
 """What the documentation shows is what the program does."""
 
+import ast
 import json
 import re
 import shlex
@@ -10,10 +11,13 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from testing.forking import forker
+from testing.processes import ENVIRONMENT
 from tests.terminal import terminal
-from tools.plugin import plugin_text
+from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
+from twgen.model.operator import Application
 from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.records.operator_config import parse_operator
 from twgen.yaml.reader import read_documents
@@ -39,7 +43,7 @@ def commands() -> list[str]:
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([TWGEN, *command], cwd=EXAMPLE, capture_output=True, text=True, check=False)
+    return forker().run(command, EXAMPLE, ENVIRONMENT)
 
 
 @pytest.mark.parametrize("command", commands())
@@ -130,9 +134,43 @@ def test_plugin_offers_what_an_application_may_set_and_no_more() -> None:
     assert offered == {"identity": "string", "no-hooks": "boolean", "quiet": "boolean", "strict": "boolean"}
 
 
+def test_page_names_lines_that_twgen_prints() -> None:
+    page = (ROOT / "docs" / "argocd.md").read_text().partition("## Troubleshooting")[2]
+    told = re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
+    assert len(told) > 10
+    of_argocd = {"could not find cmp-server plugin", "DeadlineExceeded", "waiting for completion of hook"}
+    texts = [
+        "…".join(str(part.value) for part in ast.walk(node) if isinstance(part, ast.Constant))
+        for file in (ROOT / "twgen").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.JoinedStr | ast.Constant)
+    ]
+    printed = [line for line in told if any(all(part in text for part in line.split("…")) for text in texts)]
+    assert sorted({*told} - {*printed}) == sorted(of_argocd)
+
+
+def test_values_of_the_chart_are_those_of_the_patches() -> None:
+    assert (ROOT / "deploy" / "values.yaml").read_text() == chart_values_text()
+
+
+def test_forms_of_the_operator_are_valid_and_name_each_other() -> None:
+    [operator_form] = read_documents((ROOT / "deploy" / "operator.yaml").read_text())
+    operator, findings = parse_operator(read_documents(operator_form["data"]["operator.yaml"])[0])
+    assert operator, findings
+    [secret] = read_documents((ROOT / "deploy" / "temporal.yaml").read_text())
+    [name] = secret["stringData"]
+    assert operator.temporal_config_file == f"/etc/twgen/temporal/{name}"
+    assert [profile for profile in secret["stringData"][name].splitlines() if "payments]" in profile]
+    assert operator.may_use("payments", Application("shop", "payments"))
+
+
 def test_operators_configuration_of_the_page_is_valid() -> None:
-    [text] = blocks(ROOT / "docs" / "argocd.md", "yaml")
-    [document] = read_documents(text)
+    [document] = [
+        document
+        for text in blocks(ROOT / "docs" / "argocd.md", "yaml")
+        for document in read_documents(text)
+        if document.get("kind") == "OperatorConfig"
+    ]
     operator, findings = parse_operator(document)
     assert operator, findings
     assert operator.instance == "prod-eu"

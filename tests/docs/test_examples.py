@@ -1,18 +1,19 @@
 """Every folder of specs among the examples is valid and renders, offline."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from testing.forking import forker
+from testing.processes import ENVIRONMENT
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WITH_SPECS = sorted(folder for folder in EXAMPLES.iterdir() if list(folder.glob("*.yaml")))
-TWGEN = Path(sys.executable).with_name("twgen")
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([TWGEN, *command], cwd=folder, capture_output=True, text=True, check=False)
+    return forker().run(command, folder, ENVIRONMENT)
 
 
 def test_there_are_examples_with_specs() -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from testing.forking import forker
+from testing.processes import ENVIRONMENT
 from twgen.model.spec import Policy
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.policies import default_policy, parse_policy
@@ -26,15 +27,12 @@ SCHEMAS = {
     "workerresourcetemplate": {"WorkerResourceTemplate"},
     "rolloutpolicy": {"RolloutPolicy"},
 }
-TWGEN = Path(sys.executable).with_name("twgen")
 
 
 def validate(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     for index, block in enumerate(BLOCKS):
         (folder / f"{index}.yaml").write_text(block)
-    return subprocess.run(
-        [TWGEN, "validate", ".", *options], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return forker().run(["validate", ".", *options], folder, ENVIRONMENT)
 
 
 def schema_fields(schema: dict[str, Any], path: str = "") -> Iterator[str]:

@@ -26,6 +26,7 @@ from temporalio.api.workflowservice.v1 import (
 
 from twgen.model.world import Drainage, GateRun, GateStatus, UpdateState, Version, VersionStatus
 from twgen.simulating.temporal import TemporalModel
+from twgen.versioning.names import MOVED_BY
 
 _WORKER = "shop/payments"
 _STATUSES = {
@@ -143,6 +144,11 @@ def set_worker_deployment_current_version(model: TemporalModel, request: Any, to
 def set_worker_deployment_ramping_version(model: TemporalModel, request: Any, token: bytes) -> None:
     assert request.conflict_token == token
     model.set_ramp(request.build_id, request.percentage)
+
+
+def update_worker_deployment_version_metadata(model: TemporalModel, request: Any, _: bytes) -> None:
+    assert request.deployment_version.build_id in model.versions
+    assert list(request.upsert_entries) == [MOVED_BY]
 
 
 def start_workflow_execution(model: TemporalModel, request: Any, _: bytes) -> None:

@@ -18,6 +18,7 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.main import twgen
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.problem import Document
 from twgen.records.intent import intent_of, write_intent
@@ -90,11 +91,13 @@ class Recorded:
         self.model.advance(NOW + timedelta(seconds=self.loop.at))
         self.calls.append(f"{int(self.loop.at):>4} s  {call}")
 
+    def opened(self, runner: asyncio.Runner) -> Connections:
+        """The ways to its servers, in a loop of one's own."""
+        return Connections(runner, _Temporal(self), _Kubernetes(self))
+
     def run(self) -> Result:
         """Run the command that the Job runs, to its end."""
-        opened = Connections(
-            asyncio.Runner(loop_factory=lambda: self.loop), _Temporal(self), _Kubernetes(self)
-        )
+        opened = self.opened(asyncio.Runner(loop_factory=lambda: self.loop))
         place = f"{self.intent.namespace}/{self.intent.worker}-rollout"
         with (
             patch.object(Servers, "_open", lambda *_: opened),
@@ -136,6 +139,7 @@ class _Kubernetes(KubernetesClient):
 
 class _Temporal(TemporalClients):
     def __init__(self, recorded: Recorded) -> None:
+        super().__init__(Profiles(), {})
         self._recorded = recorded
 
     def profile_of(self, *_: Any) -> None:
@@ -171,12 +175,19 @@ def _rollback() -> Recorded:
     return recorded
 
 
+def _edited() -> Recorded:
+    recorded = Recorded(RAMP)
+    recorded.api.objects[INTENT]["data"]["identity"] = "twgen/you"
+    return recorded
+
+
 TOLD: Mapping[str, Callable[[], Recorded]] = {
     "first-version": lambda: Recorded({"strategy": "AllAtOnce"}, current=""),
     "gated-ramp": lambda: Recorded(RAMP | {"gate": GATE}),
     "settled": lambda: Recorded(RAMP, current="v3"),
     "superseded": lambda: Recorded(RAMP, later=[(70, _another_intent)]),
     "rollback": _rollback,
+    "edited-intent": _edited,
 }
 """Every story, by the folder of its golden file."""
 
@@ -187,6 +198,7 @@ def golden_files() -> dict[Path, str]:
     for name, story in TOLD.items():
         recorded = story()
         ended = recorded.run()
-        lines = [*recorded.calls, f"exit {ended.exit_code}"]
+        code = getattr(ended.exception, "exit_code", ended.exit_code)
+        lines = [*recorded.calls, f"exit {code}"]
         told[STORIES / name / "calls.txt"] = "".join(f"{line}\n" for line in lines)
     return told

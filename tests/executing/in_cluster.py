@@ -8,18 +8,21 @@ from functools import cache
 from typing import Any
 
 from tests.executing.api_server import AUTOSCALERS, DEPLOYMENTS, INTENT, JOBS, PODS, ApiServer
-from tests.executing.trouble import DEEDS, GATED, ME, SLOW, Client, Server
-from tests.planning.situations import MAIN, MINUTE, RAMPS, SECOND, live
+from tests.executing.server import DEEDS, Server
+from tests.executing.trouble import GATED, ME, SLOW, Client
+from tests.planning.situations import HOUR, MAIN, MINUTE, RAMPS, SECOND, live
 from tests.strategies import AUTOSCALER, SIZED_BY_HPA
 from twgen.clients.deadline import Deadline
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import OutOfTime, TwgenError
 from twgen.executing.cluster import Adjustments, ClusterWriter
+from twgen.executing.restart import restart_job
 from twgen.executing.rollout import Rollout
 from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerPlan
+from twgen.model.spec import Driver, RolloutStep, Strategy, WorkerSpec
 from twgen.model.spec import Rollout as Strategies
-from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
+from twgen.model.times import format_time
 from twgen.model.world import LiveDeployment, World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.reading.rollout import RolloutReader, attached_objects
@@ -52,8 +55,9 @@ SPECS: Mapping[str, WorkerSpec] = {
     "back": replace(_scaled(RAMPS, "v1"), rollout=Strategies(Strategy.ALL_AT_ONCE)),
 }
 """What Git says at one time or another."""
-HANDS = {"kill", "copy", "annotate", "go on"}
+HANDS = {"kill", "copy", "annotate", "go on", "another image"}
 INTERRUPTIONS = (*(f"apply {name}" for name in SPECS), *sorted(HANDS), *DEEDS)
+_HOLD_FOR = 20 * MINUTE
 _LINGERS = 20 * SECOND
 """From the end of a Job to the end of its Pods."""
 
@@ -71,6 +75,10 @@ class Cluster(Server):
 
     troubles: list[str] = field(default_factory=list)
     """Met by whichever Pod asks next."""
+    images: int = 0
+    """How often the operator has named another one for the Jobs."""
+    driver: Driver = Driver.JOB
+    """Hook: a sync waits for the end of the Job before, which has a time limit."""
     plans: list[WorkerPlan] = field(default_factory=list)
     """The last of every Pod that ended by itself."""
 
@@ -79,6 +87,7 @@ class Cluster(Server):
         self.model.polled("v4", [MAIN])
         self.api = ApiServer()
         self.running: dict[str, asyncio.Task[None]] = {}
+        self._late: set[str] = set()
         for build_id in BUILD_IDS:
             manifest = live(build_id, 0 if build_id == "v4" else 3)
             self.api.put(f"{DEPLOYMENTS}/{manifest['metadata']['name']}", manifest)
@@ -96,8 +105,17 @@ class Cluster(Server):
         """The Deployments that have Pods."""
         return {item["metadata"]["name"] for item in self.api.listed(DEPLOYMENTS) if item["spec"]["replicas"]}
 
+    async def sync(self, name: str) -> None:
+        """Apply an intent as Argo CD does."""
+        if self.driver is Driver.HOOK:
+            while not all(running.done() for running in self.running.values()):
+                await self.sleep(5 * SECOND)
+            if self.running:
+                self.end_job(self.job_name)
+        self.apply(name)
+
     def apply(self, name: str) -> None:
-        """Sync: the intent, its Job, and no other one."""
+        """The intent, its Job, and no other one."""
         self.name = name
         spec = SPECS[name]
         intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": name},))
@@ -108,12 +126,38 @@ class Cluster(Server):
         for job in self.api.listed(JOBS):
             if job["metadata"]["annotations"][INTENT_HASH] != intent.hash:
                 self.end_job(job["metadata"]["name"])
-        job_name = f"payments-{name.replace(' ', '-')}"
-        if f"{JOBS}/{job_name}" not in self.api.objects:
-            annotations = {INTENT_HASH: intent.hash}
-            metadata = {"name": job_name, "labels": rollout_labels("payments"), "annotations": annotations}
-            self.api.put(f"{JOBS}/{job_name}", {"metadata": metadata})
-            self.start_pod()
+        if f"{JOBS}/{self.job_name}" not in self.api.objects:
+            metadata = {
+                "name": self.job_name,
+                "labels": rollout_labels("payments"),
+                "annotations": {INTENT_HASH: intent.hash},
+            }
+            self._create_job({"metadata": metadata, "spec": {"template": {"metadata": {}}}})
+
+    def _create_job(self, manifest: Mapping[str, Any]) -> None:
+        metadata = {**manifest["metadata"], "creationTimestamp": format_time(self.model.now)}
+        self.api.put(f"{JOBS}/{metadata['name']}", {**manifest, "metadata": metadata})
+        self.start_pod()
+
+    async def ask(
+        self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None
+    ) -> tuple[int, Mapping[str, Any]]:
+        """As a person's KubernetesClient."""
+        if method == "DELETE":
+            self.end_job(path.rpartition("/")[2])
+        if method == "POST":
+            assert body["metadata"]["name"] == self.job_name, "it starts what Git does not name"
+            self._create_job(body)
+        return (201, {}) if method == "POST" else await self.api.ask(method, path, deadline, query=query)
+
+    @property
+    def job_name(self) -> str:
+        """Of the Job that was rendered last."""
+        return (
+            "payments"
+            if self.driver is Driver.HOOK
+            else f"payments-{self.name.replace(' ', '-')}-{self.images}"
+        )
 
     @property
     def is_paused(self) -> bool:
@@ -123,32 +167,50 @@ class Cluster(Server):
 
     def start_pod(self) -> None:
         """Let the Job of the newest intent run a Pod, another one if it runs already."""
-        job = self.api.objects.get(f"{JOBS}/payments-{self.name.replace(' ', '-')}")
+        job = self.api.objects.get(f"{JOBS}/{self.job_name}")
         if not job:
             return
         spec = SPECS[self.name]
         intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": self.name},), uid="uid")
         path = f"{PODS}/pod-{len(self.running)}"
-        metadata = {**job["metadata"], "name": path.rpartition("/")[2], "uid": path}
+        owners = [{"uid": job["metadata"]["uid"]}]
+        metadata = {
+            **job["metadata"],
+            "name": path.rpartition("/")[2],
+            "uid": path,
+            "ownerReferences": owners,
+        }
         self.api.put(path, {"metadata": metadata, "status": {"phase": "Running"}})
-        self.running[path] = self.start(self._run(path, spec, intent, job["metadata"]["uid"]))
+        self.running[path] = self.start(self._run(path, spec, intent, job["metadata"]))
+        if self.driver is Driver.HOOK:
+            self.start(self._limit(path))
 
-    async def _run(self, path: str, spec: WorkerSpec, intent: Intent, job_uid: str) -> None:
+    async def _limit(self, path: str) -> None:
+        await self.sleep(_HOLD_FOR)
+        self._late.add(path)
+        self.running[path].cancel()
+
+    async def _run(self, path: str, spec: WorkerSpec, intent: Intent, job: Mapping[str, Any]) -> None:
         phase, is_over = "Failed", False
         try:
-            plan = await Pod(self, spec, troubles=self.troubles, intent=intent).rolling()
+            pod = Pod(self, spec, troubles=self.troubles, intent=intent, since=job["creationTimestamp"])
+            plan = await pod.rolling()
             self.plans.append(plan)
             phase, is_over = "Succeeded", True
         except asyncio.CancelledError:
-            pass
+            is_over = path in self._late
         except TwgenError:
             is_over = True
         self.api.put(path, {**self.api.objects[path], "status": {"phase": phase}})
+        stands = self.api.objects.get(f"{JOBS}/{job['name']}")
+        if is_over and stands and stands["metadata"]["uid"] == job["uid"]:
+            ended = {"type": "Complete" if phase == "Succeeded" else "Failed", "status": "True"}
+            self.api.put(f"{JOBS}/{job['name']}", {**stands, "status": {"conditions": [ended]}})
         if not is_over:
             with suppress(asyncio.CancelledError):
                 await self.sleep(10 * SECOND)
-            stands = self.api.objects.get(f"{JOBS}/payments-{self.name.replace(' ', '-')}")
-            if stands and stands["metadata"]["uid"] == job_uid:
+            stands = self.api.objects.get(f"{JOBS}/{self.job_name}")
+            if stands and stands["metadata"]["uid"] == job["uid"]:
                 self.start_pod()
 
     def end_job(self, name: str) -> None:
@@ -156,39 +218,40 @@ class Cluster(Server):
         job = self.api.objects.pop(f"{JOBS}/{name}", None)
         if not job:
             return
-        self.start(self._end_pods(job["metadata"]["annotations"][INTENT_HASH], list(self.running)))
+        self.start(self._end_pods(job["metadata"]["uid"]))
 
-    async def _end_pods(self, intent_hash: str, paths: Sequence[str]) -> None:
+    async def _end_pods(self, job_uid: str) -> None:
         await self.sleep(_LINGERS)
-        for path in paths:
-            pod = self.api.objects.get(path)
-            if pod and pod["metadata"]["annotations"][INTENT_HASH] == intent_hash:
-                self.running[path].cancel()
+        for path, running in self.running.items():
+            if self.api.objects[path]["metadata"]["ownerReferences"] == [{"uid": job_uid}]:
+                running.cancel()
 
     async def life(self, first: str, deeds: Sequence[tuple[int, str]]) -> None:
         """Begin with an intent; then each deed so many seconds after the one before; at last let it go on."""
-        self.apply(first)
+        await self.sync(first)
         for pause, deed in deeds:
             await self.sleep(pause * SECOND)
             if deed.startswith("apply "):
-                self.apply(deed.removeprefix("apply "))
+                await self.sync(deed.removeprefix("apply "))
             elif deed == "kill" and self.running:
                 self.running[max(self.running, key=lambda path: int(path.rpartition("-")[2]))].cancel()
             elif deed == "copy":
                 self.start_pod()
+            elif deed == "another image":
+                self.images += 1
+                await self.sync(self.name)
             elif deed in {"annotate", "go on"}:
                 self.api.annotate(INTENT, **{PAUSED: "true" if deed == "annotate" else None})
             else:
                 await self._do(deed)
         await self.sleep(10 * MINUTE)
         self.api.annotate(INTENT, **{PAUSED: None})
-        for deed in ("resume", "retry", "release"):
-            await self._do(deed)
-        if any(deed in DEEDS for _, deed in deeds):
-            # what people did to a rollout that had ended, or made it end: `twgen retry` starts its Job again
-            self.end_job(f"payments-{self.name.replace(' ', '-')}")
-            await self.sleep(2 * _LINGERS)
-            self.apply(self.name)
+        # what people did to a rollout that had ended, or made it end; each gate may fail once more
+        for _ in range(2 + len(self.gates_end_as)):
+            for deed in ("resume", "retry", "release"):
+                await self._do(deed)
+            await restart_job(self, SPECS[self.name], Deadline(9))
+            await self.sleep(HOUR)
 
 
 @dataclass
@@ -200,6 +263,8 @@ class Pod(Client):
     stood: bool = False
     """By the truth at the moment of its last read: its intent did, and nobody had annotated it."""
     was_alone: bool = False
+    since: str = ""
+    """When its Job was created."""
 
     async def read(self) -> World:
         world = await super().read()
@@ -222,7 +287,10 @@ class Pod(Client):
             item["metadata"]["name"]
             for item in self.server.api.listed(PODS)
             if item["status"]["phase"] == "Running"
-            and item["metadata"]["annotations"][INTENT_HASH] != self.intent.hash
+            and (
+                item["metadata"]["annotations"][INTENT_HASH] != self.intent.hash
+                or item["metadata"]["creationTimestamp"] < self.since
+            )
         ]
 
     async def conflict_token(self) -> str:
@@ -246,7 +314,9 @@ class Pod(Client):
         if method == "DELETE" and path.startswith(JOBS):
             job = api.objects.get(path)
             if job and job["metadata"]["uid"] == body["preconditions"]["uid"]:
-                assert job["metadata"]["annotations"][INTENT_HASH] != self.intent.hash, "its own Job"
+                is_newest = path.rpartition("/")[2] == self.server.job_name
+                is_ours = job["metadata"]["annotations"][INTENT_HASH] == self.intent.hash
+                assert not (is_ours and is_newest), "the Job that is to run"
                 self.server.end_job(path.rpartition("/")[2])
             return 200, {}
         if method == "PATCH":

@@ -18,6 +18,7 @@ from twgen.model.world import OlderJob, RolloutInCluster, VersionStatus, World
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
+from twgen.records.intent import intent_of
 
 ME = Caller("me", forced=True, drives=True)
 SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
@@ -112,7 +113,7 @@ def test_rollout_that_is_held_changes_nothing_beside_ending_older_ones(held: dic
 
 
 def recorded(writer: Writer, *looks: tuple[timedelta, World]) -> list[str]:
-    journal = Journal(writer, writer.said.append)
+    journal = Journal(writer, intent_of(SCALED, "twgen/me"), writer.said.append)
 
     async def all_of_them() -> None:
         for later, look in looks:

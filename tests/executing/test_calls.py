@@ -5,7 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from tests.executing.api_server import INTENT, STATUS
 from tests.executing.calls import TOLD, Recorded, golden_files
+from twgen.errors import InvalidInput
+from twgen.records.rollout_status import parse_rollout_status
 
 GOLDEN = golden_files()
 DESCRIBE = "DescribeWorkerDeployment"
@@ -47,3 +50,25 @@ def test_rollout_that_is_settled_makes_no_call_after_its_one_look() -> None:
     recorded.run()
     assert when(DESCRIBE, recorded) == [0]
     assert recorded.loop.at < 1
+
+
+def test_rollout_that_settles_says_for_which_intent() -> None:
+    recorded = TOLD["first-version"]()
+    recorded.run()
+    data = recorded.api.objects[STATUS]["data"]
+    assert data["settled"] == data["intent"] == recorded.intent.hash
+
+
+@pytest.mark.parametrize("entry", ["identity", "target", "specs.yaml", "worker"])
+def test_intent_that_cannot_be_used_says_so_where_one_looks_for_its_rollout(entry: str) -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"})
+    recorded.api.objects[INTENT]["data"][entry] = "payments: [" if entry == "specs.yaml" else ""
+    ended = recorded.run()
+    assert isinstance(ended.exception, InvalidInput)
+    events = [item for path, item in recorded.api.objects.items() if "/events/" in path]
+    assert [(event["type"], event["reason"]) for event in events] == [("Warning", "InvalidIntent")]
+    data = recorded.api.objects[STATUS]["data"]
+    assert (data["phase"], data["reason"], data["settled"]) == ("Blocked", "InvalidIntent", "")
+    assert data["message"] in events[0]["message"]
+    assert data["message"] == str(ended.exception)
+    assert parse_rollout_status(recorded.api.objects[STATUS]).worker == "shop/payments"

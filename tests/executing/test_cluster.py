@@ -17,6 +17,7 @@ from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
+from twgen.records.intent import intent_of
 
 
 @dataclass
@@ -58,21 +59,23 @@ def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
 def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_again() -> None:
     left = AttachedInCluster(GroupKind.of(AUTOSCALER.template), "/old", "old", "uid", frozenset({"uid-v3"}))
     said: list[str] = []
+    told: list[str] = []
     writer = Writer({"scale payments-v3", "delete job older"})
 
     async def attached() -> list[AttachedInCluster]:
         return [left]
 
-    adjustments = Adjustments(cast("ClusterWriter", writer), attached, said.append)
+    async def tell_failure(failure: str) -> None:
+        told.append(failure)
+
+    adjustments = Adjustments(cast("ClusterWriter", writer), attached, said.append, tell_failure)
     older = RolloutInCluster(older_jobs=(OlderJob("older", "uid"),))
     plan, _ = looked()
     asyncio.run(adjustments.make(plan, older))
     asyncio.run(adjustments.make(plan, older))
     assert writer.done == ["delete /old uid"]
-    assert [line for line in said if "refused" in line] == [
-        "delete job older: refused",
-        "scale payments-v3: refused",
-    ]
+    assert told == ["delete job older: refused", "scale payments-v3: refused"]
+    assert [line for line in said if "refused" in line] == told
     writer.refused.clear()
     asyncio.run(adjustments.make(plan, RolloutInCluster()))
     asyncio.run(adjustments.make(plan, RolloutInCluster()))
@@ -91,7 +94,7 @@ def test_rollout_whose_objects_have_no_owners_does_not_ask_for_them() -> None:
 def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it() -> None:
     writer, said, (plan, status) = Writer(), list[str](), looked()
     event, record = f"tell {plan.routing.reason}", f"record {plan.routing.phase}"
-    journal = Journal(cast("ClusterWriter", writer), said.append)
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), said.append)
     writer.refused = {event, record}
     asyncio.run(journal.record(status))
     assert journal.unwritten is status

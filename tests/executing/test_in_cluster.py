@@ -6,20 +6,26 @@ from hypothesis import strategies as st
 from tests.executing.in_cluster import INTERRUPTIONS, SPECS, Cluster
 from tests.executing.trouble import TROUBLES
 from twgen.model.plan import Phase
+from twgen.model.spec import Driver
+from twgen.model.world import GateStatus
 
 deeds = st.lists(st.tuples(st.integers(1, 240), st.sampled_from(INTERRUPTIONS)), max_size=10)
 troubles = st.lists(st.sampled_from((*TROUBLES, "killed")), max_size=30)
+drivers = st.sampled_from((Driver.JOB, Driver.HOOK))
+failures = st.lists(st.sampled_from((GateStatus.FAILED, GateStatus.TIMED_OUT)), max_size=2)
 
 
 @settings(max_examples=settings.default.max_examples // 2)
-@example("back", [(20, "annotate")], ["slow", "killed", "refused"])
-@example("gated", [(20, "annotate"), (5, "apply back")], [*[""] * 5, "killed", "killed"])
+@example("back", [(20, "annotate")], ["slow", "killed", "refused"], Driver.JOB, [])
+@example("gated", [(20, "annotate"), (5, "apply back")], [*[""] * 5, "killed", "killed"], Driver.JOB, [])
 @example(
     "gated",
     [(20, "abort"), (167, "apply newer"), (20, "apply other steps"), (5, "ramp"), (1, "annotate")],
     [],
+    Driver.JOB,
+    [],
 )
-@example("newer", [], ["", "", "", "", "", "", "lost request"])
+@example("newer", [], ["", "", "", "", "", "", "lost request"], Driver.JOB, [])
 @example(
     "back",
     [(5, "apply other steps"), (116, "apply newer"), (5, "apply other steps")],
@@ -44,12 +50,20 @@ troubles = st.lists(st.sampled_from((*TROUBLES, "killed")), max_size=30)
         "refused",
         "killed",
     ],
+    Driver.JOB,
+    [],
 )
-@given(st.sampled_from(list(SPECS)), deeds, troubles)
+@example("gated", [], [], Driver.JOB, [GateStatus.FAILED, GateStatus.TIMED_OUT])
+@example("gated", [(30, "annotate"), (1, "apply newer")], [], Driver.HOOK, [])
+@given(st.sampled_from(list(SPECS)), deeds, troubles, drivers, failures)
 def test_whatever_is_applied_killed_or_done_by_hand_no_write_is_unjustified_and_the_newest_intent_settles(
-    first: str, interruptions: list[tuple[int, str]], trouble: list[str]
+    first: str,
+    interruptions: list[tuple[int, str]],
+    trouble: list[str],
+    driver: Driver,
+    gates_end_as: list[GateStatus],
 ) -> None:
-    cluster = Cluster(troubles=list(trouble))
+    cluster = Cluster(troubles=list(trouble), driver=driver, gates_end_as=list(gates_end_as))
     cluster.run(cluster.life(first, interruptions))
     newest = SPECS[cluster.name]
     routing = cluster.model.routing

@@ -15,7 +15,7 @@ from twgen.model.world import WorkerWorld
 from twgen.planning.interventions import abort, promote
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
-from twgen.versioning.names import ABORTED
+from twgen.versioning.names import ABORTED, MOVED_BY
 
 
 def seen(
@@ -78,6 +78,13 @@ def test_traffic_that_somebody_changed_during_the_claim_stays_as_it_is(after: Wo
     with pytest.raises(OwnedBySomebodyElse, match="at the same time"):
         does(person, lambda target: promote(target, full=False, skip_gate=False))
     assert person.written == ["manager me by old"]
+
+
+def test_promotion_is_recorded_once_it_was_made_and_stands_when_that_fails() -> None:
+    for lost in ("", f"mark v3 {MOVED_BY}"):
+        person = Person([seen("me")], lost=lost)
+        written = does(person, lambda target: promote(target, full=False, skip_gate=False))
+        assert written == ["SetRamp by old", f"mark v3 {MOVED_BY}"]
 
 
 def test_change_that_timed_out_and_was_made_is_done() -> None:

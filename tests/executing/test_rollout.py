@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.executing.trouble import DEEDS, ELSE, GATED, ME, TROUBLES, YOU, Client, Server
+from tests.executing.server import DEEDS, ELSE, Server
+from tests.executing.trouble import GATED, ME, TROUBLES, YOU, Client
 from tests.planning.situations import MINUTE, RAMPS, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan

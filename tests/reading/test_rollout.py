@@ -13,7 +13,7 @@ from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.world import RolloutInCluster
 from twgen.reading.rollout import RolloutReader, attached_objects, read_intent
-from twgen.records.intent import intent_of, write_intent
+from twgen.records.intent import Intent, intent_of, write_intent
 
 OLD, NEW = (intent_of(a_spec(build_id=build_id), "twgen/me") for build_id in ("v3", "v4"))
 NEWER_JOB = {"metadata": {"name": "newer", "uid": "u", "annotations": {"twgen.io/intent-hash": NEW.hash}}}
@@ -24,6 +24,8 @@ class Cluster:
 
     def __init__(self, *, newer_before: int = 99) -> None:
         self.intent: Mapping[str, Any] = write_intent(OLD)
+        self.jobs: list[Mapping[str, Any]] = []
+        self.pods: list[Mapping[str, Any]] = []
         self._newer_before = newer_before
         self._asked = 0
 
@@ -34,7 +36,9 @@ class Cluster:
             return 503, {"message": "no endpoints"}
         if "configmaps" in path:
             return 200, write_intent(NEW) if is_newer else self.intent
-        return 200, {"items": [NEWER_JOB] if is_newer and path.endswith("jobs") else []}
+        if path.endswith("pods"):
+            return 200, {"items": self.pods}
+        return 200, {"items": [NEWER_JOB] if is_newer else self.jobs}
 
 
 def read(cluster: Cluster) -> RolloutInCluster:
@@ -69,3 +73,26 @@ def test_group_that_cannot_be_asked_for_is_not_taken_for_one_that_is_not_install
     client = cast("KubernetesClient", Cluster())
     with pytest.raises(StateUnavailable, match="/apis/autoscaling cannot be read: no endpoints"):
         asyncio.run(attached_objects(client, OLD, [GroupKind("autoscaling", "Any")], Deadline(5)))
+
+
+def at(second: int, uid: str, intent: Intent = OLD, owner: str = "") -> Mapping[str, Any]:
+    """A Job, or a Pod of one."""
+    annotations = {"twgen.io/intent-hash": intent.hash}
+    metadata = {"name": uid, "uid": uid, "annotations": annotations}
+    owners = {"ownerReferences": [{"uid": owner}]} if owner else {}
+    return {"metadata": metadata | owners | {"creationTimestamp": f"2026-11-21T12:00:{second:02}Z"}}
+
+
+def test_jobs_of_one_intent_agree_on_which_of_them_is_the_older_one() -> None:
+    cluster = Cluster()
+    cluster.jobs = [at(5, "newest"), at(3, "first"), at(5, "a tie"), at(9, "another's", NEW)]
+    cluster.pods = [at(6, "its pod", owner="newest"), at(4, "older pod", owner="first"), at(1, "by hand")]
+    found = read(cluster)
+    assert {job.name for job in found.older_jobs} == {"first", "a tie", "another's"}
+    assert found.older_pods == ("older pod",)
+
+
+def test_pod_whose_job_is_gone_is_waited_for() -> None:
+    cluster = Cluster()
+    cluster.jobs, cluster.pods = [at(5, "newest")], [at(4, "left over", owner="deleted")]
+    assert read(cluster).older_pods == ("left over",)

@@ -6,14 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
 
 from twgen.model.operator import (
     NEVER_ATTACHED,
     Application,
+    CaBundle,
     ClusterOfApplications,
     GroupKind,
     Operator,
     ProfileGrant,
+    RolloutPod,
 )
 from twgen.records.operator_config import parse_operator, write_operator
 
@@ -29,13 +32,24 @@ WHOLE = {
         {"project": "payments", "application": "pay-eu", "kubeconfig": "/etc/twgen/eu", "context": "eu"},
         {"project": "*", "inCluster": True},
     ],
-    "rollout": {"image": "registry.example.com/twgen@sha256:0123"},
+    "rollout": {
+        "image": "registry.example.com/twgen@sha256:0123",
+        "labels": {"team": "platform"},
+        "annotations": {"sidecar.istio.io/inject": "false"},
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"key": "batch", "operator": "Exists"}],
+        "imagePullSecrets": [{"name": "registry"}],
+        "resources": {"limits": {"memory": "256Mi"}},
+        "caBundle": {"configMap": "temporal-ca"},
+    },
     "attached": {"kinds": [{"group": "monitoring.coreos.com", "kind": "PodMonitor"}, {"kind": "Service"}]},
 }
 
 
+SCHEMAS = [json.loads(path.read_text()) for path in (Path(__file__).parents[2] / "schemas").glob("*.json")]
 SCHEMA = Draft202012Validator(
-    json.loads((Path(__file__).parents[2] / "schemas" / "operatorconfig.json").read_text())
+    next(schema for schema in SCHEMAS if schema["$id"] == "operatorconfig.json"),
+    registry=Registry().with_resources((schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS),
 )
 
 
@@ -57,6 +71,15 @@ def test_every_field_is_read() -> None:
             ClusterOfApplications("*", "*", "", ""),
         ),
         rollout_image="registry.example.com/twgen@sha256:0123",
+        rollout_pod=RolloutPod(
+            labels={"team": "platform"},
+            annotations={"sidecar.istio.io/inject": "false"},
+            node_selector={"kubernetes.io/os": "linux"},
+            tolerations=({"key": "batch", "operator": "Exists"},),
+            image_pull_secrets=({"name": "registry"},),
+            resources={"limits": {"memory": "256Mi"}},
+            ca_bundle=CaBundle("temporal-ca", "ca.crt"),
+        ),
         attached_kinds=(GroupKind("monitoring.coreos.com", "PodMonitor"), GroupKind("", "Service")),
     )
 
@@ -64,6 +87,7 @@ def test_every_field_is_read() -> None:
 names = st.text(min_size=1, max_size=5)
 # Hypothesis also draws words that it finds in the code, such as the kinds that are refused
 allowed_kinds = names.filter(lambda kind: kind not in NEVER_ATTACHED)
+texts = st.dictionaries(names, names)
 operators = st.builds(
     Operator,
     instance=st.text(max_size=5),
@@ -73,6 +97,16 @@ operators = st.builds(
         st.builds(ClusterOfApplications, names, st.text(max_size=5), names, names)
         | st.builds(ClusterOfApplications, names, st.text(max_size=5))
     ).map(tuple),
+    rollout_pod=st.builds(
+        RolloutPod,
+        labels=texts,
+        annotations=texts,
+        node_selector=texts,
+        image_pull_secrets=st.lists(st.fixed_dictionaries({"name": names})).map(tuple),
+        tolerations=st.lists(st.fixed_dictionaries({"key": names})).map(tuple),
+        resources=st.just({}) | st.just({"requests": {"cpu": "1"}}),
+        ca_bundle=st.none() | st.just(CaBundle("temporal-ca", "tls.pem")),
+    ),
     attached_kinds=st.lists(st.builds(GroupKind, st.text(max_size=5), allowed_kinds)).map(tuple),
 )
 
@@ -137,6 +171,10 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
             {"clusters": [{"project": "a", "inCluster": True, "context": "c"}]},
             "clusters[0].context: is required beside kubeconfig, and only there",
         ),
+        ({"rollout": {"toleration": []}}, "rollout.toleration: no such field; did you mean tolerations?"),
+        ({"rollout": {"resources": {"limits": {"memory": "much"}}}}, "rollout.resources.limits.memory: "),
+        ({"rollout": {"nodeSelector": {"a": True}}}, "rollout.nodeSelector.a: must be a string"),
+        ({"rollout": {"caBundle": {"configMap": "A"}}}, "rollout.caBundle.configMap: 'A' is not the name of"),
         ({"attached": {"kinds": ["Job"]}}, "attached.kinds[0]: must be a mapping, not 'Job'"),
         (
             {"clusters": [{"project": "a", "kubeconfig": "f", "context": "c", "inCluster": True}]},
@@ -147,6 +185,12 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
 def test_mistake_is_told_at_its_path(changes: dict[str, Any], problem: str) -> None:
     assert any(found.startswith(problem) for found in problems(**changes)), problems(**changes)
     assert not SCHEMA.is_valid({**WHOLE, **changes})
+
+
+def test_field_that_no_pod_has_is_told_where_a_schema_does_not_know_it() -> None:
+    assert problems(rollout={"tolerations": [{"kee": "a"}]}) == [
+        "rollout.tolerations[0].kee: is not a field of a pod template; did you mean key?"
+    ]
 
 
 def test_document_that_is_no_mapping_is_a_problem() -> None:

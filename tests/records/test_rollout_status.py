@@ -24,6 +24,7 @@ statuses = st.builds(
     percentage=st.integers(0, 1000).map(lambda tenths: tenths / 10),
     since=st.integers(0, 10**6).map(lambda seconds: NOW - timedelta(seconds=seconds)),
     document=st.dictionaries(texts, texts),
+    intent=texts,
 )
 
 
@@ -34,6 +35,12 @@ def config_map(data: Any) -> dict[str, Any]:
 @given(statuses)
 def test_status_is_read_back_as_it_was_written(status: RolloutStatus) -> None:
     assert parse_rollout_status(config_map(write_rollout_status(status))) == status
+
+
+@given(statuses)
+def test_only_an_intent_that_is_settled_is_told_as_settled(status: RolloutStatus) -> None:
+    settled = write_rollout_status(status)["settled"]
+    assert settled == (status.intent if status.phase is Phase.SETTLED else "")
 
 
 @pytest.mark.parametrize(

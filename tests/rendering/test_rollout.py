@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import AUTOSCALER, NOW, STEPS, a_spec, live_manifest, world
 from twgen.errors import InvalidInput
-from twgen.model.operator import Caller, GroupKind
+from twgen.model.operator import CaBundle, Caller, GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import (
     Connection,
@@ -248,3 +248,36 @@ def test_intent_that_no_config_map_can_hold_is_refused_where_it_is_rendered() ->
     warned = replace(worker, warnings=("ü" * (512 * 1024),))
     with pytest.raises(InvalidInput, match="bytes, and a ConfigMap holds 1048576: make its pod template"):
         render_manifests([warned], [], ME.of, JOB)
+
+
+def test_pod_of_a_rollout_has_what_its_operator_gives_it() -> None:
+    own = RolloutPod(
+        labels={"team": "platform", "twgen.io/rollout": "never"},
+        annotations={"a": "b"},
+        node_selector={"kubernetes.io/os": "linux"},
+        tolerations=({"key": "batch", "operator": "Exists"},),
+        image_pull_secrets=({"name": "registry"},),
+        resources={"limits": {"memory": "1Gi"}},
+        ca_bundle=CaBundle("temporal-ca"),
+    )
+    jobs = replace(JOB, pod=own)
+    template = of_kind("Job", rendered(SPEC, jobs))["spec"]["template"]
+    plain = of_kind("Job", rendered(SPEC, JOB))["spec"]["template"]
+    assert template["metadata"]["labels"] == plain["metadata"]["labels"] | {"team": "platform"}
+    assert template["metadata"]["annotations"] == plain["metadata"]["annotations"] | {"a": "b"}
+    pod, container = template["spec"], template["spec"]["containers"][0]
+    assert pod["nodeSelector"] == own.node_selector
+    assert pod["tolerations"] == list(own.tolerations)
+    assert pod["imagePullSecrets"] == list(own.image_pull_secrets)
+    assert container["resources"] == own.resources
+    # without TLS there is nobody to trust, and its variable would ask for TLS
+    assert (container["env"], pod["volumes"]) == (
+        plain["spec"]["containers"][0]["env"],
+        plain["spec"]["volumes"],
+    )
+    secured = replace(SPEC, connection=replace(SPEC.connection, mutual_tls_secret="t"))  # noqa: S106
+    pod = of_kind("Job", rendered(secured, jobs))["spec"]["template"]["spec"]
+    [variable] = [item for item in pod["containers"][0]["env"] if item["name"].endswith("_CA_CERT_PATH")]
+    [mount] = [item for item in pod["containers"][0]["volumeMounts"] if item["name"] == "temporal-ca"]
+    assert variable["value"] == f"{mount['mountPath']}/ca.crt"
+    assert {"name": "temporal-ca", "configMap": {"name": "temporal-ca"}} in pod["volumes"]

@@ -36,10 +36,19 @@ def with_texts(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
+def a_plan(spec: WorkerSpec, world: World) -> Plan:
+    """A worker's plan in a world."""
+    return replace(make_plan([spec], world, NOW, ME), warnings=("a warning",))
+
+
+def a_status(spec: WorkerSpec, world: World) -> Status:
+    """A worker's status in a world."""
+    return make_status(a_plan(spec, world), world, ME)
+
+
 def values(spec: WorkerSpec, world: World) -> tuple[Plan, Status, Timeline]:
     """A worker's plan, status and simulation in a world."""
-    plan = replace(make_plan([spec], world, NOW, ME), warnings=("a warning",))
-    return plan, make_status(plan, world, ME), tell([spec], world, NOW)
+    return a_plan(spec, world), a_status(spec, world), tell([spec], world, NOW)
 
 
 def reports(plan: Plan, status: Status, timeline: Timeline, width: int = 80) -> Mapping[str, str]:

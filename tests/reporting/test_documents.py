@@ -27,6 +27,7 @@ from twgen.model.world import VersionStatus as S
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.status.document import status_document
 from twgen.reporting.timeline.document import timeline_document
+from twgen.versioning.names import MOVED_BY
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 QUEUE = replace(MAIN, name="mail")
@@ -41,9 +42,10 @@ def documents() -> dict[str, dict[str, Any]]:
     run = GateRun("main", "test-shop/payments:v3-main", GateStatus.COMPLETED)
     says = temporal(
         version("v3", task_queues=(MAIN, QUEUE), gate_runs=(run,)),
-        version("v2", S.CURRENT),
+        version("v2", S.CURRENT, metadata={MOVED_BY: {"by": "twgen/me"}}),
         drained(20 * MINUTE),
         traffic=routing("v2"),
+        last_modifier_identity="twgen/me",
     )
     world: World = situation(says, [live("v3"), live("v2"), live("v1")])
     plan, status, timeline = values(a_gate_that_has_yet_to_start(RAMPS), world)

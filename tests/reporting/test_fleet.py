@@ -1,5 +1,6 @@
 """Many rollouts at a glance."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from tests.strategies import NOW
@@ -26,6 +27,13 @@ def test_line_says_where_a_rollout_stands_for_how_long_and_why() -> None:
     assert lines == [
         "shop/pay: Waiting for 12m, target v2 at 25 %, current v1; RampPaused: it stays at 25 %\\x1b[2J",
         "shop/new: Blocked for 12m, target v1 at 0 %, current none; GateFailed: it failed",
+    ]
+
+
+def test_rollout_whose_intent_cannot_be_used_tells_nothing_of_traffic() -> None:
+    edited = replace(FIRST, reason="InvalidIntent", message="edited by hand")
+    assert fleet_lines([edited], NOW) == [
+        "shop/new: Blocked for 0s, target v1; InvalidIntent: edited by hand"
     ]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tests.reporting.reports import values, with_texts
+from tests.reporting.reports import a_plan, with_texts
 from tests.reporting.told import plan_of_story
 from tests.strategies import specs, worlds
 from twgen.model.plan import Plan
@@ -45,7 +45,7 @@ def text_outside_of_code(markdown: str) -> str:
 
 @given(specs, worlds(), markup_texts)
 def test_no_name_is_markup_a_link_or_a_mention(spec: WorkerSpec, world: World, hostile: str) -> None:
-    plan, _, _ = values(spec, world)
+    plan = a_plan(spec, world)
     # a longer text of any kind: warnings that no longer begin with their version's reason are not folded
     honest = tokens(plan_markdown(with_texts(plan, lambda text: f"{text}{'x' if hostile else ''}")))
     markdown = plan_markdown(with_texts(plan, lambda text: f"{text}{hostile}"))

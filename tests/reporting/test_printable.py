@@ -6,15 +6,17 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reporting.reports import reports, values, with_texts
+from tests.reporting.reports import a_status, reports, values, with_texts
 from tests.reporting.told import of_story
-from tests.strategies import specs, worlds
+from tests.simulating.stories import tell
+from tests.strategies import NOW, specs, worlds
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reporting.printable import printable, printable_copy
 from twgen.reporting.problems import problem_lines
 from twgen.reporting.status.lines import status_lines
+from twgen.reporting.timeline.picture import timeline_svg
 
 CONTROLS = "\x00\x07\x08\t\n\r\x1b\x7f\x85"
 HIDDEN = "\xa0\xad\u200b\u200d\u202e\u2066\u2028\u2069\ufeff\ufffe\U000e0041"
@@ -33,7 +35,7 @@ def test_no_report_for_people_prints_a_character_that_is_not_seen(
 
 @given(specs, worlds())
 def test_line_break_in_a_name_makes_no_line_of_a_status(spec: WorkerSpec, world: World) -> None:
-    _, status, _ = values(spec, world)
+    status = a_status(spec, world)
     poisoned = with_texts(status, lambda text: f"{text}\nshop/other: Settled")
     longer = with_texts(status, lambda text: f"{text}; shop/other: Settled")
     assert len(status_lines(poisoned)) == len(status_lines(longer))
@@ -42,8 +44,8 @@ def test_line_break_in_a_name_makes_no_line_of_a_status(spec: WorkerSpec, world:
 
 @given(specs, worlds(), hostile_texts)
 def test_picture_with_any_name_is_xml(spec: WorkerSpec, world: World, hostile: str) -> None:
-    poisoned = [with_texts(value, lambda text: f"<script>{text}&{hostile}") for value in values(spec, world)]
-    picture = ET.fromstring(reports(*poisoned)["simulation picture"])  # noqa: S314 - our own
+    poisoned = with_texts(tell([spec], world, NOW), lambda text: f"<script>{text}&{hostile}")
+    picture = ET.fromstring(timeline_svg(poisoned))  # noqa: S314 - our own
     assert [element.tag for element in picture.iter() if "script" in element.tag] == []
 
 

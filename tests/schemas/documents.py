@@ -66,7 +66,7 @@ POLICY = {
         "connectionChanges": "Target",
         "environment": "Current",
         "ownerReferences": "Render",
-        "history": ["Ledger", "Cluster"],
+        "history": ["Ledger", "Cluster", "Git"],
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,
@@ -186,6 +186,7 @@ STATUS = {
                     "status": "Ramping",
                     "percentage": 5,
                     "since": NOW,
+                    "movedBy": None,
                     "openWorkflows": None,
                     "taskQueues": [
                         {"name": "main", "type": "Workflow", "pollers": None, "unversionedPollers": False}
@@ -324,5 +325,15 @@ OPERATOR = {
         {"project": "p", "application": "a", "kubeconfig": "k", "context": "c", "inCluster": False},
         {"project": "p", "inCluster": True},
     ],
+    "rollout": {
+        "image": "twgen",
+        "labels": {"a": "b"},
+        "annotations": {"a": "b"},
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 3}],
+        "imagePullSecrets": [{"name": "a"}],
+        "resources": {"limits": {"memory": "1Gi"}},
+        "caBundle": {"configMap": "a", "key": "b"},
+    },
     "attached": {"kinds": [{"kind": "ScaledJob", "group": "keda.sh"}]},
 }

@@ -100,7 +100,7 @@ def test_whole_document_is_valid(document: dict[str, Any]) -> None:
         (ATTACHED, "spec.template.kind", ABSENT),
         (POLICY, "spec.driver", "Cron"),
         (POLICY, "spec.adoptFrom", "x"),
-        (POLICY, "spec.history[1]", "Git"),
+        (POLICY, "spec.history[1]", "Archive"),
         (POLICY, "spec.holdFor", 300),
         (POLICY, "spec.maxVersions", 101),
         (SNAPSHOT, "takenAt", "yesterday"),

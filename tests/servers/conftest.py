@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
@@ -9,7 +10,11 @@ from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.local_node.node import LocalNode, local_node
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
-from tests.servers.gitops import Story
+from tests.servers.gitops import Story as ApplicationStory
+from tests.servers.rollouts import Story, Told
+
+STORIES_AT_ONCE = 6
+"""Of one module; each mostly waits."""
 
 
 @pytest.fixture(scope="session")
@@ -49,10 +54,12 @@ def argo(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def gitops(argo: ArgoCD, node: LocalNode, newest_temporal: TemporalServer, namespace: str) -> Iterator[Story]:
+def gitops(
+    argo: ArgoCD, node: LocalNode, newest_temporal: TemporalServer, namespace: str
+) -> Iterator[ApplicationStory]:
     """A folder in Git, and an Application that is yet to be created."""
     argo.configure([newest_temporal.address])
-    story = Story(argo, node, newest_temporal, Application(argo, namespace, namespace))
+    story = ApplicationStory(argo, node, newest_temporal, Application(argo, namespace, namespace))
     yield story
     story.discard()
 
@@ -64,3 +71,36 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.create_namespace(name)
     yield name
     cluster.clear(name)
+
+
+@pytest.fixture(scope="module")
+def told_stories(
+    request: pytest.FixtureRequest,
+    cluster: Cluster,
+    node: LocalNode,
+    newest_temporal: TemporalServer,
+    oldest_temporal: TemporalServer,
+) -> Iterator[Told]:
+    """The stories of the module's tests that are told side by side, by the names of the tests."""
+
+    def begin(test: pytest.Function) -> None:
+        namespace = f"test-{uuid4().hex[:8]}"
+        (folder := cluster.folder / namespace / "specs").mkdir(parents=True)
+        cluster.create_namespace(namespace)
+        story = Story(cluster, node, newest_temporal, oldest_temporal, namespace, folder)
+        try:
+            test.function.tell(story, **(test.callspec.params if hasattr(test, "callspec") else {}))
+        except BaseException as error:
+            error.add_note(story.account())
+            raise
+        finally:
+            cluster.clear(namespace)
+
+    tests = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    with ThreadPoolExecutor(STORIES_AT_ONCE) as pool:
+        yield {
+            test.name: pool.submit(begin, test)
+            for test in tests
+            if test.module is request.module and hasattr(test.function, "tell")
+        }
+        pool.shutdown(cancel_futures=True)

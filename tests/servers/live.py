@@ -84,20 +84,22 @@ def policy_document(name: str, **spec: Any) -> Document:
     }
 
 
-def autoscaler_document(worker: str, name: str = "scale", namespace: str = "live") -> Document:
+def attached_document(worker: str, name: str, api_version: str, kind: str, **spec: Any) -> Document:
+    """What every version of a worker gets a copy of."""
     return {
         "apiVersion": "temporal.io/v1alpha1",
         "kind": "WorkerResourceTemplate",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": "live"},
         "spec": {
             "workerDeploymentRef": {"name": worker},
-            "template": {
-                "apiVersion": "autoscaling/v2",
-                "kind": "HorizontalPodAutoscaler",
-                "spec": {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 3},
-            },
+            "template": {"apiVersion": api_version, "kind": kind, "spec": spec},
         },
     }
+
+
+def autoscaler_document(worker: str, name: str = "scale") -> Document:
+    spec = {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 3}
+    return attached_document(worker, name, "autoscaling/v2", "HorizontalPodAutoscaler", **spec)
 
 
 def worker_container(build_id: str, task_queue: str, *variables: Document) -> Document:

@@ -5,109 +5,18 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from testing.asking import succeeds
 from testing.faults import Trouble, forwarding, refusing
 from testing.processes import eventually
 from testing.servers import TemporalServer
-from testing.workers import DeployedWorker
-from tests.servers.live import ALONE, ENVIRONMENT, MANAGER, TWGEN, Ended, run, worker_document, write_specs
+from tests.servers.live import ENVIRONMENT, MANAGER, TWGEN
+from tests.servers.terminal import OPTIONS, SOON, Story, becomes_current, telling, until
 
 pytestmark = pytest.mark.server
-SOON = 60.0
-OPTIONS = (*ALONE, "--identity", MANAGER)
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """A worker and the folder of its specs; versions run for as long as the story lasts."""
-
-    worker: DeployedWorker
-    folder: Path
-    running: ExitStack
-
-    def start(self, build_id: str, *, gate_fails: bool = False) -> None:
-        self.running.enter_context(self.worker.version(build_id, gate_fails=gate_fails))
-        eventually(lambda: self.is_polled(build_id), SOON)
-
-    def describe(self, build_id: str, *, address: str = "", **options: Any) -> None:
-        name = self.worker.name.removeprefix("live/")
-        document = worker_document(name, build_id, **options)
-        write_specs(self.folder, address or self.worker.server.address, document)
-
-    def run(self, *command: str) -> Ended:
-        return run(self.folder, *command, options=OPTIONS)
-
-    @contextmanager
-    def rolling(self, *options: str) -> Iterator[subprocess.Popen[str]]:
-        """A rollout that goes on beside the test; a server may say for two minutes that it is still busy."""
-        command = [TWGEN, "rollout", self.folder, "--within", "5m", *OPTIONS, *options]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
-            yield process
-            process.terminate()
-
-    def described(self) -> Any:
-        """What the server says of the worker, without the program."""
-        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
-
-        name = self.worker.name
-        request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=name)
-        return self.worker.server.ask("describe_worker_deployment", request).worker_deployment_info
-
-    def is_polled(self, build_id: str) -> bool:
-        """Its workflows and its activities are registered, and polled for."""
-        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
-        from temporalio.api.taskqueue.v1 import TaskQueue
-        from temporalio.api.workflowservice.v1 import (
-            DescribeTaskQueueRequest,
-            DescribeWorkerDeploymentVersionRequest,
-        )
-
-        version = WorkerDeploymentVersion(deployment_name=self.worker.name, build_id=build_id)
-        request = DescribeWorkerDeploymentVersionRequest(namespace="default", deployment_version=version)
-        queue, server = TaskQueue(name=self.worker.task_queue), self.worker.server
-        if not succeeds(lambda: server.ask("describe_worker_deployment_version", request)):
-            return False
-        found = server.ask("describe_worker_deployment_version", request).worker_deployment_version_info
-        registered = {info.type for info in found.task_queue_infos}
-        polled = (
-            server.ask(
-                "describe_task_queue",
-                DescribeTaskQueueRequest(namespace="default", task_queue=queue, task_queue_type=kind),
-            ).pollers
-            for kind in registered
-        )
-        return len(registered) > 1 and all(
-            build_id in {poller.deployment_options.build_id for poller in pollers} for pollers in polled
-        )
-
-    def shares(self) -> Mapping[str, float]:
-        """Which share of the new workflows each version has that Temporal knows, in percent."""
-        found = self.described()
-        routing, shares = found.routing_config, {}
-        for version in found.version_summaries:
-            shares[version.deployment_version.build_id] = 0.0
-        if current := routing.current_deployment_version.build_id:
-            shares[current] = 100 - routing.ramping_version_percentage
-        if ramping := routing.ramping_deployment_version.build_id:
-            shares[ramping] = routing.ramping_version_percentage
-        return shares
-
-
-@contextmanager
-def telling(server: TemporalServer, folder: Path, name: str) -> Iterator[Story]:
-    with ExitStack() as running:
-        worker = DeployedWorker(server, f"live/{name}", name)
-        story = Story(worker, folder, running)
-        story.describe("v1", steps=())
-        yield story
 
 
 @pytest.fixture
@@ -115,11 +24,6 @@ def story(temporal: TemporalServer, tmp_path: Path, request: pytest.FixtureReque
     name = f"r{abs(hash(request.node.nodeid)) % 10**8}"
     with telling(temporal, tmp_path / "specs", name) as told:
         yield told
-
-
-def becomes_current(story: Story, build_id: str) -> None:
-    story.start(build_id)
-    eventually(lambda: succeeds(lambda: story.worker.set_current(build_id)), SOON)
 
 
 def test_first_version_becomes_current_and_the_second_replaces_it(story: Story) -> None:
@@ -382,16 +286,6 @@ def test_rollout_that_cannot_read_or_has_no_time_ends_so(story: Story) -> None:
     with refusing() as address:
         story.describe("v2", steps=(), address=address)
         assert story.run("rollout").code == 3
-
-
-def until(process: subprocess.Popen[str], sign: str) -> list[str]:
-    """The lines that it prints up to the one that says so."""
-    assert process.stdout
-    lines = [""]
-    while sign not in lines[-1]:
-        lines.append(process.stdout.readline())
-        assert lines[-1], f"it ended: {lines}"
-    return lines
 
 
 def before_the_first_write(story: Story) -> int:

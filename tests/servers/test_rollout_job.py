@@ -4,34 +4,19 @@ import asyncio
 import json
 import re
 import subprocess
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
 from testing.install import installed
-from testing.kubernetes.api import Object
-from testing.kubernetes.cluster import Cluster
-from testing.local_node.node import LocalNode
 from testing.processes import ENVIRONMENT, eventually, free_ports
 from testing.recipes import KUBECTL
-from testing.servers import TemporalServer
-from testing.workers import DeployedWorker
-from tests.servers.live import (
-    Document,
-    Ended,
-    autoscaler_document,
-    connection_document,
-    run,
-    worker_container,
-    worker_document,
-)
-from tests.servers.pods import condition, config_map
+from tests.servers.live import Document, autoscaler_document, connection_document, run
+from tests.servers.pods import config_map
+from tests.servers.rollouts import SOON, Story, last_word, side_by_side
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
@@ -44,133 +29,16 @@ from twgen.yaml.writer import write_documents
 pytestmark = pytest.mark.server
 
 PAGE = Path(__file__).parents[2] / "docs" / "rollout.md"
-IDENTITY = "twgen/testing/jobs"
-SOON = 60.0
-OPERATOR = {
-    "apiVersion": "twgen.io/v1alpha1",
-    "kind": "OperatorConfig",
-    "rollout": {"image": "registry.example.com/twgen:testing"},
-}
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """A worker whose manifests are applied, as Argo CD would: with what is no longer rendered pruned."""
-
-    cluster: Cluster
-    node: LocalNode
-    temporal: TemporalServer
-    namespace: str
-    folder: Path
-
-    @property
-    def worker(self) -> DeployedWorker:
-        return DeployedWorker(self.temporal, f"{self.namespace}/greeter", "greetings")
-
-    def describe(
-        self, build_id: str, *more: Document, variables: Sequence[Document] = (), **options: Any
-    ) -> None:
-        worker = worker_document("greeter", build_id, **options)
-        container = worker_container(build_id, "greetings", *variables)
-        worker["spec"]["template"]["spec"]["containers"] = [container]
-        documents = [connection_document(self.temporal.address), worker, *more]
-        for document in documents:
-            document["metadata"]["namespace"] = self.namespace
-        (self.folder / "specs.yaml").write_text(write_documents(documents))
-
-    def rendered(self) -> Ended:
-        operator = self.folder.parent / "operator.json"
-        operator.write_text(json.dumps(OPERATOR))
-        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
-        return run(
-            self.folder,
-            "render",
-            options=[*kubeconfig, "--operator-config", str(operator), "--identity", IDENTITY, "-q"],
-        )
-
-    def run(self, *command: str, is_of_specs: bool = True) -> Ended:
-        """What a person does at a terminal, with the cluster at hand."""
-        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
-        return run(self.folder, *command, options=kubeconfig, takes_paths=is_of_specs)
-
-    def manifests(self) -> Sequence[Object]:
-        ended = self.rendered()
-        assert ended.code == 0, ended.stderr
-        return read_documents(ended.stdout)
-
-    def apply(self) -> None:
-        self.cluster.apply(self.manifests(), "--force-conflicts")
-
-    def status(self) -> dict[str, str]:
-        found = self.cluster.api.find(
-            f"/api/v1/namespaces/{self.namespace}/configmaps/greeter-rollout-status"
-        )
-        data: dict[str, str] = found["data"] if found else {}
-        return data
-
-    def stands(self, phase: str, target: str) -> dict[str, str]:
-        """The status, once the rollout of this target is in that phase."""
-
-        def reached() -> dict[str, str]:
-            status = self.status()
-            assert (status.get("phase"), status.get("target")) == (phase, target), status
-            return status
-
-        return eventually(reached, SOON)
-
-    def jobs(self) -> Sequence[Object]:
-        return self.cluster.list("jobs", self.namespace)
-
-    def share(self, build_id: str) -> float:
-        """Which share of the new workflows a version has, in percent, by the server's own word."""
-        request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=self.worker.name)
-        info = self.temporal.ask("describe_worker_deployment", request).worker_deployment_info
-        routing = info.routing_config
-        if routing.ramping_deployment_version.build_id == build_id:
-            return float(routing.ramping_version_percentage)
-        is_current = routing.current_deployment_version.build_id == build_id
-        return 100 - routing.ramping_version_percentage if is_current else 0.0
-
-    def newest_job(self) -> Object:
-        return max(self.jobs(), key=lambda job: str(job["metadata"]["creationTimestamp"]))
-
-    def job(self, kind: str) -> Object:
-        """The newest Job, once it has this condition."""
-
-        def ended() -> Object:
-            newest = self.newest_job()
-            assert condition(newest, kind) == "True", newest.get("status")
-            return newest
-
-        return eventually(ended, SOON)
-
-    def log(self) -> str:
-        pods = self.cluster.list("pods", self.namespace, "twgen.io/rollout=greeter")
-        newest = max(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
-        return self.node.logs(self.namespace, newest["metadata"]["name"])
-
-
-def last_word(pod: Object) -> str:
-    """What `kubectl describe` shows of the end of the Pod's container."""
-    return str(pod["status"]["containerStatuses"][0]["state"]["terminated"].get("message", ""))
-
-
-@pytest.fixture
-def story(
-    cluster: Cluster, node: LocalNode, newest_temporal: TemporalServer, namespace: str, tmp_path: Path
-) -> Story:
-    folder = tmp_path / "specs"
-    folder.mkdir()
-    return Story(cluster, node, newest_temporal, namespace, folder)
-
-
+@side_by_side
 def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     story.describe("v1", steps=())
     story.apply()
     status = story.stands("Settled", "v1")
     assert (status["reason"], status["current"], status["percentage"]) == ("Settled", "v1", "100")
     done = story.job("Complete")
-    [pod] = story.cluster.list("pods", story.namespace, f"job-name={done['metadata']['name']}")
+    [pod] = story.pods(f"job-name={done['metadata']['name']}")
     assert last_word(pod) == "Settled: it is current and nothing ramps"
     events = story.cluster.list("events", story.namespace)
     told = [event for event in events if event["involvedObject"]["name"] == "greeter-rollout"]
@@ -187,6 +55,7 @@ def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     assert (worker["phase"], worker["targetBuildID"]) == ("Settled", "v1")
 
 
+@side_by_side
 def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(story: Story) -> None:
     story.describe("v1", steps=())
     story.apply()
@@ -197,8 +66,8 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
     status = story.stands("Blocked", "v2")
     assert (status["reason"], status["current"]) == ("GateFailed", "v1")
     failed = story.job("Failed")
-    [pod] = story.cluster.list("pods", story.namespace, f"job-name={failed['metadata']['name']}")
-    assert "the gate on task queue greetings ended as Failed" in last_word(pod)
+    [pod] = story.pods(f"job-name={failed['metadata']['name']}")
+    assert f"the gate on task queue {story.task_queue} ended as Failed" in last_word(pod)
     reasons = {condition["reason"] for condition in failed["status"]["conditions"]}
     assert reasons == {"PodFailurePolicy"}, "another attempt could change nothing"
     [event] = [
@@ -213,10 +82,11 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
     again = story.job("Failed")
     assert again["metadata"]["name"] == name, "to Argo CD it is the same"
     assert again["metadata"]["uid"] != failed["metadata"]["uid"]
-    assert ":v2-greetings-2" in story.status()["message"], "it is the second attempt that failed"
+    assert f":v2-{story.task_queue}-2" in story.status()["message"], "it is the second attempt that failed"
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
+@side_by_side
 def test_gate_gets_its_input_from_the_cluster_and_no_log_has_it(story: Story, kind: str) -> None:
     told = '{"passes": true, "token": false}'
     story.cluster.apply([config_map(story.namespace, "question", {"json": told}, kind)])
@@ -233,6 +103,7 @@ def test_gate_gets_its_input_from_the_cluster_and_no_log_has_it(story: Story, ki
     assert "token" not in story.log()
 
 
+@side_by_side
 def test_newer_intent_takes_over_in_mid_ramp_and_the_older_job_goes(story: Story) -> None:
     story.describe("v1", steps=())
     story.apply()
@@ -251,6 +122,7 @@ def test_newer_intent_takes_over_in_mid_ramp_and_the_older_job_goes(story: Story
     assert story.share("v2") == 0
 
 
+@side_by_side
 def test_annotation_of_the_intent_pauses_a_rollout_and_its_removal_lets_it_go_on(story: Story) -> None:
     story.describe("v1", steps=())
     story.apply()
@@ -265,6 +137,7 @@ def test_annotation_of_the_intent_pauses_a_rollout_and_its_removal_lets_it_go_on
     eventually(lambda: story.share("v2") == 25, SOON)
 
 
+@side_by_side
 def test_job_waits_for_another_manager_and_goes_on_when_released(story: Story) -> None:
     story.describe("v1", steps=())
     story.apply()
@@ -280,6 +153,7 @@ def test_job_waits_for_another_manager_and_goes_on_when_released(story: Story) -
     story.job("Complete")
 
 
+@side_by_side
 def test_job_that_is_killed_in_mid_ramp_goes_on_in_another_pod(story: Story) -> None:
     story.describe("v1", steps=())
     story.apply()
@@ -288,15 +162,11 @@ def test_job_that_is_killed_in_mid_ramp_goes_on_in_another_pod(story: Story) -> 
     story.apply()
     eventually(lambda: story.share("v2") == 25, SOON)
     assert 0 < most_memory(story) < 96, "MiB, as the Job asks for"
-    [pod] = [
-        pod
-        for pod in story.cluster.list("pods", story.namespace, "twgen.io/rollout=greeter")
-        if pod["status"]["phase"] == "Running"
-    ]
+    [pod] = [pod for pod in story.pods() if pod["status"]["phase"] == "Running"]
     story.cluster.kubectl("delete", "pod", pod["metadata"]["name"], "--namespace", story.namespace, "--force")
 
     def another() -> bool:
-        pods = story.cluster.list("pods", story.namespace, "twgen.io/rollout=greeter")
+        pods = story.pods()
         running = [one for one in pods if one["status"].get("phase") == "Running"]
         names = [one["metadata"]["name"] for one in running]
         return bool(names) and all("it stays at 25 %" in story.node.logs(story.namespace, n) for n in names)
@@ -308,26 +178,28 @@ def test_job_that_is_killed_in_mid_ramp_goes_on_in_another_pod(story: Story) -> 
     eventually(lambda: story.share("v1") == 100, SOON)
 
 
+@side_by_side
 def test_autoscaled_version_comes_back_from_zero_and_keeps_its_replicas(story: Story) -> None:
-    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=())
+    story.describe("v1", autoscaler_document("greeter"), steps=())
     story.apply()
     story.stands("Settled", "v1")
     deployment = ("deployment/greeter-v1", "--namespace", story.namespace)
     story.cluster.kubectl("scale", *deployment, "--replicas=0")
-    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=(50,))
+    story.describe("v1", autoscaler_document("greeter"), steps=(50,))
     jobs = [item for item in story.manifests() if item["kind"] != "Deployment"]
     story.cluster.apply(jobs, "--force-conflicts")
     eventually(lambda: replicas(story, "greeter-v1") == 1, SOON)
 
 
+@side_by_side
 def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_owner(story: Story) -> None:
-    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=())
+    story.describe("v1", autoscaler_document("greeter"), steps=())
     story.apply()
     story.stands("Settled", "v1")
     story.apply()  # now that the Deployment has a UID, its autoscaler has an owner
     [scaler] = story.cluster.list("horizontalpodautoscalers", story.namespace)
     assert scaler["metadata"]["ownerReferences"]
-    other = autoscaler_document("greeter", "other", story.namespace)
+    other = autoscaler_document("greeter", "other")
     story.cluster.apply([hand_made(story.namespace, scaler)])
     story.describe("v1", other, steps=())
     story.apply()
@@ -339,6 +211,7 @@ def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_ow
     eventually(left, SOON)
 
 
+@side_by_side
 def test_rollout_whose_temporal_is_away_ends_by_its_time_limit_and_says_why(story: Story) -> None:
     story.describe("v1", steps=())
     away = connection_document(f"127.0.0.1:{free_ports(1)[0]}")
@@ -360,8 +233,9 @@ def test_rollout_whose_temporal_is_away_ends_by_its_time_limit_and_says_why(stor
     assert "cannot be reached" in event["message"]
 
 
+@side_by_side
 def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_back(story: Story) -> None:
-    story.describe("v1", autoscaler_document("greeter", namespace=story.namespace), steps=())
+    story.describe("v1", autoscaler_document("greeter"), steps=())
     story.cluster.apply([item for item in story.manifests() if item["kind"] != "Job"])
     read = story.cluster.get("deployment", "greeter-v1", story.namespace)
     version = read["metadata"]["resourceVersion"]
@@ -376,6 +250,7 @@ def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_
     assert replicas(story, "greeter-v1") == 4
 
 
+@side_by_side
 def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: Story) -> None:
     section = PAGE.read_text().partition("\n## In the cluster\n")[2].partition("\n## ")[0]
     text = section.replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")

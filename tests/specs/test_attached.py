@@ -33,6 +33,25 @@ def test_four_kinds_may_always_be_attached(name: str) -> None:
     assert template_of(parsed(bases()[name]))["kind"] == bases()[name]["kind"]
 
 
+def test_template_is_read_by_itself_also_after_one_that_is_equal() -> None:
+    right = changed(bases()["horizontalpodautoscaler"], {"spec.minReplicas": 1, "spec.maxReplicas": 1})
+    wrong = changed(right, {"spec.minReplicas": True})
+    found = parse_specs(
+        [
+            Document(f"{number}.yaml", index, value)
+            for number, template in enumerate([right, right, wrong, wrong])
+            for index, value in enumerate(documents(template, f"worker-{number}"))
+        ],
+        NamespaceRule("shop"),
+    )
+    told = [(worker.name, worker.attached[0].name) for worker in found.workers]
+    assert told == [(name, name) for name in ("worker-0", "worker-1", "worker-2", "worker-3")]
+    assert [(problem.document.source, problem.path) for problem in found.problems] == [
+        ("2.yaml", "spec.template.spec.minReplicas"),
+        ("3.yaml", "spec.template.spec.minReplicas"),
+    ]
+
+
 def test_kind_of_another_group_is_not_allowed_for_its_name() -> None:
     (problem,) = parsed({"apiVersion": "example.com/v1", "kind": "PodDisruptionBudget"}).problems
     assert problem.path == "spec.template.kind"

@@ -6,6 +6,7 @@ from tests.versioning.vectors import vectors
 from twgen.versioning.names import (
     attached_resource_name,
     generated_name,
+    resource_of_kind,
     selector_labels,
     truncated,
     versioned_deployment_name,
@@ -42,3 +43,18 @@ def test_cutting_counts_bytes_and_leaves_no_half_character() -> None:
     assert truncated("aé日", 2) == "a\ufffd"
     assert truncated("aé日", 3) == "aé"
     assert truncated("aé日", 9) == "aé日"
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource"),
+    [
+        ("HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+        ("QueueWatch", "queuewatches"),
+        ("NetworkPolicy", "networkpolicies"),
+        ("Gateway", "gateways"),
+        ("Prometheus", "prometheuses"),
+        ("Sandbox", "sandboxes"),
+    ],
+)
+def test_resource_of_a_kind_is_its_english_plural(kind: str, resource: str) -> None:
+    assert resource_of_kind(kind) == resource

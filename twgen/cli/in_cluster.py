@@ -14,7 +14,7 @@ from twgen.cli.rollout import judge, rollout_of
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
+from twgen.errors import InvalidDocuments, InvalidInput, OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import roll_out
@@ -22,12 +22,13 @@ from twgen.model.operator import Caller, GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerPlan
 from twgen.model.problem import Document
+from twgen.model.spec import MissingTemplate
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.sentences import spoken
 from twgen.reading.rollout import RolloutReader, attached_objects, read_intent
-from twgen.records.intent import Intent
+from twgen.records.intent import Intent, UnusableIntent
 from twgen.specs.attached import KINDS
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
@@ -91,17 +92,27 @@ class IntentRollout:
 
     async def _begin(self, servers: Servers, opened: Connections) -> WorkerPlan | None:
         """The last plan, once the API server has told the intent; None: it is not there any more."""
-        client, failure = opened.kubernetes, ""
+        client = opened.kubernetes
         if not client:
             raise InvalidInput("--intent needs a cluster: there is no kubeconfig, and this is no Pod")
         ends = None if self.within is None else asyncio.get_running_loop().time() + self.within
+        try:
+            intent = await self._read_intent(client, ends)
+            return await self._roll_out(servers, opened, client, intent, ends) if intent else None
+        except UnusableIntent as error:
+            writer = ClusterWriter(client, error.intent, self.settings.timeout)
+            await Journal(writer, error.intent, self.log.say).refuse(str(error), clock())
+            raise
+
+    async def _read_intent(self, client: KubernetesClient, ends: float | None) -> Intent | None:
+        """The intent, as soon as an API server tells it; None: it is not there any more."""
+        failure = ""
         try:
             async with asyncio.timeout_at(ends):
                 while True:
                     try:
                         deadline = Deadline(self.settings.timeout)
-                        intent = await read_intent(client, *self.place, self.intent_hash, deadline)
-                        break
+                        return await read_intent(client, *self.place, self.intent_hash, deadline)
                     except (StateUnavailable, OutOfTime) as error:
                         if str(error) != failure:
                             failure = str(error)
@@ -109,9 +120,6 @@ class IntentRollout:
                         await asyncio.sleep(FAILED_LOOK.total_seconds())
         except TimeoutError:
             raise OutOfTime(f"{'/'.join(self.place)} is not settled {self._limit}: {failure}") from None
-        if not intent:
-            return None
-        return await self._roll_out(servers, opened, client, intent, ends)
 
     @property
     def _limit(self) -> str:
@@ -125,13 +133,13 @@ class IntentRollout:
         intent: Intent,
         ends: float | None,
     ) -> WorkerPlan:
-        timeout, specs = self.settings.timeout, _specs_of(intent)
+        timeout, specs = self.settings.timeout, specs_of(intent)
         [spec] = specs.workers
         writer, reader = ClusterWriter(client, intent, timeout), RolloutReader(client, intent)
-        journal = Journal(writer, self.log.say)
+        journal = Journal(writer, intent, self.log.say)
         caller = Caller(intent.identity, forced=True, drives=True)
         view = _View(self.settings, specs, caller, self.log, journal)
-        usual = rollout_of(spec, {}, view, servers, opened)
+        usual = rollout_of(spec, lambda world: world, view, servers, opened)
 
         async def read() -> World:
             world = await usual.read()
@@ -148,14 +156,18 @@ class IntentRollout:
             kinds = {*KINDS, *intent.attached_kinds}
             return await attached_objects(client, intent, kinds, Deadline(timeout))
 
-        adjust = Adjustments(writer, attached, view.say).make
+        async def tell_failure(failure: str) -> None:
+            await journal.fail(failure, clock())
+
+        adjust = Adjustments(writer, attached, view.say, tell_failure).make
         await journal.warn(intent.warnings, clock())
         rollout = replace(
             usual,
             read=read,
             conflict_token=conflict_token,
             adjust=adjust,
-            tell_failure=lambda failure: journal.fail(failure, clock()),
+            tell_failure=tell_failure,
+            cause={"intent": intent.hash, "application": intent.application},
             is_unattended=True,
         )
         try:
@@ -173,21 +185,29 @@ class IntentRollout:
         return plan
 
 
-def _specs_of(intent: Intent) -> Specs:
-    """The specs that an intent holds; raises InvalidInput where this program reads them otherwise."""
+def specs_of(intent: Intent) -> Specs:
+    """The specs that an intent holds; raises UnusableIntent where this program reads them otherwise."""
     source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
     documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
     # the operator's list of what may be attached was asked when it was rendered
     kinds = tuple(GroupKind.of(value_at(value, "spec", "template")) for value in intent.documents)
     specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds)
-    refuse_problems(specs.problems)
+    try:
+        refuse_problems(specs.problems)
+    except InvalidDocuments as error:
+        raise UnusableIntent(str(error), intent) from error
     targets = [spec.build_id for spec in specs.workers]
     if targets != [intent.target]:
-        raise InvalidInput(
-            f"{source} is for {intent.target}, and this release of twgen makes"
-            f" {' and '.join(targets) or 'no worker'} of it: render and Job need the same release"
+        made = " and ".join(targets) or "no worker"
+        message = (
+            f"{source} is for {intent.target}, and this release of twgen makes {made} of it: render and Job"
+            " need the same release"
         )
-    return specs
+        raise UnusableIntent(message, intent)
+    # whether a render may go on without a manifest was decided when it went on
+    [spec] = specs.workers
+    policy = replace(spec.policy, missing_template=MissingTemplate.WARN)
+    return specs._replace(workers=(replace(spec, policy=policy),))
 
 
 def _say_last(word: str) -> None:

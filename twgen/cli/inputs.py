@@ -1,5 +1,6 @@
 """What a command works on: specs, world, who plans, and as of when."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
@@ -9,11 +10,12 @@ from twgen.cli.output import warn
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.plan import WorkerVersions
-from twgen.model.problem import MOST_TOLD_IN_ALL, Problem
+from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Problem
 from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.times import format_time
-from twgen.model.world import RecordedDeployment, World
+from twgen.model.world import GitHistory, RecordedDeployment, World
 from twgen.planning.drivers import rollout_driver
+from twgen.planning.versions.plan import versions_to_look_for
 from twgen.reading.documents import Read, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs
@@ -26,6 +28,9 @@ from twgen.versioning.names import CONTROLLER_API
 
 if TYPE_CHECKING:
     from twgen.cli.live import Servers
+
+_MOST_FOR_HISTORY = 10.0
+"""Seconds that reading Git may add to a render, which Argo CD ends after 60."""
 
 
 def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
@@ -93,11 +98,16 @@ def planning_time(settings: Settings, world: World) -> datetime:
 
 
 def load_world(
-    settings: Settings, specs: Specs, *, for_routing: bool, servers: "Servers | None" = None
+    settings: Settings,
+    specs: Specs,
+    *,
+    for_routing: bool,
+    servers: "Servers | None" = None,
+    memory: "Memory | None" = None,
 ) -> World:
     """What is known of the specs' workers: the snapshot's word, or the servers' own.
 
-    Servers that the caller gives stay connected.
+    Servers that the caller gives stay connected, and what its memory was told it is not told again.
     """
     if specs.snapshots and not settings.snapshot and not settings.quiet:
         file = specs.snapshots[0].source
@@ -111,16 +121,44 @@ def load_world(
 
         with Servers(settings) as own:
             world = own.read(specs.workers, for_routing=for_routing)
-    return world.remembering(load_recorded(settings, specs))
+    return (memory or Memory(settings)).recall(specs, world)
 
 
-def load_recorded(settings: Settings, specs: Specs) -> Mapping[tuple[str, str], RecordedDeployment]:
-    """What the ledger beside the specs tells of their versions, by worker and build ID."""
-    if not specs.ledgers:
-        return {}
-    from twgen.records.ledger import recorded_versions
+class Memory:
+    """What Git remembers of old versions: the ledger beside the specs, and the commits that changed these."""
 
-    return recorded_versions(read_ledgers(specs.ledgers, settings.sources))
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._documents: tuple[Document, ...] = ()
+        self._ledger: Mapping[tuple[str, str], RecordedDeployment] = {}
+        self._told: dict[tuple[str, str, frozenset[str]], GitHistory] = {}
+
+    def recall(self, specs: Specs, world: World) -> World:
+        """The world with what is remembered; commits are read once, and only where nothing else tells."""
+        settings = self._settings
+        if specs.ledgers and specs.ledgers is not self._documents:
+            from twgen.records.ledger import recorded_versions
+
+            self._documents = specs.ledgers
+            self._ledger = recorded_versions(read_ledgers(specs.ledgers, settings.sources))
+        world = world.remembering(self._ledger if specs.ledgers else {})
+        now, told = settings.now or world.taken_at, {}
+        ends = time.monotonic() + _MOST_FOR_HISTORY
+        for spec in specs.workers:
+            key = (spec.worker_deployment, spec.temporal_namespace)
+            worker = world.workers.get(key)
+            missing = versions_to_look_for(spec, worker, now) if worker else frozenset[str]()
+            asked = (spec.worker_deployment, spec.build_id, missing)
+            if missing and asked not in self._told:
+                from twgen.reading.history import SpecSources, read_history
+
+                rule, kinds = settings.namespace_rule, settings.operator.attached_kinds
+                sources = SpecSources(settings.paths, rule, kinds)
+                why_none = settings.surroundings.why_no_repository
+                self._told[asked] = read_history(spec, missing, sources, ends, why_none)
+            if missing:
+                told[key] = self._told[asked]
+        return world.with_history(told) if told else world
 
 
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs | None:
@@ -148,7 +186,8 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
             " RolloutPolicy has spec.identity"
         )
     driver = rollout_driver(driven, in_argocd=bool(caller.application))
-    return RolloutJobs(driver, image, settings.operator.attached_kinds)
+    operator = settings.operator
+    return RolloutJobs(driver, image, operator.attached_kinds, operator.rollout_pod)
 
 
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:

@@ -89,7 +89,7 @@ class Servers:
     def _open(self, workers: Sequence[WorkerSpec]) -> Connections:
         settings = self._settings
         unused = settings.via.keys() - {worker.connection.host_port for worker in workers}
-        if not settings.quiet:
+        if workers and not settings.quiet:  # a rollout of an intent does not know its worker yet
             warn(
                 f"no worker's Connection has the address {address}: --via has no effect"
                 for address in sorted(unused)

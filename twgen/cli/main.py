@@ -24,6 +24,7 @@ _COMMANDS = {
     "pause": "Keep the traffic as it is, until `resume`.",
     "resume": "Let a paused rollout go on.",
     "ownership": "Say who manages a worker, take it over, or give it back.",
+    "tick": "Keep what Argo CD has rendered up to date.",
     "status": "Show where every worker and its versions stand.",
     "simulate": "Tell a whole rollout in advance: what would happen when.",
     "validate": "Check specs without reading any server.",
@@ -100,7 +101,13 @@ def _run() -> object:
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
-        return shell_complete(twgen, {}, "twgen", COMPLETION, instruction)
+        try:
+            return shell_complete(twgen, {}, "twgen", COMPLETION, instruction)
+        except (LookupError, ValueError) as error:
+            said = "COMP_WORDS and COMP_CWORD do not tell which word is to be completed"
+            raise InvalidInput(
+                f"{said}: use what `twgen completion` prints, or unset {COMPLETION}"
+            ) from error
     if surroundings().settings_of_application:
         from twgen.cli.options import refuse_settings_of_operator
 

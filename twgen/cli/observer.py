@@ -6,7 +6,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from twgen.cli.inputs import load_specs, load_world, planning_time
+from twgen.cli.inputs import Memory, load_specs, load_world, planning_time
 from twgen.cli.settings import Settings
 from twgen.model.operator import Caller
 from twgen.model.status import Status
@@ -48,6 +48,7 @@ class Observer:
     def __init__(self, settings: Settings, *, needs_worker: bool = False) -> None:
         self._settings = settings
         self._needs_worker = needs_worker
+        self._memory = Memory(settings)
         self._servers: Servers | None = None
 
     def __enter__(self) -> Self:
@@ -67,7 +68,7 @@ class Observer:
         """Read specs and world; raises as reading and planning do. Warnings are printed the first time."""
         settings, self._settings = self._settings, replace(self._settings, quiet=True)
         specs = load_specs(settings, needs_worker=self._needs_worker)
-        world = load_world(settings, specs, for_routing=True, servers=self._servers)
+        world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)
         return Observation(specs, world, settings.planning_caller, planning_time(settings, world))
 
 

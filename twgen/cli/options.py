@@ -159,6 +159,14 @@ OPTIONS: Mapping[str, Option] = {
         ("--intent",), "Roll out what this ConfigMap says, in the cluster, in place of PATHs.", OBJECT
     ),
     "intent_hash": Option(("--intent-hash",), "End when the intent is no longer this one.", NAME),
+    "every": Option(("--every",), "Go on, and look this often.", READING_TIME),
+    "argocd_server": Option(
+        ("--argocd-server",), "Refresh applications of this Argo CD: the address of its API server.", NAME
+    ),
+    "argocd_token_file": Option(
+        ("--argocd-token-file",), "Read the token for it from FILE, not from ARGOCD_AUTH_TOKEN.", FILE
+    ),
+    "argocd_ca_file": Option(("--argocd-ca-file",), "Know it by the certificates in FILE.", FILE),
     "check": _flag("--check", text="Write nothing; exit with 1 when the ledger is not current."),
 }
 """Every option of every command, by the parameter of its function."""

@@ -2,15 +2,16 @@
 
 import asyncio
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Protocol
 
 import click
 
 from twgen.cli.display import TICK, Log, Screen, display
-from twgen.cli.inputs import load_recorded, load_specs
+from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, output_option, paths_argument
@@ -23,13 +24,14 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import RecordedDeployment, World
-from twgen.planning.plan import worker_world
+from twgen.model.world import World
 from twgen.planning.sentences import spoken
 from twgen.reading.kubernetes import read_gate_input
+from twgen.reading.temporal.reader import TemporalReader
+from twgen.reading.temporal.shared import SharedReads
 from twgen.specs.parse import Specs
 
-Ledger = Mapping[tuple[str, str], RecordedDeployment]
+Recall = Callable[[World], World]
 
 _WITHIN = 3600.0
 """Seconds."""
@@ -95,7 +97,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     within = within or _WITHIN
     specs = load_specs(settings, needs_worker=True)
     caller = replace(settings.planning_caller, drives=True)
-    ledger = load_recorded(settings, specs)
+    memory = Memory(settings)
     with (
         Servers(settings) as servers,
         display(output, color, "Ctrl-C ends, and leaves traffic as it is then") as shown,
@@ -103,7 +105,10 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         view = _View(settings, specs, caller, shown)
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            workers = [rollout_of(spec, ledger, view, servers, opened) for spec in specs.workers]
+            workers = [
+                rollout_of(spec, partial(memory.recall, specs), view, servers, opened)
+                for spec in specs.workers
+            ]
             async with asyncio.timeout(within):
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
@@ -121,18 +126,19 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
 
 
 def rollout_of(
-    spec: WorkerSpec, ledger: Ledger, view: View, servers: Servers, opened: Connections
+    spec: WorkerSpec, recall: Recall, view: View, servers: Servers, opened: Connections
 ) -> Rollout:
     """The rollout of a worker, over these connections, which a view shows."""
     settings = view.settings
 
     async def read() -> World:
         world = await servers.read_soon(opened, [spec], for_routing=True)
-        return world.remembering(ledger)
+        # it may read Git, for seconds
+        return await asyncio.to_thread(recall, world)
 
     async def conflict_token() -> str:
-        world = await servers.read_soon(opened, [spec], for_routing=False)
-        temporal = worker_world(spec, world).temporal
+        shared = SharedReads(opened.temporal, Deadline(settings.timeout))
+        temporal = await TemporalReader(spec, shared).deployment()
         return temporal.conflict_token if temporal else ""
 
     return Rollout(

@@ -1,6 +1,7 @@
 """Where twgen runs, at a terminal or as a plugin of Argo CD, and what follows from it."""
 
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,7 +34,11 @@ class Terminal:
     """Seconds for all reading."""
     needs_identity = False
     """Every worker must have a manager identity: the default one is nobody's in particular."""
+    warns_nobody = False
+    """Warnings are lost: what would silently not be deployed must be an error."""
     settings_of_application: Mapping[str, ApplicationSetting] = {}
+    why_no_repository = "the specs are in no Git repository"
+    """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
         """Whose namespace a document gets; `namespace` is what `-n` says."""
@@ -91,6 +96,8 @@ class Plugin:
     """Seconds for all reading."""
     needs_identity = True
     """Two Argo CDs with an application of the same name would both pass as the owner."""
+    warns_nobody = True
+    """Argo CD shows what a render says on stderr only when it fails."""
 
     def __init__(self) -> None:
         from twgen.model.operator import Application
@@ -103,6 +110,15 @@ class Plugin:
 
         A repository can set them through `.argocd-source.yaml`, so only what is harmless may come from here.
         """
+
+    @property
+    def why_no_repository(self) -> str:
+        """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
+        if os.environ.get("ARGOCD_APP_SOURCE_REPO_URL", "").startswith("oci://"):
+            return "the application's source is an OCI image, which has none"
+        if not re.fullmatch(r"[0-9a-f]{40,64}", os.environ.get("ARGOCD_APP_REVISION", "")):
+            return "the application's source is no commit of Git (a chart, or files of a local sync)"
+        return "Argo CD left .git out (reposerver.plugin.tar.exclusions)"
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
         """The application's namespace, and no other."""

@@ -19,9 +19,10 @@ _PAGE = 500
 _AT_ONCE = 8
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/{namespace}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
+_RESOURCES = {_DEPLOYMENTS: "deployments.apps", _PODS: "pods"}
 _ADVICE = {
     401: "asks for other credentials: check the user of the context",
-    403: "does not permit it: the account needs the verb list on deployments.apps in this namespace",
+    403: "does not permit it: the account needs the verb list on {resource} in this namespace",
 }
 _OTHER_ADVICE = "did not answer with a list: try again, or look into its log"
 
@@ -73,7 +74,8 @@ class KubernetesClient:
         who = f"Kubernetes ({self._access.described}), {kind} {namespace}/{name}"
         status, found = await self.ask("GET", path, deadline)
         if status != HTTPStatus.OK:
-            raise StateUnavailable(f"{who} cannot be read: the API server answers {status}")
+            why = found.get("message") or status
+            raise StateUnavailable(f"{who} cannot be read: the API server answers {why}")
         entries = found.get("data") or {}
         if key not in entries:
             raise StateUnavailable(f"{who} has no key {key}")
@@ -135,16 +137,14 @@ def _pages(
     query = {"labelSelector": label_selector, "limit": str(_PAGE)}
     while True:
         status, body = _answer(api, who, _Request("GET", path.format(namespace=namespace), query))
-        if status == HTTPStatus.FORBIDDEN and path == _PODS:
-            raise PodsForbidden(f"{who}: the account needs the verb list on pods")
         if status != HTTPStatus.OK:
-            raise _refusal(who, status, body)
+            raise _refusal(who, path, status, body)
         try:
             page = json.loads(body)
             yield from page["items"] or ()
             token = page["metadata"].get("continue")
         except (ValueError, KeyError, TypeError) as error:
-            raise _refusal(who, status, body) from error
+            raise _refusal(who, path, status, body) from error
         if not token:
             return
         query = {**query, "continue": token}
@@ -173,15 +173,18 @@ def _answer(api: "ApiClient", who: str, request: _Request) -> tuple[int, bytes]:
         while isinstance(reason := getattr(innermost, "reason", None), BaseException):
             innermost = reason
         said = " ".join(str(innermost).split())
+        if "IncompleteRead" in said:
+            said = "its answer was cut short"  # after how many bytes would be news at every look
         raise StateUnavailable(
             f"{who} cannot be reached: check the context, or pass --no-cluster ({said})"
         ) from error
 
 
-def _refusal(who: str, status: int, body: bytes) -> StateUnavailable:
+def _refusal(who: str, path: str, status: int, body: bytes) -> StateUnavailable:
     try:
         message = str(json.loads(body)["message"])
     except (ValueError, KeyError, TypeError):
         message = body[:200].decode(errors="replace")
-    advice = _ADVICE.get(status, _OTHER_ADVICE)
-    return StateUnavailable(f"{who}: the API server {advice} ({status}: {' '.join(message.split())})")
+    advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource=_RESOURCES[path])
+    refused = PodsForbidden if (status, path) == (HTTPStatus.FORBIDDEN, _PODS) else StateUnavailable
+    return refused(f"{who}: the API server {advice} ({status}: {' '.join(message.split())})")

@@ -73,6 +73,8 @@ class TemporalClients:
     def __init__(self, profiles: Profiles, via: Mapping[str, str]) -> None:
         self._profiles = profiles
         self._via = via
+        self.server_versions: dict[str, str] = {}
+        """By address, once known; a plan is the slower for one that is old by now, and no faster."""
         self._connecting: dict[tuple[str, str], asyncio.Task[ServiceClient]] = {}
         self._limiters: dict[tuple[str, str, str], AsyncLimiter] = {}
 

@@ -142,10 +142,12 @@ class Adjustments:
         writer: ClusterWriter,
         attached: Callable[[], Awaitable[list[AttachedInCluster]]],
         say: Callable[[str], None],
+        tell_failure: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._writer = writer
         self._attached = attached
         self._say = say
+        self._tell_failure = tell_failure
         self._made: set[tuple[str, int]] = set()
         self._is_clean = False
         self._failures: set[str] = set()
@@ -183,6 +185,8 @@ class Adjustments:
             if str(error) not in self._failures:
                 self._failures.add(str(error))
                 self._say(str(error))
+                if self._tell_failure:
+                    await self._tell_failure(str(error))
             return False
         if done:
             self._say(done)

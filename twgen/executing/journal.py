@@ -9,7 +9,8 @@ from twgen.executing.cluster import ClusterWriter, Event
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.status import Status
-from twgen.records.rollout_status import write_rollout_status
+from twgen.records.intent import Intent
+from twgen.records.rollout_status import RolloutStatus, write_rollout_status
 from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.lines import StatusLine, news, status_lines
 
@@ -17,8 +18,9 @@ from twgen.reporting.status.lines import StatusLine, news, status_lines
 class Journal:
     """Writes what changed from one look to the next; a cluster that does not take it stops no rollout."""
 
-    def __init__(self, writer: ClusterWriter, say: Callable[[str], None]) -> None:
+    def __init__(self, writer: ClusterWriter, intent: Intent, say: Callable[[str], None]) -> None:
         self._writer = writer
+        self._intent = intent
         self._say = say
         self._recorded: list[StatusLine] = []
         self._told: tuple[Phase, RoutingReason] | None = None
@@ -42,9 +44,29 @@ class Journal:
             await self._is_written(self._writer.tell(Event("Warning", "RenderWarning", warning, now)))
 
     async def fail(self, failure: str, now: datetime) -> None:
-        """Tell why a look, or the change after it, failed."""
+        """Tell why a look, or a change after it, failed."""
         self._failed_look = failure
         await self._is_written(self._writer.tell(Event("Warning", "LookFailed", failure, now)))
+
+    async def refuse(self, why: str, now: datetime) -> None:
+        """Tell why the intent cannot be carried out at all."""
+        intent, reason = self._intent, RoutingReason.INVALID_INTENT
+        if not intent.worker:
+            return
+        worker = f"{intent.namespace}/{intent.worker}"
+        told = RolloutStatus(
+            worker,
+            Phase.BLOCKED,
+            reason,
+            why,
+            intent.target,
+            current="",
+            percentage=0,
+            since=now,
+            document={},
+        )
+        await self._is_written(self._writer.tell(Event("Warning", reason, f"{told.phase}: {why}", now)))
+        await self._is_written(self._writer.record(write_rollout_status(told)))
 
     async def record(self, status: Status) -> None:
         """Take in what the newest look says of the one worker."""
@@ -57,7 +79,7 @@ class Journal:
         if not self._since or not before or (before.routing.phase, before.routing.reason) != state:
             self._since = status.now
         if not self._recorded or news(self._recorded, lines):
-            told = write_rollout_status(rollout_status(status, self._since))
+            told = write_rollout_status(rollout_status(status, self._since, self._intent.hash))
             if await self._is_written(self._writer.record(told)):
                 self._recorded = lines
             else:

@@ -1,7 +1,7 @@
 """Rolling out one worker: look, plan, make the one change that is wanted, and look again."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -9,12 +9,14 @@ from twgen.errors import OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
+from twgen.model.times import format_time
 from twgen.model.world import RolloutInCluster, WorkerWorld, World
 from twgen.planning.interventions import Intervention, is_done
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import FAILED_LOOK, is_over, only_time_passes_until, until_next_look
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
+from twgen.versioning.names import MOVED_BY
 
 _AFTER_A_CHANGE = timedelta(seconds=1)
 
@@ -59,6 +61,8 @@ class Rollout:
     """Changes what is wanted in the cluster beside the traffic; raises nothing that is expected."""
     tell_failure: Callable[[str], Awaitable[None]] | None = None
     """Gets every failure too, where it is told elsewhere than in a log; raises nothing that is expected."""
+    cause: Mapping[str, str] = field(default_factory=dict)
+    """For the record of every change: what it is carried out for; an empty text: not known."""
     is_unattended: bool = False
     """Nobody watches it: it outlasts what somebody else can mend, servers that are away included."""
 
@@ -125,7 +129,21 @@ async def _make_the_change(rollout: Rollout, plan: WorkerPlan, worker: WorkerWor
         return False
     await writer.route(change, worker.temporal.conflict_token)
     rollout.say(f"{name}: {_done(change)} ({change.because})")
+    moved = {"by": plan.identity, **rollout.cause, "at": format_time(rollout.clock())}
+    await _record(writer, change, moved, rollout.say)
     return True
+
+
+async def _record(
+    writer: Writer, change: RoutingPlan, moved: Mapping[str, str], say: Callable[[str], None]
+) -> None:
+    """Write into a version's metadata what moved it; the change stands where that fails."""
+    if not change.build_id:
+        return
+    try:
+        await writer.mark(change.build_id, {MOVED_BY: {name: text for name, text in moved.items() if text}})
+    except TwgenError as error:
+        say(f"what moved {change.build_id} could not be recorded: {error}")
 
 
 async def _wait(rollout: Rollout, plan: WorkerPlan, worker: WorkerWorld, now: datetime) -> None:
@@ -168,6 +186,8 @@ async def intervene(
                         f"{target.spec.worker_deployment}: somebody changed its traffic at the same time"
                     )
             await writes.route(change, target.temporal.conflict_token)
+            moved = {"by": target.identity, "at": format_time(target.now)}
+            await _record(writes, change, moved, say)
     except OutOfTime:
         # it may have been done all the same, and is not repeated
         if not is_done(await look(), intervention):

@@ -1,8 +1,10 @@
 """Who runs twgen, and what the operator of an Argo CD decides for all of its applications."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twgen.model.paths import value_at
 
@@ -44,6 +46,11 @@ NEVER_ATTACHED = frozenset({
 """Kinds that run pods or grant rights, in any API group: no operator can allow them."""
 
 
+def api_group(manifest: Any) -> str:
+    """The API group of a manifest, or of a template of one; the core group is empty."""
+    return str(value_at(manifest, "apiVersion")).rpartition("/")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class GroupKind:
     """A kind of object in its API group; the core group is empty."""
@@ -54,12 +61,32 @@ class GroupKind:
     @classmethod
     def of(cls, manifest: Any) -> "GroupKind":
         """That of a manifest, or of a template of one."""
-        group = str(value_at(manifest, "apiVersion")).rpartition("/")[0]
-        return cls(group, str(value_at(manifest, "kind")))
+        return cls(api_group(manifest), str(value_at(manifest, "kind")))
 
     def __str__(self) -> str:
         """As people write it: `autoscaling/HorizontalPodAutoscaler`."""
         return f"{self.group}/{self.kind}" if self.group else self.kind
+
+
+class CaBundle(NamedTuple):
+    """A ConfigMap of every worker's namespace that says whom to trust as Temporal, as PEM."""
+
+    config_map: str
+    key: str = "ca.crt"
+
+
+class RolloutPod(NamedTuple):
+    """What the Pods of rollouts have beside what twgen gives them, as Kubernetes has it."""
+
+    labels: Mapping[str, str] = MappingProxyType({})
+    annotations: Mapping[str, str] = MappingProxyType({})
+    node_selector: Mapping[str, str] = MappingProxyType({})
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    image_pull_secrets: tuple[Mapping[str, Any], ...] = ()
+    resources: Mapping[str, Any] = MappingProxyType({})
+    """Empty: twgen's own."""
+    ca_bundle: CaBundle | None = None
+    """None: whom the image trusts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +99,7 @@ class Operator:
     clusters: tuple[ClusterOfApplications, ...] = ()
     rollout_image: str = ""
     """The image of the Jobs that carry rollouts out; empty: no such Job is rendered."""
+    rollout_pod: RolloutPod = field(default_factory=RolloutPod)
     attached_kinds: tuple[GroupKind, ...] = ()
     """What may be attached to a version beside the kinds that twgen knows."""
 

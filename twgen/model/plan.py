@@ -119,6 +119,8 @@ class WorkerVersions:
     warnings: tuple[str, ...] = ()
     not_created: str = ""
     """Why the target's Deployment is not created; empty: it is, or exists."""
+    not_deployed: str = ""
+    """Why the spec's pod template reaches no pod, though its target is there; empty: it does."""
 
 
 @dataclass(frozen=True, slots=True)

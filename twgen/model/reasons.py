@@ -117,7 +117,8 @@ class VersionReason(StrEnum):
     """Workflows may need it, and its manifest is known nowhere.
 
     Branch from the commit that deployed it, run `twgen lock .` there, commit, and merge the branch: `twgen
-    lock .` mends a conflict. Until then, what still runs of it stays.
+    lock .` mends a conflict. Where twgen has the history of Git, it looks there by itself, and the plan says
+    why it found nothing. Until then, what still runs of it stays.
     """
     VERSION_CAP_REACHED = "VersionCapReached"
     """It is the target, and `maxVersions` versions still exist.
@@ -144,6 +145,11 @@ class RoutingReason(StrEnum):
     """The intent of the rollout has changed: another one goes on from here.
 
     Nothing.
+    """
+    INVALID_INTENT = "InvalidIntent"
+    """The intent of the rollout was edited by hand, or this release of twgen reads it otherwise.
+
+    Apply what `twgen render` prints, by the release of twgen that the image of the Job has.
     """
     OLDER_ROLLOUT = "OlderRollout"
     """A Pod of an earlier rollout of the worker has not ended yet.
@@ -208,7 +214,8 @@ class RoutingReason(StrEnum):
     """The gate has not completed on every workflow task queue.
 
     Nothing at first: `twgen rollout` starts it and waits for it. One that runs for long shows why in
-    `temporal workflow describe`: a worker without that workflow type leaves it running.
+    `temporal workflow describe`: a worker without that workflow type leaves it running. Blocked where no
+    worker of it has polled for workflows after five minutes: deploy one that does, or take the gate away.
     """
     MISSING_TASK_QUEUE = "MissingTaskQueue"
     """The target does not poll a task queue of the current version.

@@ -115,6 +115,9 @@ def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
     # null is the same as absent
     for name in schemas.keys() - set(required):
         schema = schemas[name]
+        if "$ref" in schema:
+            schemas[name] = {"anyOf": [schema, {"type": "null"}]}
+            continue
         nullable = (
             {"enum": [*schema["enum"], None]} if "enum" in schema else {"type": [schema["type"], "null"]}
         )

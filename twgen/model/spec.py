@@ -83,6 +83,7 @@ class HistorySource(StrEnum):
 
     LEDGER = "Ledger"
     CLUSTER = "Cluster"
+    GIT = "Git"
 
 
 class MissingTemplate(StrEnum):

@@ -45,6 +45,19 @@ class VersionCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """What gave a version its share of new workflows; an empty text: not known."""
+
+    identity: str
+    """As which manager it was made."""
+    intent: str
+    """The hash of the intent that it was made for."""
+    application: str
+    """The Argo CD application that the intent belongs to."""
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class VersionView:
     """Where one version stands."""
 
@@ -63,6 +76,8 @@ class VersionView:
     """Why its newest Pod waits or crashes; empty: nothing is known against it."""
     later: LaterAction | None
     """What its sunset brings next."""
+    moved: Move | None
+    """Its last move; None: it is not in routing, or somebody else has changed that since."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 TIME_PATTERN = (
     "^(19[7-9]|2[01][0-9])[0-9]-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -17,6 +18,7 @@ FOREVER = datetime.max.replace(tzinfo=UTC)
 """A moment that never comes."""
 
 
+@lru_cache  # one moment changes several things
 def parse_time(text: str) -> datetime:
     """The moment of `2026-11-21T12:00:00Z`; ValueError for anything else, a time without zone included."""
     if not _TIME.match(text):

@@ -224,6 +224,16 @@ class RolloutInCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class GitHistory:
+    """What the commits of a worker's spec tell of its old versions."""
+
+    versions: Mapping[str, RecordedDeployment] = field(default_factory=dict)
+    """Those that were asked for and found, by build ID."""
+    ends: str = ""
+    """Why no more were found; empty: they were, or none was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerWorld:
     """What is known of one worker in one Temporal namespace."""
 
@@ -235,6 +245,7 @@ class WorkerWorld:
     """None: the cluster was not read."""
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
     """The versions that the ledger remembers, by build ID."""
+    history: GitHistory = GitHistory()
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
     rollout: RolloutInCluster = RolloutInCluster()
@@ -254,6 +265,11 @@ class World:
         """The same world with what its cluster says of the rollout of a worker."""
         found = {worker: replace(self.workers[worker], rollout=rollout)}
         return replace(self, workers={**self.workers, **found})
+
+    def with_history(self, told: Mapping[tuple[str, str], GitHistory]) -> "World":
+        """The same world with what the commits of workers' specs tell, by name and Temporal namespace."""
+        workers = {key: replace(self.workers[key], history=history) for key, history in told.items()}
+        return replace(self, workers={**self.workers, **workers})
 
     def remembering(self, ledger: Mapping[tuple[str, str], RecordedDeployment]) -> "World":
         """The same world with what a ledger remembers, by worker and build ID."""

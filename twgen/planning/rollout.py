@@ -30,7 +30,7 @@ _BECOMES_READY = {
 """Waits that end by something else than time."""
 
 
-_NEEDS_ANOTHER_INTENT = {Reason.GATE_FAILED, Reason.ABORTED}
+NEEDS_ANOTHER_INTENT = {Reason.GATE_FAILED, Reason.ABORTED}
 """Blocks that end by another version, or by a command that starts the rollout anew."""
 
 
@@ -42,7 +42,7 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattende
     if plan.routing.reason is Reason.SUPERSEDED:
         return True
     if is_unattended and plan.routing.phase is Phase.BLOCKED:
-        return plan.routing.reason in _NEEDS_ANOTHER_INTENT
+        return plan.routing.reason in NEEDS_ANOTHER_INTENT
     if plan.routing.phase is Phase.SETTLED:
         # a server tells of a change before every task queue has heard of it
         return not is_updating(Target(plan.spec, world, now))

@@ -6,7 +6,7 @@ from datetime import datetime
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan, WorkerPlan
 from twgen.model.spec import MOST_VERSIONS
-from twgen.model.status import GateProgress, Ownership, Status, VersionCount, VersionView, WorkerView
+from twgen.model.status import GateProgress, Move, Ownership, Status, VersionCount, VersionView, WorkerView
 from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment, World
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.gates import gate_attempt, gate_runs, gate_workflow_id
@@ -14,6 +14,7 @@ from twgen.planning.routing.plan import change_when_due
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
 from twgen.planning.versions.plan import holds_a_place, later_actions
+from twgen.versioning.names import MOVED_BY
 
 _URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
 
@@ -104,6 +105,7 @@ def _versions(worker: WorkerPlan, target: Target) -> list[VersionView]:
             cluster_was_read=target.world.deployments is not None,
             pod_problem=target.world.pod_problems.get(version.build_id, ""),
             later=later.get(version.build_id),
+            moved=_move(of_temporal, target.temporal),
         )
 
     def place(shown: VersionView) -> tuple[bool, bool, datetime]:
@@ -124,6 +126,15 @@ def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | Non
     if build_id == (current.build_id if current else ""):
         return plain_percentage(100 - (ramping.percentage if ramping else 0))
     return None
+
+
+def _move(version: Version | None, temporal: WorkerDeployment) -> Move | None:
+    """What twgen wrote down of the version's last move, where it was also twgen that changed routing last."""
+    told = (version.metadata or {}).get(MOVED_BY) if version else None
+    if not version or not isinstance(told, dict) or _percentage(version.build_id, temporal) is None:
+        return None
+    move = Move(*(str(told.get(name, "")) for name in ("by", "intent", "application", "at")))
+    return move if move.identity == temporal.last_modifier_identity else None
 
 
 def _since(version: VersionPlan, of_temporal: Version | None, routing: Routing) -> datetime | None:

@@ -19,7 +19,7 @@ from twgen.yaml.source import YamlError
 STDIN = "-"
 _IN_THE_WAY = "{} is a link or no folder: the ledger is a folder of this name; move what is there away"
 _CONFLICT_MARKER = re.compile(rb"^(?:[<>|]{7} |={7}\r?$)", re.MULTILINE)
-_SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json")
 _USUAL_SIZE = 64 * 2**10
 
 
@@ -196,7 +196,7 @@ def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Itera
     for entry in found:
         name = entry.name if folder == "." else os.path.join(folder, entry.name)
         is_link = entry.is_symlink()
-        is_document = entry.name.lower().endswith(_SUFFIXES)
+        is_document = entry.name.lower().endswith(SUFFIXES)
         if entry.name == LEDGER_FOLDER and (is_link or not entry.is_dir()):
             unreadable.append(_IN_THE_WAY.format(name))
             continue

@@ -46,8 +46,13 @@ def read_snapshot_file(path: str, sources: Sources) -> World:
 def read_operator_file(path: str, sources: Sources) -> Operator:
     """The operator's configuration; raises InvalidDocuments with all that is wrong with it."""
     from twgen.records.operator_config import parse_operator
+    from twgen.specs.rollout_pods import refusals_of_pod
 
-    return _read_record(path, sources, DEFAULT, parse_operator, "OperatorConfig")
+    def parse(value: Any) -> tuple[Operator | None, list[Finding]]:
+        operator, findings = parse_operator(value)
+        return operator, findings or (refusals_of_pod(operator) if operator else [])
+
+    return _read_record(path, sources, DEFAULT, parse, "OperatorConfig")
 
 
 def read_ledgers(documents: Sequence[Document], sources: Sources) -> Mapping[tuple[str, str], "LedgerPlace"]:

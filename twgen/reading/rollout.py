@@ -1,21 +1,25 @@
 """Reading what a cluster says of a rollout that is carried out in it."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from http import HTTPStatus
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import StateUnavailable
+from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.times import parse_time
 from twgen.model.world import OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.records.intent import Intent, is_annotated_as_paused, parse_intent
 from twgen.records.rollout_status import RolloutStatus, parse_rollout_status
+from twgen.specs.attached import KINDS
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
+    HOOK,
     INTENT_HASH,
     MANAGED_BY,
     ROLLOUT,
@@ -26,6 +30,7 @@ from twgen.versioning.names import (
 )
 
 _ENDED = {"Succeeded", "Failed"}
+_ENDS = {"Complete", "Failed"}
 _JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 
@@ -55,6 +60,54 @@ async def rollout_statuses(
     return tuple(sorted(map(parse_rollout_status, found), key=attrgetter("worker")))
 
 
+class EndedJob(NamedTuple):
+    """A tracked Job that has ended, which Argo CD makes again when it is gone."""
+
+    name: str
+    uid: str
+    ended_at: datetime
+
+
+class RolloutsInCluster(NamedTuple):
+    """What carries rollouts out in a cluster."""
+
+    intents: tuple[Intent, ...]
+    unusable: tuple[str, ...]
+    """Why other intents cannot be carried out."""
+    ended: Mapping[tuple[str, str], EndedJob]
+    """The newest Jobs of these intents that have ended, by namespace and intent hash."""
+
+
+async def rollouts_in_cluster(
+    client: KubernetesClient, namespace: str, deadline: Deadline
+) -> RolloutsInCluster:
+    """The intents of a namespace and the Jobs that have ended; an empty namespace: of all."""
+    place = f"/namespaces/{namespace}" if namespace else ""
+    listed = await _read(client, f"/api/v1{place}/configmaps", deadline, ROLLOUT)
+    jobs = await _read(client, f"/apis/batch/v1{place}/jobs", deadline, ROLLOUT)
+    intents, unusable = [], []
+    for item in listed.get("items") or ():
+        if value_at(item, "metadata", "annotations", INTENT_HASH):  # a status has the same label
+            try:
+                intents.append(parse_intent(item))
+            except InvalidInput as error:
+                unusable.append(str(error))
+    ended: dict[tuple[str, str], EndedJob] = {}
+    for job in sorted(jobs.get("items") or (), key=_age):
+        metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
+        conditions = value_at(job, "status", "conditions") or ()
+        ends = [
+            item for item in conditions if item["type"] in {"Complete", "Failed"} and item["status"] == "True"
+        ]
+        key = metadata["namespace"], annotations.get(INTENT_HASH, "")
+        ended.pop(key, None)
+        # no self-heal makes a hook again
+        if ends and HOOK not in annotations:
+            ended_at = parse_time(ends[0]["lastTransitionTime"])
+            ended[key] = EndedJob(metadata["name"], metadata["uid"], ended_at)
+    return RolloutsInCluster(tuple(intents), tuple(unusable), ended)
+
+
 class RolloutReader:
     """Whether a rollout may go on, by the word of its cluster; every method raises as the client does."""
 
@@ -70,8 +123,7 @@ class RolloutReader:
         jobs: list[Mapping[str, Any]] = []
         pods: list[Mapping[str, Any]] = []
         if not self._alone_at:
-            jobs, pods = await self._others(_JOBS, deadline), await self._others(_PODS, deadline)
-            pods = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
+            jobs, pods = await self._older(deadline)
         # after them, as an intent is applied before its Job: another Job is an older one if this still stands
         manifest = await _config_map(self._client, intent.namespace, name, deadline)
         annotations = value_at(manifest, "metadata", "annotations") or {}
@@ -94,16 +146,41 @@ class RolloutReader:
             older_pods=tuple(pod["metadata"]["name"] for pod in pods),
         )
 
-    async def _others(self, path: str, deadline: Deadline) -> list[Mapping[str, Any]]:
-        """What carries out other intents of the worker, of one kind."""
-        intent = self._intent
-        path = path.format(namespace=intent.namespace)
-        listed = await _read(self._client, path, deadline, rollout_selector(intent.worker))
-        return [
-            item
-            for item in listed.get("items") or ()
-            if value_at(item, "metadata", "annotations", INTENT_HASH) != intent.hash
+    async def _older(self, deadline: Deadline) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+        """The Jobs and the running Pods of all rollouts of the worker but the newest one of this intent.
+
+        One intent has two Jobs where another image carries it out. Both find the same one to be older, and
+        whose own Pod is among the older ones waits until it is ended.
+        """
+        found: list[list[Mapping[str, Any]]] = []
+        for resource in (_JOBS, _PODS):
+            path = resource.format(namespace=self._intent.namespace)
+            listed = await _read(self._client, path, deadline, rollout_selector(self._intent.worker))
+            found.append(list(listed.get("items") or ()))
+        jobs, pods = found
+        ours = [job for job in jobs if self._is_ours(job)]
+        newest = max(ours, key=_age, default=None)
+        uid = value_at(newest, "metadata", "uid")
+        older_pods = [
+            pod
+            for pod in pods
+            if value_at(pod, "status", "phase") not in _ENDED
+            and not (self._is_ours(pod) and (not newest or _owners(pod) <= {uid}))
         ]
+        return [job for job in jobs if job is not newest], older_pods
+
+    def _is_ours(self, item: Mapping[str, Any]) -> bool:
+        return bool(value_at(item, "metadata", "annotations", INTENT_HASH) == self._intent.hash)
+
+
+def _age(job: Mapping[str, Any]) -> tuple[str, str]:
+    """Orders Jobs by when they were created; of two in the same second all must take the same for newer."""
+    return str(value_at(job, "metadata", "creationTimestamp")), str(value_at(job, "metadata", "uid"))
+
+
+def _owners(item: Mapping[str, Any]) -> frozenset[str]:
+    """The UIDs of what an object goes with."""
+    return frozenset(owner["uid"] for owner in value_at(item, "metadata", "ownerReferences") or ())
 
 
 async def attached_objects(
@@ -122,14 +199,15 @@ async def attached_objects(
                 continue  # there are none: its definition is not installed
             served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
         path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
-        listed = await _read(client, path, deadline, selector, may_be_absent=True)
+        # of an operator's own kind, whose plural is guessed, none is a mistake to be told
+        listed = await _read(client, path, deadline, selector, may_be_absent=kind in KINDS)
         found += [
             AttachedInCluster(
                 kind=kind,
                 path=f"{path}/{item['metadata']['name']}",
                 name=item["metadata"]["name"],
                 uid=item["metadata"]["uid"],
-                owners=frozenset(owner["uid"] for owner in item["metadata"].get("ownerReferences") or ()),
+                owners=_owners(item),
             )
             for item in listed.get("items") or ()
         ]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -12,7 +12,16 @@ from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
-from twgen.versioning.names import INTENT_HASH, PAUSED, rollout_labels, rollout_name
+from twgen.versioning.names import (
+    INSTANCE,
+    INTENT_HASH,
+    PAUSED,
+    PLAN_HASH,
+    ROLLOUT,
+    TRACKING_ID,
+    rollout_labels,
+    rollout_name,
+)
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -39,6 +48,10 @@ class Intent:
     """Somebody annotated it so."""
     uid: str = field(default="", compare=False)
     """Of the ConfigMap; empty: it is not in a cluster."""
+    application: str = field(default="", compare=False)
+    """The Argo CD application that tracks the ConfigMap; empty: none does."""
+    plan_hash: str = field(default="", compare=False)
+    """Of the render that it comes from; empty: none is told."""
 
     @cached_property
     def hash(self) -> str:
@@ -106,26 +119,46 @@ def is_annotated_as_paused(annotations: Mapping[str, str]) -> bool:
     return annotations.get(PAUSED, "false") != "false"
 
 
+class UnusableIntent(InvalidInput):
+    """Why an intent cannot be carried out, and what of it could be read."""
+
+    def __init__(self, message: str, intent: Intent) -> None:
+        super().__init__(message)
+        self.intent = intent
+
+
 def parse_intent(manifest: Mapping[str, Any]) -> Intent:
-    """The intent of a ConfigMap; raises InvalidInput when it is none, or was edited by hand."""
+    """The intent of a ConfigMap; raises UnusableIntent when it is none, or was edited by hand."""
     metadata, data = manifest["metadata"], manifest.get("data") or {}
     where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
     annotations = metadata.get("annotations") or {}
-    if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
-        raise InvalidInput(f"{where} has no {' and no '.join(missing)}: it is no intent of a rollout")
     intent = Intent(
         namespace=metadata["namespace"],
-        worker=data["worker"],
-        identity=data["identity"],
-        target=data["target"],
-        documents=tuple(read_documents(data[_SPECS].encode())),
+        # its label stands in where one is to be told what is wrong with it
+        worker=data.get("worker") or value_at(metadata, "labels", ROLLOUT) or "",
+        identity=data.get("identity", ""),
+        target=data.get("target", ""),
+        documents=(),
         warnings=tuple(data.get("warnings", "").splitlines()),
         attached_kinds=tuple(
             GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
         ),
         is_paused=is_annotated_as_paused(annotations),
         uid=metadata.get("uid", ""),
+        application=annotations.get(TRACKING_ID, "").partition(":")[0]
+        # where Argo CD is told to track by a label; nobody else gives an intent one
+        or value_at(metadata, "labels", INSTANCE)
+        or "",
+        plan_hash=annotations.get(PLAN_HASH, ""),
     )
-    if annotations.get(INTENT_HASH) != intent.hash:
-        raise InvalidInput(f"{where} was edited by hand: its content does not fit its {INTENT_HASH}")
-    return intent
+    if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
+        message = f"{where} has no {' and no '.join(missing)}: it is no intent of a rollout"
+        raise UnusableIntent(message, intent)
+    try:
+        whole = replace(intent, documents=tuple(read_documents(data[_SPECS].encode())))
+    except InvalidInput as error:
+        raise UnusableIntent(f"{where}, {_SPECS}: {error}", intent) from error
+    if annotations.get(INTENT_HASH) != whole.hash:
+        message = f"{where} was edited by hand: its content does not fit its {INTENT_HASH}"
+        raise UnusableIntent(message, intent)
+    return whole

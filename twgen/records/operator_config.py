@@ -1,18 +1,42 @@
 """An OperatorConfig document: what the operator of an Argo CD decides for all of its applications."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from twgen.model.operator import NEVER_ATTACHED, ClusterOfApplications, GroupKind, Operator, ProfileGrant
-from twgen.model.paths import Path
+from twgen.model.operator import (
+    NEVER_ATTACHED,
+    CaBundle,
+    ClusterOfApplications,
+    GroupKind,
+    Operator,
+    ProfileGrant,
+    RolloutPod,
+)
+from twgen.model.paths import Path, written_path
 from twgen.model.problem import Finding
 from twgen.model.record_shapes import Field, record
-from twgen.model.shapes import FLAG, TEXT, Findings, Shape, constant, listing, mapping, refuse, text
+from twgen.model.shapes import (
+    FLAG,
+    TEXT,
+    TEXTS,
+    Findings,
+    Shape,
+    constant,
+    listing,
+    mapping,
+    refuse,
+    text,
+    unchanged,
+)
 from twgen.versioning.names import TWGEN_API
+from twgen.versioning.stored_form import stored_struct
 
 KIND = "OperatorConfig"
 
 _NAME = text(least=1)
+_POD = RolloutPod()
+_CONFIG_MAP = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)"
+_KEY = r"^[-._a-zA-Z0-9]+$(?!\n)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +50,15 @@ class _Attached:
     kinds: tuple[GroupKind, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Rollout:
+class _Rollout(NamedTuple):
     image: str = ""
+    labels: Any = _POD.labels
+    annotations: Any = _POD.annotations
+    node_selector: Any = _POD.node_selector
+    tolerations: Any = _POD.tolerations
+    image_pull_secrets: Any = _POD.image_pull_secrets
+    resources: Any = _POD.resources
+    ca_bundle: CaBundle | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +147,37 @@ _ATTACHED_KIND = Shape(
     _read_attached_kind, _NAME.write, _NAME.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}}
 )
 _GROUP_KIND = record(GroupKind, Field("group", TEXT), Field("kind", _ATTACHED_KIND, required=True))
+
+
+def _part_of_a_pod(struct: str) -> Shape:
+    """A struct of a pod template, as strictly as there: its stored form."""
+
+    def read(value: Any, path: Path, findings: Findings) -> Any:
+        stored = stored_struct(value, struct, written_path(path), "a pod template")
+        findings += (*stored.problems, *stored.unknown)
+        return stored.template
+
+    return Shape(read, unchanged, {"$ref": f"podtemplate.json#/$defs/{struct}"})
+
+
+_ROLLOUT = record(
+    _Rollout,
+    Field("image", _NAME, absent=""),
+    Field("labels", TEXTS, absent=_POD.labels),
+    Field("annotations", TEXTS, absent=_POD.annotations),
+    Field("nodeSelector", TEXTS, absent=_POD.node_selector),
+    Field("tolerations", listing(_part_of_a_pod("Toleration")), absent=()),
+    Field("imagePullSecrets", listing(_part_of_a_pod("LocalObjectReference")), absent=()),
+    Field("resources", _part_of_a_pod("ResourceRequirements"), absent=_POD.resources),
+    Field(
+        "caBundle",
+        record(
+            CaBundle,
+            Field("configMap", text(_CONFIG_MAP, "the name of a ConfigMap"), required=True),
+            Field("key", text(_KEY, "a key of a ConfigMap"), absent=CaBundle("").key),
+        ),
+    ),
+)
 OPERATOR_CONFIG = record(
     _OperatorConfig,
     Field("apiVersion", constant(TWGEN_API), required=True),
@@ -125,7 +186,7 @@ OPERATOR_CONFIG = record(
     Field("instance", TEXT),
     Field("temporal", _TEMPORAL),
     Field("clusters", listing(_CLUSTER)),
-    Field("rollout", record(_Rollout, Field("image", _NAME, absent=""))),
+    Field("rollout", _ROLLOUT),
     Field("attached", record(_Attached, Field("kinds", listing(_GROUP_KIND)))),
 )
 
@@ -142,6 +203,7 @@ def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
         grants=read.temporal.profiles,
         clusters=read.clusters,
         rollout_image=read.rollout.image,
+        rollout_pod=RolloutPod(*(getattr(read.rollout, name) for name in RolloutPod._fields)),
         attached_kinds=read.attached.kinds,
     )
     return operator, []
@@ -154,7 +216,7 @@ def write_operator(operator: Operator) -> dict[str, Any]:
         operator.instance,
         temporal,
         operator.clusters,
-        _Rollout(operator.rollout_image),
+        _Rollout(operator.rollout_image, *operator.rollout_pod),
         _Attached(operator.attached_kinds),
     )
     document: dict[str, Any] = OPERATOR_CONFIG.write(config)

@@ -29,6 +29,8 @@ class RolloutStatus:
     """When the phase or the reason changed last."""
     document: Mapping[str, Any]
     """The Status document of this one worker, as it was when this was written."""
+    intent: str = ""
+    """The hash of the intent that is carried out."""
 
 
 def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
@@ -42,6 +44,9 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "current": status.current,
         "percentage": f"{status.percentage:g}",
         "since": format_time(status.since),
+        "intent": status.intent,
+        # one entry for one condition: a phase alone may still be that of the intent before
+        "settled": status.intent if status.phase is Phase.SETTLED else "",
         "status.json": json.dumps(status.document, ensure_ascii=False, indent=1) + "\n",
     }
 
@@ -60,6 +65,7 @@ def parse_rollout_status(manifest: Mapping[str, Any]) -> RolloutStatus:
             percentage=float(data["percentage"]),
             since=parse_time(data["since"]),
             document=json.loads(data["status.json"]),
+            intent=data.get("intent", ""),
         )
     except (KeyError, ValueError, RecursionError) as error:
         metadata = manifest["metadata"]

@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from hashlib import sha256
 from math import ceil
 from typing import Any
 
 from twgen.errors import InvalidInput
-from twgen.model.operator import GroupKind
+from twgen.model.operator import GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import Connection, Driver, EnvironmentNames, OwnerReferences, WorkerSpec
 from twgen.planning.drivers import longest_rollout
+from twgen.planning.refresh import plan_hash
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.specs.attached import KINDS
 from twgen.versioning.injection import DEPLOYMENT, Identity, injection
@@ -20,6 +21,7 @@ from twgen.versioning.names import (
     HOOK,
     HOOK_DELETE_POLICY,
     INTENT_HASH,
+    PLAN_HASH,
     SYNC_WAVE,
     generated_name,
     resource_of_kind,
@@ -37,6 +39,8 @@ _RETRIES = 6
 _ENDS_FOR_GOOD = [1, 2, 4]
 """Exit codes that another attempt cannot change: gate failed or aborted, invalid intent, out of time."""
 _RESOURCES = {"requests": {"cpu": "10m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}}
+_CA_FOLDER = "/etc/temporal/ca"
+_CA_VOLUME = "temporal-ca"
 _LARGEST_INTENT = 1024 * 1024
 """Bytes of all that a ConfigMap holds."""
 _RBAC = "rbac.authorization.k8s.io"
@@ -51,6 +55,7 @@ class RolloutJobs:
     image: str
     more_kinds: tuple[GroupKind, ...] = ()
     """What the operator lets be attached beside the kinds that twgen knows."""
+    pod: RolloutPod = field(default_factory=RolloutPod)
 
 
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
@@ -58,6 +63,7 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     spec = worker.spec
     intent = intent_of(spec, identity, worker.warnings, jobs.more_kinds)
     manifest = write_intent(intent)
+    manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
     size = sum(len(text.encode()) for text in manifest["data"].values())
     if size > _LARGEST_INTENT:
         raise InvalidInput(
@@ -135,7 +141,10 @@ def _job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         },
         "template": {
             # by this a later rollout tells its own Pods from earlier ones
-            "metadata": {"labels": labels, "annotations": {INTENT_HASH: intent.hash}},
+            "metadata": {
+                "labels": {**jobs.pod.labels, **labels},
+                "annotations": {**jobs.pod.annotations, INTENT_HASH: intent.hash},
+            },
             "spec": _pod(spec, intent, account, jobs),
         },
     }
@@ -153,23 +162,21 @@ def _job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
 
 
 def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
-    connects = injection(
-        _control_plane(spec),
-        Identity(spec.temporal_namespace, spec.worker_deployment, ""),
-        EnvironmentNames.CURRENT,
-    )
+    connection, own = _control_plane(spec), jobs.pod
+    who = Identity(spec.temporal_namespace, spec.worker_deployment, "")
+    connects = injection(connection, who, EnvironmentNames.CURRENT)
     of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID"}
     place = f"{spec.namespace}/{rollout_name(spec.name)}"
     arguments = ["rollout", "--intent", place, "--intent-hash", intent.hash]
     if jobs.driver is Driver.HOOK:
         arguments += ["--within", f"{max(1, ceil(spec.policy.hold_for.total_seconds()))}s"]
-    container = {
+    container: Manifest = {
         "name": "rollout",
         "image": jobs.image,
         "command": ["twgen"],
         "args": arguments,
         "env": [variable for variable in connects.variables if variable["name"] not in of_worker],
-        "resources": _RESOURCES,
+        "resources": dict(own.resources) or _RESOURCES,
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -178,7 +185,19 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *connects.mounts],  # noqa: S108
     }
+    volumes = [{"name": "tmp", "emptyDir": {}}, *connects.volumes]
+    if own.ca_bundle and connection.needs_credentials:
+        key, source = own.ca_bundle.key, {"name": own.ca_bundle.config_map}
+        container["env"].append({"name": "TEMPORAL_TLS_SERVER_CA_CERT_PATH", "value": f"{_CA_FOLDER}/{key}"})
+        container["volumeMounts"].append({"name": _CA_VOLUME, "mountPath": _CA_FOLDER})
+        volumes.append({"name": _CA_VOLUME, "configMap": source})
+    placed = {
+        "imagePullSecrets": list(own.image_pull_secrets),
+        "nodeSelector": dict(own.node_selector),
+        "tolerations": list(own.tolerations),
+    }
     return {
+        **{name: value for name, value in placed.items() if value},
         "containers": [container],
         "restartPolicy": "Never",
         "securityContext": {
@@ -189,7 +208,7 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "serviceAccountName": account,
-        "volumes": [{"name": "tmp", "emptyDir": {}}, *connects.volumes],
+        "volumes": volumes,
     }
 
 

@@ -74,7 +74,7 @@ def initial_state(
     acting = replace(caller, identity=temporal.manager) if is_ours else caller
     refuse_foreign(spec, found, acting)
     worker = SimulatedWorker(
-        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, found.ledger
+        spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, found.ledger, found.history
     )
     live = found.deployments if found.deployments is not None else assumed_live(spec, worker)
     worker.cluster.sync({item.build_id: item for item in live}, begin)

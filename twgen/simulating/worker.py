@@ -12,6 +12,7 @@ from twgen.model.times import FOREVER, later
 from twgen.model.world import (
     GateRun,
     GateStatus,
+    GitHistory,
     LiveDeployment,
     RecordedDeployment,
     TaskQueue,
@@ -39,6 +40,7 @@ class SimulatedWorker:
     assumed: Assumptions
     begin: datetime
     ledger: Mapping[str, RecordedDeployment] = field(default_factory=dict)
+    history: GitHistory = field(default_factory=GitHistory)
     planned_on: WorkerWorld | None = None
     """The world of the newest plan, for as long as no time has passed since."""
 
@@ -55,6 +57,7 @@ class SimulatedWorker:
             temporal=self.temporal.described(),
             deployments=tuple(self.cluster.deployments.values()),
             ledger=self.ledger,
+            history=self.history,
         )
 
     def plan(self) -> WorkerPlan:

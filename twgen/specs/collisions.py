@@ -1,8 +1,9 @@
 """Two documents, or two versions, that are one object of an API server."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from twgen.model.operator import api_group
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Document, Place, Problem, path_in_file
@@ -93,7 +94,7 @@ def _attached(spec: WorkerSpec, names: Iterable[str]) -> Iterator[GeneratedObjec
     for resource, name in zip(spec.attached, names, strict=False):
         template = f"attached template {resource.name}"
         origin = f"{template} of worker {spec.worker_deployment}", f"rename the {template}", resource.document
-        yield GeneratedObject(_group(resource.template), resource.kind, spec.namespace, name, *origin)
+        yield GeneratedObject(api_group(resource.template), resource.kind, spec.namespace, name, *origin)
 
 
 def collisions(
@@ -112,7 +113,7 @@ def collisions(
         name = value_at(document.value, "metadata", "name")
         if not isinstance(name, str):
             continue  # the server names it, or refuses it
-        group, kind = _group(document.value), document.value["kind"]
+        group, kind = api_group(document.value), document.value["kind"]
         own = value_at(document.value, "metadata", "namespace") or namespace
         possible: Sequence[str] = [str(own)] if own else ["", *of_workers]
         if kind in _CLUSTER_WIDE.get(group, ()):
@@ -139,7 +140,3 @@ def _told(first: GeneratedObject, second: GeneratedObject) -> Iterator[Problem]:
         return
     other = Place(first.document, path_in_file(first.document, "metadata.name"))
     yield Problem.at(second.document, "metadata.name", f"{message}; the other is at", other)
-
-
-def _group(manifest: Any) -> str:
-    return str(value_at(manifest, "apiVersion")).rpartition("/")[0]

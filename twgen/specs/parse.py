@@ -26,6 +26,7 @@ _GIVEN_WITH = {
     kinds.OPERATOR_CONFIG: ": give it with --operator-config",
 }
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
 _Connections = dict[tuple[str, str], dict[str, Connection]]
 """By kind and namespace, then by name."""
 
@@ -169,14 +170,20 @@ def _attached(
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
     autoscalers: dict[tuple[str, str], SpecDocument] = {}
+    # many workers have templates that are equal, and one that is right need not be read again
+    right: dict[str, AttachedResource] = {}
     for spec in specs:
         reference = spec.fields.mapping("workerDeploymentRef")
         worker = reference.object_name("name", required=True)
         reference.close()
-        resource = parse_attached(spec.name, spec.fields, attached_kinds)
+        template = repr(spec.fields.raw("template"))  # it tells 1 from true
+        resource = right.get(template) or parse_attached(spec.name, spec.fields, attached_kinds)
         spec.fields.close()
-        key = (spec.namespace, worker)
-        attached.setdefault(key, []).append(replace(resource, document=spec.document))
+        found, key = spec.diagnostics, (spec.namespace, worker)
+        is_short = len(template) <= _LONGEST_REMEMBERED and len(right) < _MOST_REMEMBERED
+        if is_short and not (found.problems or found.unknown or found.warnings):
+            right[template] = resource
+        attached.setdefault(key, []).append(replace(resource, name=spec.name, document=spec.document))
         if resource.autoscales and worker:
             first = autoscalers.setdefault(key, spec)
             if first is not spec:

@@ -20,10 +20,6 @@ from twgen.specs.fields import Diagnostics, Fields
 def parse_policy(spec: Fields) -> Policy:
     """The Policy of a document's `spec`."""
     worker, control_plane = spec.mapping("workerRef"), spec.mapping("controlPlaneSecretRef")
-    written = spec.raw("history")
-    for index, source in enumerate(written if isinstance(written, list) else ()):
-        if source == "Git":
-            spec.problem(f"history[{index}]", "the history of Git is not read yet: leave Git out")
     policy = Policy(
         worker=worker.object_name("name", required=spec.has("workerRef")),
         identity=spec.line("identity"),

@@ -45,6 +45,7 @@ ADDRESS = "TEMPORAL_ADDRESS"
 NAMESPACE = "TEMPORAL_NAMESPACE"
 DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
 """The variables that say where a worker lives; older generations call the first one otherwise."""
+_PLACES = frozenset({*_ADDRESSES, NAMESPACE, DEPLOYMENT})
 _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
 _EVER_INJECTED = frozenset(
@@ -206,7 +207,7 @@ def place_of(pod: Pod) -> Place:
     """Where the first container that says so tells its worker to live."""
     for container in pod.get("containers") or ():
         values = _values(container)
-        if values.keys() & {*_ADDRESSES, NAMESPACE, DEPLOYMENT}:
+        if not _PLACES.isdisjoint(values):
             address = next((values[name] for name in _ADDRESSES if name in values), "")
             return Place(address, values.get(NAMESPACE, ""), values.get(DEPLOYMENT, ""))
     return Place()

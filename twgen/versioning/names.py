@@ -23,18 +23,24 @@ SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
+INSTANCE = "app.kubernetes.io/instance"
+"""The label by which Argo CD tracks objects where it does not by the annotation: names the application."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 """The label of all that twgen makes."""
 ROLLOUT = "twgen.io/rollout"
 """The label of what carries a rollout out, and of its status: names the worker."""
 INTENT_HASH = "twgen.io/intent-hash"
+PLAN_HASH = "twgen.io/plan-hash"
+"""Of an intent: the hash of what was rendered because of the world as it was then."""
 ABORTED = "twgen.io/aborted"
 PAUSED = "twgen.io/paused"
 GATE_ATTEMPT = "twgen.io/gate-attempt"
 GATE_SKIPPED = "twgen.io/gate-skipped"
+MOVED_BY = "twgen.io/moved-by"
 """Metadata of a version in Temporal, as JSON: a person ended its rollout, or paused it; which attempt at its
-gate this is; a person goes on without the gate. An intent may be annotated as paused too."""
+gate this is; a person goes on without the gate; who gave it its share of the traffic, and why. An intent may
+be annotated as paused too."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
@@ -97,14 +103,11 @@ def rollout_selector(worker: str) -> str:
 
 
 def resource_of_kind(kind: str) -> str:
-    """Return what the API calls the objects of a kind: its plural, guessed as kubectl's library does.
-
-    The rule is UnsafeGuessKindToResource of k8s.io/apimachinery/pkg/api/meta.
-    """
+    """Return what the API calls the objects of a kind: by custom its English plural."""
     name = kind.lower()
-    if name.endswith("s"):
+    if name.endswith(("s", "x", "z", "ch", "sh")):
         return f"{name}es"
-    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return re.sub("(?<=[^aeiou])y$", "ie", name) + "s"
 
 
 def selector_labels(worker: str, build_id: str) -> dict[str, str]:

@@ -5,7 +5,8 @@ It understands a subset and leaves all else, errors included, to the reader: the
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from twgen.yaml.limits import Budget
 from twgen.yaml.scalars import NotAScalar, resolve_key, resolve_plain
@@ -16,9 +17,10 @@ _PLAIN = (
     r"(?:[A-Za-z0-9_/.]|-(?=[A-Za-z0-9-]))(?:[A-Za-z0-9_/.\-+@=~%$*!?;()<>,'\"]++|:(?=[^\s])|\ (?=[^\s#:]))*+"
 )
 _VALUE = rf"""{_PLAIN}|"[ -!#-\[\]-~]*"|'[ -&(-~]*'|\{{\}}|\[\]"""
-_LINE = re.compile(rf"^( *+)((?:-\ )*)(?:({_KEY}):(?:\ ({_VALUE}))?|({_VALUE})|\#[ -~]*+)?$", re.MULTILINE)
+_LINE = re.compile(rf"( *+)((?:-\ )*)(?:({_KEY}):(?:\ ({_VALUE}))?|({_VALUE})|\#[ -~]*+)?")
 _WINDOW = 2**16
-_MOST_REMEMBERED = 20_000  # distinct keys and plain scalars, as in the reader
+_MOST_REMEMBERED, _LONGEST_REMEMBERED = 20_000, 200
+_START, _BELOW = object(), object()
 
 
 def read_block(text: str, budget: Budget) -> list[Any] | None:
@@ -29,13 +31,9 @@ def read_block(text: str, budget: Budget) -> list[Any] | None:
     position = 0
     try:
         while position < len(text):
-            # a window at a time: what the pattern finds in a text needs ten times its memory
+            # a window at a time: short lines by themselves need many times the memory of their text
             end = text.find("\n", position + _WINDOW) + 1 or len(text)
-            has_end = text[end - 1] == "\n"
-            lines = _LINE.findall(text, position, end - has_end)
-            if len(lines) != text.count("\n", position, end) + (not has_end):
-                return None
-            reading.take(lines)
+            reading.take(text[position:end].split("\n"))
             nodes = budget.nodes + reading.nodes
             documents = budget.documents + reading.count
             if nodes > budget.limits.nodes or documents > budget.limits.documents:
@@ -52,6 +50,42 @@ class _NotBlock(Exception):
     """A text that is not of the subset, or no YAML at all."""
 
 
+class _Line(NamedTuple):
+    """What stands on a line: so many dashes from a column on, a key, a value; neither on an empty one."""
+
+    column: int
+    dashes: int
+    key: str
+    value: Any
+    """`dict` or `list`: a new, empty one; _BELOW: on the next lines, if anywhere; _START: `---`."""
+
+
+def _line(text: str) -> _Line:
+    """Take a line apart; raises _NotBlock and NotAScalar."""
+    if text == "---":
+        return _Line(0, 0, "", _START)
+    if not (matched := _LINE.fullmatch(text)):
+        raise _NotBlock
+    indent, dashes, key, of_key, item = matched.groups()
+    written = of_key or item
+    # dashes with nothing behind them, or a text with nothing before it
+    if not key and bool(dashes) != bool(item):
+        raise _NotBlock
+    if not written:
+        value: Any = _BELOW if key else None
+    elif written[0] in "\"'":
+        value = written[1:-1]
+    elif written[0] in "{[":
+        value = dict if written == "{}" else list
+    else:
+        value = resolve_plain(written)
+    return _Line(len(indent), len(dashes) // 2, resolve_key(key) if key else "", value)
+
+
+# the files of a repository have most of their lines in common
+_remembered = lru_cache(_MOST_REMEMBERED)(_line)
+
+
 class _Reading:
     """What the lines so far have made: documents, and where in the last one the next line can go on."""
 
@@ -65,8 +99,6 @@ class _Reading:
         self._open: list[tuple[int, Any]] = []
         # where a key on the line before stands whose value may follow below it: mapping, key, column
         self._awaited: tuple[dict[str, Any], str, int] | None = None
-        self._keys: dict[str, str] = {}
-        self._plain: dict[str, Any] = {}
 
     @property
     def count(self) -> int:
@@ -77,54 +109,47 @@ class _Reading:
         """Return the value of each document; an empty one is None."""
         return [*self._documents, self._root] if self._is_open else self._documents
 
-    def take(self, lines: Iterable[tuple[str, str, str, str, str]]) -> None:
+    def take(self, lines: Iterable[str]) -> None:
         """Read on; raises _NotBlock and NotAScalar."""
-        keys = self._keys
-        for indent, dashes, key, value, item in lines:
+        for text in lines:
+            read = _remembered if len(text) <= _LONGEST_REMEMBERED else _line
+            column, dashes, key, value = read(text)
+            if value.__class__ is type:
+                value = value()
             if dashes:
-                mapping = self._item(len(indent), dashes, item)
-                if mapping is None:
+                items = self._list(column)
+                self.nodes += dashes
+                for nested in range(1, dashes):
+                    items.append([])
+                    items = self._opened(column + 2 * nested, items[-1])
+                if not key:
+                    items.append(value)
                     continue
+                items.append({})
+                column += 2 * dashes
+                mapping = self._opened(column, items[-1])
             elif key:
-                mapping = self._mapping(len(indent))
-            elif item:
-                self._start_document(indent + item)
-                continue
+                mapping = self._mapping(column)
             else:
+                if value is _START:
+                    self._start_document()
                 continue
-            name = keys.get(key) or self._key(key)
-            if name in mapping:
+            if key in mapping:
                 raise _NotBlock
             self.nodes += 1
-            if value:
-                mapping[name] = self._value(value)
-                self._awaited = None
+            if value is _BELOW:
+                mapping[key] = None
+                self._awaited = (mapping, key, column)
             else:
-                mapping[name] = None
-                self._awaited = (mapping, name, len(indent) + len(dashes))
+                mapping[key] = value
+                self._awaited = None
 
-    def _start_document(self, line: str) -> None:
-        if line != "---":
-            raise _NotBlock
+    def _start_document(self) -> None:
         if self._is_open:
             self._documents.append(self._root)
         self._is_open = True
         self._root = self._awaited = None
         self._open.clear()
-
-    def _item(self, column: int, dashes: str, item: str) -> dict[str, Any] | None:
-        """Begin a list item: the mapping whose first key it holds, or None when it holds a scalar."""
-        items = self._list(column)
-        self.nodes += len(dashes) // 2
-        for nested in range(2, len(dashes), 2):
-            items.append([])
-            items = self._opened(column + nested, items[-1])
-        if item:
-            items.append(self._value(item))
-            return None
-        items.append({})
-        found: dict[str, Any] = self._opened(column + len(dashes), items[-1])
-        return found
 
     def _list(self, column: int) -> list[Any]:
         awaited, self._awaited = self._awaited, None
@@ -166,24 +191,3 @@ class _Reading:
         if len(self._open) > self._depth:
             raise _NotBlock
         return new
-
-    def _key(self, text: str) -> str:
-        if not text:
-            raise _NotBlock  # dashes, and nothing behind them
-        found = resolve_key(text)
-        if len(self._keys) < _MOST_REMEMBERED:
-            self._keys[text] = found
-        return found
-
-    def _value(self, text: str) -> Any:
-        plain = self._plain
-        if text in plain:
-            return plain[text]
-        if text[0] in "\"'":
-            return text[1:-1]
-        if text[0] in "{[":
-            return {} if text == "{}" else []
-        value = resolve_plain(text)
-        if len(plain) < _MOST_REMEMBERED:
-            plain[text] = value
-        return value

@@ -138,10 +138,14 @@ def test_run_of_another_version_does_not_count() -> None:
 def test_gate_without_a_known_workflow_task_queue_is_not_passed(
     queues: tuple[TaskQueue, ...] | None,
 ) -> None:
-    plan = gated(task_queues=queues)
-    assert plan.routing.phase is Phase.WAITING
+    plan = gated(task_queues=queues, created_at=ago(MINUTE))
+    assert (plan.routing.phase, plan.routing.due_at) == (Phase.WAITING, ago(-4 * MINUTE))
     assert plan.routing.because == "the gate cannot start: no workflow task queue of it is known yet"
     assert plan.gates == ()
+    for created in (None, ago(5 * MINUTE)):
+        late = gated(task_queues=queues, created_at=created)
+        assert late.routing.phase is Phase.BLOCKED
+        assert late.routing.because.endswith("or take the gate from its spec")
 
 
 def unavailable() -> dict[str, Any]:

@@ -43,6 +43,9 @@ def worlds(
     """Every world of a version of this status and age, by drainage, open workflows, past and protection."""
     build_id = "v3" if is_target else "v1"
     traffic = {S.CURRENT: routing(build_id), S.RAMPING: routing("v2", (build_id, 5))}.get(status)
+    deployed = {
+        protected: live(build_id, live_replicas, protected=protected, age=age) for protected in (False, True)
+    }
     found = []
     for drainage, counted, active, protected in itertools.product(
         DRAINAGES, COUNTS, (False, True), (False, True)
@@ -55,8 +58,8 @@ def worlds(
             drainage=Drainage(drainage, ago(age)) if drainage else None,
             open_workflows=counted,
         )
-        deployment = live(build_id, live_replicas, protected=protected, age=age)
-        found.append((build_id, known, situation(temporal(known, traffic=traffic), [deployment])))
+        world = situation(temporal(known, traffic=traffic), [deployed[protected]])
+        found.append((build_id, known, world))
     return found
 
 

@@ -1,14 +1,28 @@
 """Which manifest a version is rendered from: the ledger's, unless other pods run."""
 
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
 
-from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
+from tests.planning.situations import (
+    DAY,
+    SPEC,
+    drained,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import NOW
+from twgen.cluster.deployments import recorded_deployment
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.spec import ConnectionChanges, HistorySource, PodTemplate, WorkerSpec
-from twgen.model.world import VersionStatus
+from twgen.model.world import GitHistory, VersionStatus
+from twgen.planning.versions.plan import versions_to_look_for
 from twgen.rendering.deployments import target_deployment
 
 CHANGED = replace(SPEC, template=PodTemplate(SPEC.template.content, "another hash"))
@@ -90,3 +104,49 @@ def test_template_that_was_not_recorded_is_not_another() -> None:
     del unmarked["spec"]["template"]["metadata"]["annotations"]["temporal.io/pod-template-spec-hash"]
     (plan,) = planned(situation(temporal(version("v3")), [unmarked]), CUSTOM).versions.versions
     assert plan.action is VersionAction.KEEP
+
+
+LEDGER, CLUSTER, GIT = HistorySource.LEDGER, HistorySource.CLUSTER, HistorySource.GIT
+ORDERS = [order for length in (1, 2, 3) for order in permutations((LEDGER, CLUSTER, GIT), length)]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=" ".join)
+@pytest.mark.parametrize("is_locked", [False, True])
+@pytest.mark.parametrize("is_live", [False, True])
+def test_git_is_asked_only_where_no_source_before_it_tells(
+    order: tuple[HistorySource, ...], *, is_locked: bool, is_live: bool
+) -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, history=order))
+    before = order[: order.index(GIT)] if GIT in order else order
+    is_told = (is_locked and LEDGER in before) or (is_live and CLUSTER in before)
+    world = situation(
+        SAYS, [live("v3"), *([live("v1")] if is_live else [])], {"v1": live("v1")} if is_locked else {}
+    )
+    [worker] = world.workers.values()
+    asked = versions_to_look_for(spec, worker, NOW)
+    assert asked == ({"v1"} if GIT in order and not is_told else set())
+
+
+@pytest.mark.parametrize("order", [(GIT,), (LEDGER, GIT), (GIT, LEDGER)])
+def test_version_that_only_the_history_of_git_knows_is_created_from_it(
+    order: tuple[HistorySource, ...],
+) -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, history=order))
+    world = situation(SAYS, [live("v3")])
+    [(key, _)] = world.workers.items()
+    found = GitHistory({"v1": recorded_deployment(live("v1", replicas=9))})
+    plan = planned(world.with_history({key: found}), spec).versions.versions[0]
+    assert (plan.action, plan.replicas) == (VersionAction.CREATE, 9)
+
+
+def test_version_that_git_does_not_tell_of_says_why() -> None:
+    world = situation(SAYS, [live("v3")])
+    [(key, _)] = world.workers.items()
+    plan = planned(world.with_history({key: GitHistory(ends="the clone is shallow")})).versions.versions[0]
+    assert plan.because.endswith("anywhere: the history of Git does not tell, since the clone is shallow")
+
+
+def test_drained_versions_that_need_nothing_are_not_looked_for() -> None:
+    says = temporal(drained(DAY), version("v3"), traffic=routing("v3"))
+    [worker] = situation(says, [live("v3")]).workers.values()
+    assert not versions_to_look_for(SPEC, worker, NOW)

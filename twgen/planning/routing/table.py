@@ -25,7 +25,7 @@ from twgen.planning.sentences import listed, plain_percentage, rounded_percentag
 _UPDATE_LIMIT = timedelta(minutes=2)
 """A routing update that takes longer is not waited for."""
 _QUEUE_LIMIT = timedelta(minutes=5)
-"""How long a new version may take to poll every task queue of the current one."""
+"""How long a new version may take to poll every task queue of the current one, or one for its gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,15 @@ TABLE: _Table = (
         lambda t: _none(f"{_failed_gate(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.GATE_RUNNING,
         lambda t: not gate_passed(t),
-        lambda t: _none(f"the gate has not completed on {_on_queues(t)}"
-                        if t.workflow_task_queues
-                        else "the gate cannot start: no workflow task queue of it is known yet")),
+        lambda t: _none(f"the gate has not completed on {_on_queues(t)}") if t.workflow_task_queues
+        else _until_queues_are_known(t, "the gate cannot start: no workflow task queue of it is known yet",
+                                     "a gate is a workflow: deploy a worker that polls for workflows, or"
+                                     " take the gate from its spec")),
     Row(Reason.MISSING_TASK_QUEUE,
         lambda t: bool(missing_queue(t)),
-        lambda t: _lacks_queue(t)),
+        lambda t: _until_queues_are_known(t, f"it does not poll {missing_queue(t)}, which {t.current} does",
+                                          "Temporal would refuse: deploy a worker that polls it, or retire"
+                                          " the task queue first")),
     Row(Reason.NO_TASK_QUEUES,
         lambda t: t.current is None and t.ramp is None and not t.task_queues,
         lambda _: _none("no task queue of it is known yet")),
@@ -222,14 +225,11 @@ def missing_queue(t: Target) -> str:
     return f"{missing[0].type.lower()} task queue {missing[0].name}" if missing else ""
 
 
-def _lacks_queue(t: Target) -> Wanted:
+def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:
+    """A new version has some minutes to poll; then it needs a person."""
     created = t.version.created_at if t.version else None
     due = created + _QUEUE_LIMIT if created else None
-    because = f"it does not poll {missing_queue(t)}, which {t.current} does"
-    if due and t.now < due:
-        return _none(because, due=due)
-    advice = "Temporal would refuse: deploy a worker that polls it, or retire the task queue first"
-    return _none(f"{because}; {advice}", Phase.BLOCKED)
+    return _none(because, due=due) if due and t.now < due else _none(f"{because}; {advice}", _BLOCKED)
 
 
 def _step_ends(t: Target) -> datetime | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from twgen.model.spec import ConnectionChanges, WorkerSpec
+from twgen.model.spec import ConnectionChanges, HistorySource, WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, Version, VersionStatus, WorkerWorld
 from twgen.planning.version_status import ever_active
 from twgen.planning.versions.pods import Applied, applied_template
@@ -41,7 +41,7 @@ def _other_places(spec: WorkerSpec, recorded: RecordedDeployment) -> set[str]:
 
 @dataclass(frozen=True)
 class VersionFacts:
-    """One version of a worker: what its spec, Temporal, the cluster and the ledger say at one moment."""
+    """One version of a worker: what its spec, Temporal, the cluster and Git say at one moment."""
 
     spec: WorkerSpec
     worker: WorkerWorld
@@ -54,7 +54,10 @@ class VersionFacts:
     """Its Deployment, unless that is being deleted."""
     terminating: LiveDeployment | None
     """Its Deployment when that is being deleted."""
-    ledger: RecordedDeployment | None
+    remembered: RecordedDeployment | None
+    """What Git remembers of it: its ledger, or the history of its specs."""
+    remembered_by: HistorySource
+    """Which of the two that is, when it does."""
     twins: tuple[LiveDeployment, ...] = ()
     """Further Deployments of its build ID, less those that are being deleted."""
     namesake: str = ""
@@ -67,9 +70,9 @@ class VersionFacts:
 
     @property
     def recorded(self) -> RecordedDeployment | None:
-        """What is known of its pods: of those that run, else of those in the ledger."""
+        """What is known of its pods: of those that run, else of those that Git remembers."""
         found = self.live or self.terminating
-        return found.recorded if found else self.ledger
+        return found.recorded if found else self.remembered
 
     @property
     def place(self) -> str:
@@ -102,7 +105,7 @@ class VersionFacts:
         live = self.live
         if not live or not self.applied or self.connection_differs or not live.recorded.connection_hash:
             return False
-        if self.ledger and not self.is_target and _other_places(self.spec, self.ledger):
+        if self.remembered and not self.is_target and _other_places(self.spec, self.remembered):
             return False
         moved = _other_places(self.spec, live.recorded)
         return bool(moved) and moved <= {ADDRESS, *live.edited_variables}
@@ -118,8 +121,8 @@ class VersionFacts:
 
     @cached_property
     def applied(self) -> Applied | None:
-        """The pod template that its live Deployment was applied with; None: neither spec nor ledger tells."""
-        return applied_template(self.spec, self.live, self.ledger) if self.live else None
+        """The pod template that its live Deployment was applied with; None: neither spec nor Git tells."""
+        return applied_template(self.spec, self.live, self.remembered) if self.live else None
 
     @property
     def is_doubtful(self) -> bool:

@@ -16,7 +16,7 @@ from twgen.planning.version_status import routed_build_ids, status_of
 from twgen.planning.versions.facts import VersionFacts, deployments_of
 from twgen.planning.versions.pods import replaceable_injection
 from twgen.planning.versions.table import Decision, decide
-from twgen.planning.versions.warnings import version_warnings
+from twgen.planning.versions.warnings import version_warnings, why_not_deployed
 from twgen.versioning.names import attached_resource_name, versioned_deployment_name
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
@@ -33,6 +33,7 @@ def plan_worker_versions(
     decided = [(version, *decide(version)) for version in version_facts(spec, worker, now)]
     not_created = _why_not_created(spec, [(version, reason) for version, reason, _ in decided])
     plans, warnings = [], list(doubts_about_cluster(spec, worker))
+    not_deployed = "".join(why_not_deployed(version) for version, _, _ in decided)
     for version, reason, decision in decided:
         if reason is Reason.NOT_NEEDED:
             continue
@@ -45,7 +46,7 @@ def plan_worker_versions(
         warnings += version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
             raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}")
-    return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created)
+    return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created, not_deployed)
 
 
 def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> tuple[str, ...]:
@@ -58,6 +59,26 @@ def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> t
         if version.version and (replaced or (action is VersionAction.DROP and version.live)):
             found.append(version.build_id)
     return tuple(found)
+
+
+def versions_to_look_for(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> frozenset[str]:
+    """The build IDs whose manifest only the history of Git can tell: no source before it has one."""
+    history = spec.policy.history
+    if HistorySource.GIT not in history:
+        return frozenset()
+    before = history[: history.index(HistorySource.GIT)]
+    told = {spec.build_id, *(worker.ledger if HistorySource.LEDGER in before else ())}
+    if HistorySource.CLUSTER in before:
+        told |= {live.build_id for live in worker.deployments or ()}
+    known = {version.build_id for version in (worker.temporal.versions if worker.temporal else ())}
+    live = {deployment.build_id for deployment in worker.deployments or ()}
+    if not (known | live | routed_build_ids(worker.temporal)) - told:
+        return frozenset()
+    return frozenset(
+        version.build_id
+        for version in version_facts(spec, worker, now)
+        if version.build_id not in told and decide(version)[1].action is not VersionAction.DROP
+    )
 
 
 def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
@@ -106,8 +127,11 @@ def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Itera
         if status_of(build_id, version := versions.get(build_id), worker.temporal) not in _WITHOUT_WORK
         or (version and version.open_workflows)
     }
+    memories = {HistorySource.LEDGER: worker.ledger, HistorySource.GIT: worker.history.versions}
+    sources = [source for source in spec.policy.history if source in memories]
     for build_id in sorted({spec.build_id, *live, *known}):
         version = versions.get(build_id)
+        source = next((source for source in sources if build_id in memories[source]), HistorySource.GIT)
         several = live.get(build_id, [])
         deployment = several[0] if several else None
         is_going = deployment is not None and deployment.terminating
@@ -120,7 +144,8 @@ def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Itera
             version=version,
             live=None if is_going else deployment,
             terminating=deployment if is_going else None,
-            ledger=worker.ledger.get(build_id) if HistorySource.LEDGER in spec.policy.history else None,
+            remembered=memories[source].get(build_id) if source in sources else None,
+            remembered_by=source,
             twins=tuple(other for other in several[1:] if not other.terminating),
             namesake=names.get(deployment.name, "") if deployment else "",
         )
@@ -137,7 +162,9 @@ def _planned(version: VersionFacts, reason: Reason, decision: Decision, not_crea
         decision, reason, recorded, replaced = _kept(version, version.live, decision, reason)
     if decision.action not in {VersionAction.DROP, _NONE} and not version.is_target and not recorded:
         where = "in the sources of spec.history" if version.live else "anywhere"
-        because = f"{decision.because}; no manifest of it is known {where}"
+        ends = version.worker.history.ends
+        told = f": the history of Git does not tell, since {ends}" if ends else ""
+        because = f"{decision.because}; no manifest of it is known {where}{told}"
         decision, reason = Decision(_NONE, None, because), Reason.MANIFEST_LOST
     spec, is_blocked = version.spec, reason is Reason.VERSION_CAP_REACHED
     is_dropped = decision.action is VersionAction.DROP
@@ -188,11 +215,11 @@ def _kept(
     # where both mean the same, the words that were applied change nothing when they are applied again
     if applied and version.is_target and applied.is_described_by(version.spec):
         return decision, reason, None, None
-    if version.ledger and applied and applied.is_recorded_in(version.ledger):
+    if version.remembered and applied and applied.is_remembered(version.remembered):
         history = version.spec.policy.history
-        if HistorySource.CLUSTER not in history[: history.index(HistorySource.LEDGER)]:
-            return decision, reason, version.ledger, None
-    # what spec or ledger vouch for is known, whatever was added to it since
+        if HistorySource.CLUSTER not in history[: history.index(version.remembered_by)]:
+            return decision, reason, version.remembered, None
+    # what spec or Git vouch for is known, whatever was added to it since
     return decision, reason, live.recorded if applied else _from_history(version), None
 
 
@@ -201,9 +228,9 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
     found = version.live or version.terminating
     if found and (version.is_target or HistorySource.CLUSTER in version.spec.policy.history):
         return found.recorded
-    ledger = version.ledger
-    tells_of_others = found and ledger and ledger.template_hash != found.recorded.template_hash
-    return None if tells_of_others else ledger
+    remembered = version.remembered
+    tells_of_others = found and remembered and remembered.template_hash != found.recorded.template_hash
+    return None if tells_of_others else remembered
 
 
 def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -> str:

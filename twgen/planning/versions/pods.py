@@ -36,7 +36,7 @@ Manifest = Mapping[str, Any]
 
 
 class Applied(NamedTuple):
-    """The pod template that a live Deployment was applied with, as spec or ledger tell of the same hash."""
+    """The pod template that a live Deployment was applied with, as spec or Git tell of the same hash."""
 
     template: Mapping[str, Any]
     injected: frozenset[str]
@@ -48,10 +48,10 @@ class Applied(NamedTuple):
         """The live Deployment still is what the spec describes for its target."""
         return not self.since.added and not self.since.changed and self.template == described_template(spec)
 
-    def is_recorded_in(self, ledger: RecordedDeployment) -> bool:
-        """The live Deployment still is what the ledger recorded."""
+    def is_remembered(self, remembered: RecordedDeployment) -> bool:
+        """The live Deployment still is what Git remembers."""
         unchanged = not self.since.added and not self.since.changed
-        return unchanged and self.template == ledger.manifest["spec"]["template"]
+        return unchanged and self.template == remembered.manifest["spec"]["template"]
 
     def restored(self, live: LiveDeployment) -> RecordedDeployment:
         """The live Deployment with this template."""
@@ -61,11 +61,11 @@ class Applied(NamedTuple):
 
 
 def applied_template(
-    spec: WorkerSpec, live: LiveDeployment, ledger: RecordedDeployment | None
+    spec: WorkerSpec, live: LiveDeployment, remembered: RecordedDeployment | None
 ) -> Applied | None:
-    """What a live Deployment was applied with; None: neither spec nor ledger holds a template of its hash."""
+    """What a live Deployment was applied with; None: neither spec nor Git holds a template of its hash."""
     recorded = live.recorded
-    content = _content(spec, live, ledger)
+    content = _content(spec, live, remembered)
     if content is None:
         return None
     template = recorded.manifest["spec"]["template"]
@@ -132,15 +132,15 @@ def _fits_its_marks(manifest: Manifest, build_id: str) -> bool:
 
 
 def _content(
-    spec: WorkerSpec, live: LiveDeployment, ledger: RecordedDeployment | None
+    spec: WorkerSpec, live: LiveDeployment, remembered: RecordedDeployment | None
 ) -> Mapping[str, Any] | None:
     recorded = live.recorded.template_hash
     if recorded and live.build_id == spec.build_id and recorded == spec.template.hash:
         return spec.template.content
-    if recorded and ledger and recorded == ledger.template_hash:
-        injected = injected_names(ledger.manifest)
+    if recorded and remembered and recorded == remembered.template_hash:
+        injected = injected_names(remembered.manifest)
         if injected is not None:
-            return content_of(ledger.manifest["spec"]["template"], injected)
+            return content_of(remembered.manifest["spec"]["template"], injected)
     return None
 
 

@@ -35,7 +35,8 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         yield f"{name} is not rendered: maxVersions ({version.spec.policy.max_versions}) is reached"
     elif plan.action is VersionAction.NONE:
         fate = _UNREAD if version.worker.deployments is None else _STAYS if version.live else _LOST
-        yield f"{name} has no manifest to render: {fate}"
+        why = version.worker.history.ends
+        yield f"{name} has no manifest to render{f' ({why})' if why else ''}: {fate}"
     if version.status in IN_ROUTING and plan.replicas == 0:
         yield f"{name} is {version.status.value.lower()} and its spec says zero replicas"
     if version.is_target:
@@ -55,6 +56,16 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         yield from _about_deployment(version, plan, version.live)
 
 
+def why_not_deployed(version: VersionFacts) -> str:
+    """Why the pod template of its spec reaches no pod; empty: it does."""
+    if not version.is_target or version.spec.has_custom_build_id or not version.template_differs:
+        return ""
+    return (
+        f"{version.build_id} is already the build ID of another pod template: this one will NOT be deployed;"
+        " change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
+    )
+
+
 def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     name, spec = version.build_id, version.spec
     makes_another = "spec.workerOptions.unsafeCustomBuildID" if spec.has_custom_build_id else "the image tag"
@@ -71,11 +82,8 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
             f"{name} leaves {version.place}, and its workflows there lose their worker:"
             f" change {makes_another} with the address or Temporal namespace"
         )
-    if version.template_differs and not spec.has_custom_build_id:
-        yield (
-            f"{name} is already the build ID of another pod template: this one will NOT be deployed; change"
-            " the image tag, or set spec.workerOptions.unsafeCustomBuildID"
-        )
+    if taken := why_not_deployed(version):
+        yield taken
     if plan.reason is VersionReason.TEMPLATE_CHANGED and (how_many := _open(version)):
         yield (
             f"{name} gets another pod template while {how_many}: code that changed incompatibly breaks them"

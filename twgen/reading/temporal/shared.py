@@ -59,13 +59,15 @@ class SharedReads:
         """The version of the worker's server."""
         from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 
-        address = spec.connection.host_port
-        if address not in self._server_versions:
-            asking = self.ask(
-                spec, "get_system_info", GetSystemInfoRequest(), lambda answer: str(answer.server_version)
-            )
-            self._server_versions[address] = asyncio.create_task(asking)
-        return await self._server_versions[address]
+        address, known = spec.connection.host_port, self._clients.server_versions
+        if address not in known:
+            if address not in self._server_versions:
+                asking = self.ask(
+                    spec, "get_system_info", GetSystemInfoRequest(), lambda answer: str(answer.server_version)
+                )
+                self._server_versions[address] = asyncio.create_task(asking)
+            known[address] = await self._server_versions[address]
+        return known[address]
 
     async def open_workflows(self, spec: WorkerSpec, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of a worker's versions.

@@ -25,7 +25,7 @@ def status_document(status: Status) -> dict[str, Any]:
     }
 
 
-def rollout_status(status: Status, since: datetime) -> RolloutStatus:
+def rollout_status(status: Status, since: datetime, intent_hash: str) -> RolloutStatus:
     """How the rollout of the one worker goes, as its cluster keeps it; in this phase since then."""
     [worker] = status.workers
     spec, routing = worker.plan.spec, worker.plan.routing
@@ -44,6 +44,7 @@ def rollout_status(status: Status, since: datetime) -> RolloutStatus:
         percentage=(target.percentage if target else None) or 0,
         since=since,
         document=status_document(status),
+        intent=intent_hash,
     )
 
 
@@ -110,6 +111,14 @@ def _version(version: VersionView) -> dict[str, Any]:
         "status": plan.status.value,
         "percentage": version.percentage,
         "since": _time(version.since),
+        "movedBy": {
+            "identity": version.moved.identity,
+            "intent": version.moved.intent,
+            "application": version.moved.application,
+            "at": version.moved.at,
+        }
+        if version.moved
+        else None,
         "openWorkflows": version.open_workflows,
         "taskQueues": None if version.task_queues is None else queues,
         "deployment": plan.deployment,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from twgen.model.reasons import RoutingReason
 from twgen.model.times import format_time
 from twgen.planning.sentences import plain_percentage, spoken
 from twgen.records.rollout_status import RolloutStatus
@@ -15,12 +16,18 @@ def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
     """A line for each rollout: where it stands, for how long, and why."""
     return [
         printable(
-            f"{status.worker}: {status.phase} for {spoken(now - status.since)}, target {status.target} at"
-            f" {plain_percentage(status.percentage)} %, current {status.current or 'none'}; {status.reason}:"
-            f" {status.message}"
+            f"{status.worker}: {status.phase} for {spoken(now - status.since)}, target {status.target}"
+            f"{_shares(status)}; {status.reason}: {status.message}"
         )
         for status in statuses
     ]
+
+
+def _shares(status: RolloutStatus) -> str:
+    """Who has the traffic, where that was read."""
+    if status.reason == RoutingReason.INVALID_INTENT:
+        return ""
+    return f" at {plain_percentage(status.percentage)} %, current {status.current or 'none'}"
 
 
 def fleet_document(statuses: Sequence[RolloutStatus], now: datetime) -> dict[str, Any]:

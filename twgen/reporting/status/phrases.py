@@ -76,14 +76,16 @@ def gate_phrase(worker: WorkerView) -> str:
 
 
 def state_phrase(version: VersionView, now: datetime) -> str:
-    """Where a version stands, since when, and what holds it."""
+    """Where a version stands, since when, what holds it, and what gave it its share of the traffic."""
     status = version.plan.status
     if version.since is None:
         state = _AGELESS.get(status, status.value)
     else:
         state = _STATES.get(status, f"{status.value} for {{age}}").format(age=spoken(now - version.since))
     held = f", {counted(version.open_workflows, 'open workflow')}" if version.open_workflows else ""
-    return state + held
+    moved = version.moved
+    cause = f", moved by {moved.application or moved.identity}" if moved else ""
+    return state + held + (f"{cause} (intent {moved.intent[:8]})" if moved and moved.intent else cause)
 
 
 def pods_phrase(version: VersionView) -> str:

@@ -1,0 +1,57 @@
+# The sidecar of Argo CD's plugin and the Job of a rollout: `docker build -t twgen .`
+# BASE is a Debian, with a Python or without. For a package index or a CA of your own, which stay out of the image:
+# `--secret id=pip,src=pip.conf --secret id=ca,src=ca.pem`
+ARG BASE=python:3.13-slim
+
+FROM ${BASE} AS base
+RUN set -eu; \
+    apt-get update; \
+    apt-get install --yes --no-install-recommends ca-certificates $(command -v python3 || echo python3); \
+    rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
+
+FROM base AS build
+RUN apt-get update && apt-get install --yes --no-install-recommends git $(command -v pip || echo python3-venv)
+WORKDIR /build
+COPY requirements.lock tools/locked.py ./
+# left out: Rust sources, and generated code that is never imported; they are half of it all
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,target=/run/ca.pem set -eu; \
+    if [ -s /run/ca.pem ]; then export PIP_CERT=/run/ca.pem; fi; \
+    export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1; \
+    python3 -m venv venv; \
+    python3 -m venv --without-pip /opt/twgen; \
+    python3 locked.py requirements.lock hatchling > build.lock; \
+    python3 locked.py requirements.lock twgen > runtime.lock; \
+    venv/bin/pip install --require-hashes -r build.lock; \
+    venv/bin/pip --python /opt/twgen/bin/python install --no-compile --require-hashes -r runtime.lock; \
+    cd /opt/twgen/lib/python3*/site-packages; \
+    rm -r kubernetes/aio kubernetes/client/api temporalio/bridge/sdk-core
+COPY . .
+RUN set -eu; \
+    venv/bin/pip wheel --no-deps --no-build-isolation --no-index --wheel-dir dist .; \
+    venv/bin/pip --python /opt/twgen/bin/python install --no-deps --no-index --no-compile dist/*.whl; \
+    python3 -m compileall -q --invalidation-mode unchecked-hash -x kubernetes/client/models /opt/twgen
+
+FROM base
+# of git only the one program that reads a repository: the package would bring Perl, and the ways to other machines
+COPY --from=build /usr/bin/git /usr/bin/git
+COPY --from=build /opt/twgen /opt/twgen
+COPY plugin.yaml /home/argocd/cmp-server/config/plugin.yaml
+# a base may leave the standard library uncompiled, which a read-only root would do anew at every start
+RUN set -eu; \
+    ln -s /opt/twgen/bin/twgen /usr/local/bin/twgen; \
+    git --version; \
+    echo 'argocd:x:999:999::/home/argocd:/usr/sbin/nologin' >> /etc/passwd; \
+    echo 'argocd:x:999:' >> /etc/group; \
+    find / -xdev -type f -perm /6000 -exec chmod a-s {} +; \
+    library=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))'); \
+    python3 -m compileall -q -x '/(test|tests|idlelib|lib2to3|turtledemo|ensurepip|site-packages)/' "$library"
+ARG VERSION REVISION
+LABEL org.opencontainers.image.title="twgen" \
+      org.opencontainers.image.description="GitOps manifests for Temporal workers: Argo CD plugin and rollout Job" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+ENV HOME=/home/argocd
+WORKDIR /home/argocd
+USER 999:999
+ENTRYPOINT ["twgen"]

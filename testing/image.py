@@ -1,0 +1,167 @@
+"""The image that the Dockerfile makes, built for real, and commands that run in it as in a Pod."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import certifi
+
+from testing.building import CannotInstall, cache, complete_or_absent, run, say
+from testing.install import installed
+from testing.local_node import enter
+from testing.local_node.volumes import Mount
+from testing.recipes import BUILDAH, DEBOOTSTRAP
+
+_ROOT = Path(__file__).parents[1]
+_SUITE = "bookworm"
+_DEBIAN = f"debian-{_SUITE}"
+# what the slim images of Debian leave out
+_SLIM = ("/usr/share/doc", "/usr/share/info", "/usr/share/locale", "/usr/share/man", "/var/cache", "/var/log")
+_OWN_MOUNTS = ("unshare", "--mount")
+"""What a program mounts ends with it: /proc left in a folder would be cleaned up with that folder."""
+_OF_INDEX = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
+_KEPT_FOR = 24 * 3600
+_OF_MACHINE = [["/dev", "/dev", False], ["/proc", "/proc", False], ["/etc/hosts", "/etc/hosts", True]]
+
+
+class Image(NamedTuple):
+    """A built image."""
+
+    root: Path
+    """Its file system, which nobody may change."""
+    config: Mapping[str, Any]
+    """`User`, `Env`, `Entrypoint`, `Labels` and the like, as OCI has them."""
+
+    def command(
+        self,
+        words: Sequence[str],
+        scratch: Path,
+        mounts: Sequence[Mount] = (),
+        folder: str = "",
+        variables: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """The command that runs these words as a Pod does: as the image's user, its root read-only.
+
+        Scratch is an empty folder; the container's `/tmp` is in it.
+        """
+        user = int(self.config["User"].partition(":")[0])
+        for name in ("root", "tmp"):
+            (scratch / name).mkdir(exist_ok=True)
+        os.chown(scratch / "tmp", user, user)
+        wanted = {
+            "root": str(scratch / "root"),
+            "image": str(self.root),
+            "user": user,
+            "mounts": [
+                *_OF_MACHINE,
+                [str(scratch / "tmp"), "/tmp", False],  # noqa: S108 - of the container
+                *([str(mount.source), mount.target, mount.read_only] for mount in mounts),
+            ],
+            "workingDir": folder or self.config["WorkingDir"],
+            "command": list(words),
+        }
+        own = (f"{name}={value}" for name, value in (variables or {}).items())
+        environment = ["env", "-i", *self.config["Env"], *own]
+        inside = [sys.executable, "-I", "-S", str(enter.__file__), json.dumps(wanted)]
+        return ["unshare", "--mount", *environment, *inside]
+
+
+def built_image() -> Image:
+    """The image of the checkout as it stands; raises CannotInstall."""
+    content = _content()
+    folder = cache() / f"image-{content}"
+    if not folder.exists():
+        if os.geteuid():
+            raise CannotInstall(
+                "the image is built by root alone: Debian's base holds devices and other users"
+            )
+        base = _debian()
+        say(f"building the image into {folder} (a minute or two, once for these sources)")
+        started = time.monotonic()
+        with complete_or_absent(folder) as unfinished:
+            _build(base, unfinished)
+            if _content() != content:
+                raise CannotInstall("what goes into the image was changed while it was built: try again")
+        say(f"built the image in {time.monotonic() - started:.0f} s")
+    os.utime(folder)
+    for other in cache().glob("image-*"):
+        if time.time() - other.stat().st_mtime > _KEPT_FOR:  # noqa: TID251 - the age of a file
+            shutil.rmtree(other, ignore_errors=True)
+    return Image(folder / "root", json.loads((folder / "config.json").read_text()))
+
+
+def _content() -> str:
+    """What tells one image from another."""
+    content = hashlib.sha256()
+    for file in _inputs():
+        content.update(f"{file.relative_to(_ROOT)} {file.stat().st_size}\n".encode() + file.read_bytes())
+    return content.hexdigest()[:12]
+
+
+def _inputs() -> Iterator[Path]:
+    """What the Dockerfile may see, and itself."""
+    ignored = _ROOT / ".dockerignore"
+    for name in ("Dockerfile", ".dockerignore", *re.findall(r"^!(.+)$", ignored.read_text(), re.MULTILINE)):
+        files = [_ROOT / name] if (_ROOT / name).is_file() else sorted((_ROOT / name).rglob("*"))
+        yield from (file for file in files if file.is_file() and "__pycache__" not in file.parts)
+
+
+def _debian() -> Path:
+    """A folder with a slim Debian as `base.tar`, and the Dockerfile that makes an image of it."""
+    folder = cache() / _DEBIAN
+    if not folder.exists():
+        say(f"making a Debian {_SUITE} in {folder} (a minute or two, once)")
+        with complete_or_absent(folder) as unfinished:
+            root = unfinished / "root"
+            run([*_OWN_MOUNTS, str(installed(DEBOOTSTRAP)), "--variant=minbase", _SUITE, str(root)], {})
+            for left_out in (*_SLIM, "/var/lib/apt/lists"):
+                for entry in (root / left_out.removeprefix("/")).iterdir():
+                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            excludes = "".join(f"path-exclude {place}/*\n" for place in _SLIM)
+            (root / "etc/dpkg/dpkg.cfg.d/slim").write_text(excludes)
+            run(["tar", "-C", str(root), "-cf", str(unfinished / "base.tar"), "."], {})
+            shutil.rmtree(root)
+            (unfinished / "Dockerfile").write_text("FROM scratch\nADD base.tar /\n")
+    return folder
+
+
+def _build(base: Path, folder: Path) -> None:
+    # beside the folder: a file system can be moved there at once
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        store = ["--root", f"{work}/store", "--runroot", f"{work}/run", "--storage-driver", "vfs"]
+        buildah = [*_OWN_MOUNTS, str(installed(BUILDAH)), *store]
+        build = [*buildah, "bud", "--isolation", "chroot", "--network", "host", "--pull-never"]
+        run([*build, "--tag", "localhost/base", str(base)], {})
+        secrets = [
+            f"--secret=id=pip,src={work}/pip.conf",
+            f"--secret=id=ca,src={_write_pip_settings(Path(work))}",
+        ]
+        image = ["--build-arg", "BASE=localhost/base", "--tag", "localhost/twgen", str(_ROOT)]
+        run([*build, *secrets, *image], {})
+
+        def said(*command: str) -> str:
+            return subprocess.check_output([*buildah, *command], text=True).strip()
+
+        inspected = json.loads(said("inspect", "--type", "image", "localhost/twgen"))
+        (folder / "config.json").write_text(json.dumps(inspected["OCIv1"]["config"]))
+        container = said("from", "--pull-never", "localhost/twgen")
+        Path(said("mount", container)).rename(folder / "root")
+
+
+def _write_pip_settings(folder: Path) -> str:
+    """Write the machine's package index as `pip.conf`, for the build alone; returns the file of its CAs."""
+    listed = subprocess.check_output([sys.executable, "-m", "pip", "config", "list"], text=True)
+    settings = dict(re.findall(r"^\S+\.([\w-]+)='(.*)'$", listed, re.MULTILINE))
+    lines = [f"{name} = {settings[name]}\n" for name in _OF_INDEX if name in settings]
+    (folder / "pip.conf").write_text("".join(["[global]\n", *lines]))
+    return settings.get("cert") or ssl.get_default_verify_paths().cafile or certifi.where()

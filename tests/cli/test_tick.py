@@ -1,0 +1,147 @@
+"""`twgen tick` over a modelled cluster and Temporal, and an Argo CD that is asked over HTTP."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.executing.api_server import INTENT, JOBS
+from tests.executing.argocd import Served, serving
+from tests.executing.calls import ME, RAMP, Recorded
+from tests.planning.situations import DAY
+from twgen.cli.live import Servers
+from twgen.cli.main import twgen
+from twgen.errors import InvalidInput, StateUnavailable
+from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+OPERATOR = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n"
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    with serving(Served({"pay": {}})) as server:
+        monkeypatch.setenv("ARGOCD_AUTH_TOKEN", server.token)
+        yield server
+
+
+def run(recorded: Recorded, *arguments: str) -> Result:
+    recorded.loop.close()  # a loop whose time jumps would not wait for an answer over HTTP
+    with (
+        patch.object(Servers, "_open", lambda *_: recorded.opened(asyncio.Runner())),
+        patch("twgen.cli.live.clock", recorded.now),
+        patch("twgen.cli.tick.clock", recorded.now),
+    ):
+        return CliRunner().invoke(twgen, arguments)
+
+
+def tick(recorded: Recorded, served: Served, *arguments: str) -> str:
+    ended = run(recorded, "tick", "-n", "shop", "--argocd-server", served.address, *arguments)
+    if ended.exception and not isinstance(ended.exception, SystemExit):
+        raise ended.exception
+    return ended.stdout
+
+
+def apply(recorded: Recorded, folder: Path) -> None:
+    """Render it as things are, and apply its intent, as Argo CD does."""
+    (folder / "specs.yaml").write_text(write_documents(recorded.intent.documents))
+    (folder / "operator.yaml").write_text(OPERATOR)
+    files = str(folder / "specs.yaml"), "--operator-config", str(folder / "operator.yaml")
+    ended = run(recorded, "render", *files, "--identity", ME, "-q")
+    assert not ended.exception, ended.exception
+    [intent] = [item for item in read_documents(ended.stdout_bytes) if item["kind"] == "ConfigMap"]
+    recorded.api.put(INTENT, intent)
+    recorded.api.annotate(INTENT, **{TRACKING_ID: "pay:/ConfigMap:shop/payments-rollout"})
+
+
+def a_job(recorded: Recorded, **conditions: str) -> str:
+    path = f"{JOBS}/payments-rollout-1"
+    metadata = {
+        "name": "payments-rollout-1",
+        "namespace": "shop",
+        "labels": rollout_labels("payments"),
+        "annotations": {INTENT_HASH: recorded.api.objects[INTENT]["metadata"]["annotations"][INTENT_HASH]},
+        "creationTimestamp": "2026-11-20T12:00:00Z",
+    }
+    told = [{"type": name, "status": "True", "lastTransitionTime": at} for name, at in conditions.items()]
+    recorded.api.put(path, {"metadata": metadata, "status": {"conditions": told}})
+    return path
+
+
+def test_render_is_as_wanted_until_a_version_has_drained_for_long_enough(
+    served: Served, tmp_path: Path
+) -> None:
+    recorded = Recorded(RAMP, current="v3")
+    apply(recorded, tmp_path)
+    assert tick(recorded, served) == ""
+    assert served.refreshed == []
+    recorded.loop.at += 2 * DAY.total_seconds()
+    assert tick(recorded, served) == "pay: refreshed, since a render of shop/payments would be another one\n"
+    assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
+    apply(recorded, tmp_path)
+    assert tick(recorded, served) == ""
+
+
+def test_settled_rollouts_cost_one_describe_each_and_two_lists(served: Served, tmp_path: Path) -> None:
+    recorded = Recorded(RAMP, current="v3")
+    apply(recorded, tmp_path)
+    a_job(recorded, Complete="2026-11-20T12:00:00Z")
+    recorded.calls.clear()
+    tick(recorded, served)
+    told = [call.split()[2] if call.split()[2] != "LIST" else call.split()[3] for call in recorded.calls]
+    assert sorted(told) == sorted([
+        "/api/v1/namespaces/shop/configmaps",
+        JOBS,
+        "DescribeWorkerDeployment",
+        "/apis/apps/v1/namespaces/shop/deployments",
+    ])  # fmt: skip
+    assert served.asked == ["/api/v1/applications/pay"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "is_deleted"),
+    [
+        ({"Complete": "2026-11-20T12:00:00Z"}, True),
+        ({"Failed": "2026-11-20T12:00:00Z"}, True),
+        ({}, False),
+    ],
+)
+def test_job_that_ended_is_deleted_when_its_target_has_lost_the_traffic(
+    served: Served, tmp_path: Path, conditions: dict[str, str], *, is_deleted: bool
+) -> None:
+    recorded = Recorded(RAMP)
+    apply(recorded, tmp_path)
+    path = a_job(recorded, **conditions)
+    said = tick(recorded, served)
+    assert (path not in recorded.api.objects) is is_deleted
+    assert ("deleted Job payments-rollout-1, which has ended" in said) is is_deleted
+    assert not any("Set" in call or "Start" in call for call in recorded.calls), (
+        "it changes nothing in Temporal"
+    )
+
+
+def test_intent_that_cannot_be_used_is_told_and_stops_nothing_else(served: Served, tmp_path: Path) -> None:
+    recorded = Recorded(RAMP, current="v3")
+    apply(recorded, tmp_path)
+    broken: dict[str, Any] = {**recorded.api.objects[INTENT], "data": {}}
+    broken["metadata"] = {**broken["metadata"], "name": "broken"}
+    recorded.api.put(f"{INTENT}-broken", broken)
+    recorded.loop.at += 2 * DAY.total_seconds()
+    with pytest.raises(StateUnavailable, match="ConfigMap shop/broken has no worker"):
+        tick(recorded, served)
+    assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
+
+
+def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
+    for arguments, told in (
+        (["tick"], "give -n NAMESPACE, or -A"),
+        (["tick", "-A", "--argocd-server", "https://a"], "needs a token"),
+    ):
+        ended = CliRunner().invoke(twgen, arguments, env={"ARGOCD_AUTH_TOKEN": ""})
+        assert isinstance(ended.exception, InvalidInput)
+        assert told in str(ended.exception)

@@ -1,0 +1,80 @@
+"""An Argo CD that is asked for an application, and one that does not answer as it should."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testing.processes import free_ports
+from tests.executing.argocd import Served, serving
+from twgen.clients.argocd import ArgoCD
+from twgen.clients.deadline import Deadline
+from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with serving(Served({"pay": {}})) as server:
+        yield server
+
+
+def ask(argocd: ArgoCD, name: str = "pay", timeout: float = 5, *, hard: bool = False) -> str:
+    answer = asyncio.run(argocd.application(name, Deadline(timeout), hard_refresh=hard))
+    return str(answer["metadata"]["name"])
+
+
+def test_application_is_asked_for_by_what_its_objects_are_tracked_as(served: Served) -> None:
+    argocd = ArgoCD(served.address + "/", served.token)
+    assert ask(argocd) == ask(argocd, "team-a_pay", hard=True) == "pay"
+    plain, hard = served.asked
+    assert plain == "/api/v1/applications/pay"
+    assert hard == "/api/v1/applications/pay?appNamespace=team-a&refresh=hard"
+
+
+def test_token_is_read_anew_for_every_request(served: Served, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    argocd = ArgoCD(served.address, "another", str(path))
+    with pytest.raises(StateUnavailable, match=r"token cannot be read \(No such file"):
+        ask(argocd)
+    path.write_text("expired")
+    with pytest.raises(StateUnavailable, match="another token"):
+        ask(argocd)
+    path.write_text(f"{served.token}\n")
+    assert ask(argocd) == "pay"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (403, b'{"message": "permission denied"}', "needs `applications, get` (403: permission denied)"),
+        (404, b"<html>", "is it the right Argo CD? (404: <html>)"),
+        (307, b"", "did not answer with it (307: )"),
+        (502, b"\xff", "did not answer with it (502: \ufffd)"),
+        (200, b"<html>", "it answers with something else: is that its address?"),
+        (200, b"[]", "it answers with something else: is that its address?"),
+    ],
+)
+def test_refusal_is_one_line_without_the_token(served: Served, status: int, body: bytes, told: str) -> None:
+    served.status, served.body = status, body
+    with pytest.raises(StateUnavailable) as refused:
+        ask(ArgoCD(served.address, served.token))
+    assert str(refused.value).startswith(f"Argo CD at {served.address}, application pay: it ")
+    assert str(refused.value).endswith(told)
+    assert served.token not in repr((refused.value, ArgoCD(served.address, served.token)))
+    assert "\n" not in str(refused.value)
+    assert served.asked == ["/api/v1/applications/pay"], "a redirect is not followed"
+
+
+def test_argocd_that_is_not_there_or_never_answers_is_cut(served: Served) -> None:
+    with pytest.raises(StateUnavailable, match=r"cannot be reached \(.*refused"):
+        ask(ArgoCD(f"http://127.0.0.1:{free_ports(1)[0]}", "t"))
+    served.takes = 2
+    with pytest.raises(TwgenError) as late:
+        ask(ArgoCD(served.address, served.token), timeout=0.3)
+    assert isinstance(late.value, OutOfTime | StateUnavailable)
+
+
+def test_address_without_a_scheme_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"'argocd\.example\.com' begins with neither"):
+        ArgoCD("argocd.example.com", "t")

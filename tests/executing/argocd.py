@@ -1,0 +1,78 @@
+"""The one path of Argo CD's API that twgen asks, served over HTTP."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from time import sleep
+from typing import Any
+
+PATH = "/api/v1/applications/"
+
+
+@dataclass
+class Served:
+    """What is answered, and what was asked."""
+
+    applications: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By name; others are refused as Argo CD refuses what an account may not know."""
+    token: str = "secret-token"  # noqa: S105
+    status: int = 0
+    """Answered to whatever is asked, unless 0."""
+    body: bytes = b""
+    """With that status."""
+    takes: float = 0
+    """Seconds for every answer."""
+    asked: list[str] = field(default_factory=list)
+    most_at_once: int = 0
+    address: str = ""
+    _now: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def refreshed(self) -> list[str]:
+        """What a hard refresh was asked of."""
+        return [path for path in self.asked if "refresh=hard" in path]
+
+    def answer(self, path: str, token: str) -> tuple[int, bytes]:
+        """The status and the body for one request."""
+        with self._lock:
+            self.asked.append(path)
+            self._now += 1
+            self.most_at_once = max(self.most_at_once, self._now)
+        sleep(self.takes)
+        with self._lock:
+            self._now -= 1
+        if self.status:
+            return self.status, self.body
+        if token != f"Bearer {self.token}":
+            return 401, b'{"error": "x", "message": "invalid session"}'
+        name = path.removeprefix(PATH).partition("?")[0]
+        if name not in self.applications:
+            return 403, b'{"message": "permission denied"}'
+        return 200, json.dumps({"metadata": {"name": name}, **self.applications[name]}).encode()
+
+
+@contextmanager
+def serving(served: Served) -> Iterator[Served]:
+    """Serve it, at its `address`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = served.answer(self.path, self.headers.get("Authorization", ""))
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            if status in {301, 307}:
+                self.send_header("Location", f"{served.address}/elsewhere")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        served.address = f"http://127.0.0.1:{server.server_port}"
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield served
+        server.shutdown()

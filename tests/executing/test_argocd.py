@@ -1,0 +1,55 @@
+"""Refreshes of many applications, over HTTP."""
+
+import asyncio
+from datetime import timedelta
+
+from tests.executing.argocd import Served, serving
+from tests.strategies import NOW
+from twgen.clients.argocd import ArgoCD
+from twgen.executing.argocd import Refreshes
+from twgen.planning.refresh import Rendered
+
+RUNNING = {"status": {"operationState": {"phase": "Running"}}}
+FAILED = {
+    "status": {"conditions": [{"type": "ComparisonError", "message": "`twgen render` failed:\nno Temporal"}]}
+}
+
+
+def rendered(name: str, *, is_old: bool = True) -> list[Rendered]:
+    return [Rendered(f"shop/{name}", name, "then" if is_old else "now", frozenset({"now"}))]
+
+
+def test_what_is_old_is_refreshed_once_four_at_a_time_and_a_sync_is_left_alone() -> None:
+    names = [f"app-{number}" for number in range(9)]
+    said: list[str] = []
+    with serving(Served({name: {} for name in names} | {"app-3": RUNNING}, takes=0.02)) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
+        workers = {name: rendered(name, is_old=name != "app-5") for name in names}
+        assert asyncio.run(refreshes.ask(workers, NOW)) == []
+        wanted = {name for name in names if name not in {"app-3", "app-5"}}
+        assert {path.rpartition("/")[2] for path in served.refreshed} == {
+            f"{name}?refresh=hard" for name in wanted
+        }
+        assert 1 < served.most_at_once <= 4
+        assert len(said) == len(wanted)
+        asyncio.run(refreshes.ask(workers, NOW + timedelta(minutes=9)))
+        assert len(served.refreshed) == len(wanted)
+        asyncio.run(refreshes.ask(workers, NOW + timedelta(minutes=10)))
+        assert len(served.refreshed) == 2 * len(wanted)
+
+
+def test_error_of_a_render_that_argocd_keeps_is_refreshed_away() -> None:
+    said: list[str] = []
+    with serving(Served({"pay": FAILED})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
+        asyncio.run(refreshes.ask({"pay": rendered("pay", is_old=False)}, NOW))
+    assert said == ["pay: refreshed, since its last render failed: `twgen render` failed: no Temporal"]
+
+
+def test_application_that_cannot_be_asked_stops_no_other() -> None:
+    with serving(Served({"pay": {}})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, lambda _: None)
+        failures = asyncio.run(refreshes.ask({name: rendered(name) for name in ("gone", "pay")}, NOW))
+        assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
+    assert [failure for failure in failures if "application gone" in failure] == failures
+    assert len(failures) == 1

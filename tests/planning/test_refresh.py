@@ -1,0 +1,77 @@
+"""When Argo CD is asked for another render, and when a Job runs again."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    HOUR,
+    MAIN,
+    MINUTE,
+    NOW,
+    RAMPS,
+    SECOND,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from twgen.model.operator import Caller
+from twgen.model.world import VersionStatus as S
+from twgen.planning.plan import make_plan
+from twgen.planning.refresh import ApplicationState, Rendered, refresh_reason, runs_again
+from twgen.versioning.names import ABORTED
+
+SAME = Rendered("shop/payments", "pay", "now", frozenset({"now", "unread"}))
+UNREAD = SAME._replace(stamped="unread")
+OLD = Rendered("shop/mail", "pay", "then", frozenset({"now", "unread"}))
+IDLE = ApplicationState(is_syncing=False, render_error="")
+FAILED = IDLE._replace(render_error="twgen: Temporal did not answer")
+
+
+@pytest.mark.parametrize(
+    ("workers", "state", "ago", "reason"),
+    [
+        ([SAME, UNREAD], IDLE, None, ""),
+        ([SAME, OLD], IDLE, None, "a render of shop/mail would be another one"),
+        ([OLD], IDLE._replace(is_syncing=True), None, ""),
+        ([OLD], IDLE, 9 * MINUTE, ""),
+        ([OLD], IDLE, 10 * MINUTE, "a render of shop/mail would be another one"),
+        ([SAME], FAILED, None, "its last render failed: twgen: Temporal did not answer"),
+        ([SAME], FAILED._replace(is_syncing=True), None, ""),
+        ([SAME], FAILED, MINUTE, ""),
+        ([SAME._replace(stamped="")], IDLE, None, "a render of shop/payments would be another one"),
+    ],
+)
+def test_application_is_refreshed_when_that_changes_something_and_disturbs_nothing(
+    workers: list[Rendered], state: ApplicationState, ago: timedelta | None, reason: str
+) -> None:
+    assert refresh_reason(workers, state, None if ago is None else NOW - ago, NOW) == reason
+
+
+def again(traffic: Any, ago: timedelta = HOUR, target: dict[str, Any] | None = None, pods: int = 3) -> bool:
+    known = version("v1"), version("v3", **{"task_queues": (MAIN,), **(target or {})})
+    world = situation(temporal(*known, traffic=traffic), [live("v1"), live("v3", pods)])
+    [plan] = make_plan([RAMPS], world, NOW, Caller("me", forced=True, drives=True)).workers
+    return runs_again(plan, NOW - ago, NOW)
+
+
+def test_job_runs_again_when_its_target_has_lost_the_traffic_or_never_got_it() -> None:
+    assert again(routing("v1"))
+    assert again(routing("v1", ("v3", 5)))
+    assert again(routing("v3", ("v1", 5)), target={"status": S.CURRENT})
+
+
+@pytest.mark.parametrize(
+    "settled",
+    [
+        {"traffic": routing("v3"), "target": {"status": S.CURRENT}},
+        {"traffic": routing("v3"), "target": {"status": S.CURRENT}, "pods": 0},
+        {"traffic": routing("v1"), "target": {"metadata": {ABORTED: {"by": "a person"}}}},
+        {"traffic": routing("v1"), "ago": 10 * MINUTE - SECOND},
+    ],
+)
+def test_job_that_has_nothing_to_do_or_would_fail_again_stays_as_it_is(settled: dict[str, Any]) -> None:
+    assert not again(**settled)

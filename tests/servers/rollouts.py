@@ -1,0 +1,213 @@
+"""A worker whose rollouts are Jobs of the cluster, and stories of it that are told side by side."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from inspect import Signature, signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
+
+from testing.kubernetes.api import Object
+from testing.kubernetes.cluster import Cluster
+from testing.local_node.node import LocalNode
+from testing.processes import eventually
+from testing.servers import TemporalServer
+from testing.workers import DeployedWorker
+from tests.servers.live import (
+    Document,
+    Ended,
+    connection_document,
+    run,
+    worker_container,
+    worker_document,
+)
+from tests.servers.pods import condition
+from twgen.versioning.names import NOT_PRUNED, SYNC_OPTIONS
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+IDENTITY = "twgen/testing/jobs"
+SOON = 120.0
+"""Seconds for what happens at once on a machine that has nothing else to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A worker whose manifests are applied, as Argo CD would."""
+
+    cluster: Cluster
+    node: LocalNode
+    temporal: TemporalServer
+    oldest_temporal: TemporalServer
+    namespace: str
+    folder: Path
+
+    @property
+    def worker(self) -> DeployedWorker:
+        return DeployedWorker(self.temporal, f"{self.namespace}/greeter", self.task_queue)
+
+    @property
+    def task_queue(self) -> str:
+        """Its own: on one that stories share, any worker would do the work of all."""
+        return f"greetings-{self.namespace}"
+
+    def describe(
+        self,
+        build_id: str,
+        *more: Document,
+        variables: Sequence[Document] = (),
+        container: Document | None = None,
+        spec: Document | None = None,
+        **options: Any,
+    ) -> None:
+        """Let Git hold a worker; `container` and `spec` add fields to it."""
+        worker = worker_document("greeter", build_id, **options)
+        own = {**worker_container(build_id, self.task_queue, *variables), **(container or {})}
+        worker["spec"]["template"]["spec"]["containers"] = [own]
+        worker["spec"].update(spec or {})
+        self.write(worker, *more)
+
+    def write(self, *documents: Document) -> None:
+        """Let Git hold these documents, with the connection."""
+        told = [connection_document(self.temporal.address), *documents]
+        for document in told:
+            document["metadata"]["namespace"] = self.namespace
+        (self.folder / "specs.yaml").write_text(write_documents(told))
+
+    def rendered(self, *kinds: str, image: str = "registry.example.com/twgen:testing") -> Ended:
+        """What a render prints; an operator lets these kinds be attached too, each as `group/Kind`."""
+        operator = self.folder.parent / "operator.json"
+        more = [dict(zip(("group", "kind"), kind.split("/"), strict=True)) for kind in kinds]
+        config = {
+            "apiVersion": "twgen.io/v1alpha1",
+            "kind": "OperatorConfig",
+            "rollout": {"image": image},
+            "attached": {"kinds": more},
+        }
+        operator.write_text(json.dumps(config))
+        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
+        return run(
+            self.folder,
+            "render",
+            options=[*kubeconfig, "--operator-config", str(operator), "--identity", IDENTITY, "-q"],
+        )
+
+    def run(self, *command: str, is_of_specs: bool = True) -> Ended:
+        """What a person does at a terminal, with the cluster at hand."""
+        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
+        return run(self.folder, *command, options=kubeconfig, takes_paths=is_of_specs)
+
+    def manifests(self, *kinds: str, **options: str) -> Sequence[Object]:
+        ended = self.rendered(*kinds, **options)
+        assert ended.code == 0, ended.stderr
+        return read_documents(ended.stdout)
+
+    def apply(self, *kinds: str) -> None:
+        self.cluster.apply(self.manifests(*kinds), "--force-conflicts")
+
+    def sync(self) -> None:
+        """Apply, and prune the Deployments that are no longer rendered, as Argo CD does."""
+        manifests = self.manifests()
+        self.cluster.apply(manifests, "--force-conflicts")
+        rendered = {item["metadata"]["name"] for item in manifests if item["kind"] == "Deployment"}
+        for live in self.listed("/apis/apps/v1", "deployments"):
+            name = live["metadata"]["name"]
+            if name not in rendered:
+                assert NOT_PRUNED not in live["metadata"]["annotations"].get(SYNC_OPTIONS, "")
+                assert live["spec"]["replicas"] == 0
+                self.cluster.kubectl("delete", "deployment", name, "--namespace", self.namespace)
+
+    def replicas(self) -> dict[str, int]:
+        """Of the Deployment of every version, by build ID."""
+        found = self.listed("/apis/apps/v1", "deployments")
+        return {live["metadata"]["name"].removeprefix("greeter-"): live["spec"]["replicas"] for live in found}
+
+    def status(self) -> dict[str, str]:
+        found = self.cluster.api.find(
+            f"/api/v1/namespaces/{self.namespace}/configmaps/greeter-rollout-status"
+        )
+        data: dict[str, str] = found["data"] if found else {}
+        return data
+
+    def stands(self, phase: str, target: str) -> dict[str, str]:
+        """The status, once the rollout of this target is in that phase."""
+
+        def reached() -> dict[str, str]:
+            status = self.status()
+            assert (status.get("phase"), status.get("target")) == (phase, target), status
+            return status
+
+        return eventually(reached, SOON)
+
+    def jobs(self) -> Sequence[Object]:
+        return self.listed("/apis/batch/v1", "jobs")
+
+    def listed(self, group: str, plural: str, selector: str = "") -> Sequence[Object]:
+        """The objects of a collection that the label selector takes."""
+        path = f"{group}/namespaces/{self.namespace}/{plural}?labelSelector={selector}"
+        items: Sequence[Object] = self.cluster.api.get(path)["items"]
+        return items
+
+    def described(self) -> Any:
+        """What the server says of the worker, without the program."""
+        request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=self.worker.name)
+        return self.temporal.find("describe_worker_deployment", request).worker_deployment_info
+
+    def share(self, build_id: str) -> float:
+        """Which share of the new workflows a version has, in percent."""
+        routing = self.described().routing_config
+        if routing.ramping_deployment_version.build_id == build_id:
+            return float(routing.ramping_version_percentage)
+        is_current = routing.current_deployment_version.build_id == build_id
+        return 100 - routing.ramping_version_percentage if is_current else 0.0
+
+    def newest_job(self) -> Object:
+        return max(self.jobs(), key=lambda job: str(job["metadata"]["creationTimestamp"]))
+
+    def job(self, kind: str) -> Object:
+        """The newest Job, once it has this condition."""
+
+        def ended() -> Object:
+            newest = self.newest_job()
+            assert condition(newest, kind) == "True", newest.get("status")
+            return newest
+
+        return eventually(ended, SOON)
+
+    def pods(self, selector: str = "twgen.io/rollout=greeter") -> Sequence[Object]:
+        """Those of its rollouts."""
+        return self.listed("/api/v1", "pods", selector)
+
+    def account(self) -> str:
+        """What is to be read where a story went wrong."""
+        logs = [self.node.logs(self.namespace, pod["metadata"]["name"]) for pod in self.pods()]
+        return "\n".join([*logs, str(self.status()), str(self.replicas())])
+
+    def log(self) -> str:
+        newest = max(self.pods(), key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+        return self.node.logs(self.namespace, newest["metadata"]["name"])
+
+
+def last_word(pod: Object) -> str:
+    """What `kubectl describe` shows of the end of the Pod's container."""
+    return str(pod["status"]["containerStatuses"][0]["state"]["terminated"].get("message", ""))
+
+
+Told = Mapping[str, Future[None]]
+
+
+def side_by_side(tell: Callable[..., None]) -> Callable[..., None]:
+    """A test whose story begins when there is room beside the others of its module, and ends with it."""
+
+    def test(told_stories: Told, request: pytest.FixtureRequest, **_: object) -> None:
+        told_stories[request.node.name].result()
+
+    _, *parameters = signature(tell).parameters.values()
+    asked, requested, _ = signature(test).parameters.values()
+    vars(test).update(vars(tell), tell=tell, __signature__=Signature([asked, requested, *parameters]))
+    test.__name__ = tell.__name__
+    return test

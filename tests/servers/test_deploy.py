@@ -1,0 +1,176 @@
+"""What `deploy/` makes of an Argo CD's repo-server is what an API server takes, and what the plugin needs."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.install import installed
+from testing.kubernetes.api import Refused
+from testing.kubernetes.cluster import Cluster
+from testing.recipes import KUBECTL
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+ROOT = Path(__file__).parents[2]
+IMAGE = "registry.example.com/tools/twgen:1.0.0"
+pytestmark = pytest.mark.server
+Object = dict[str, Any]
+
+REPO_SERVER: Object = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "argocd-repo-server"},
+    "spec": {
+        "selector": {"matchLabels": {"app.kubernetes.io/name": "argocd-repo-server"}},
+        "template": {
+            "metadata": {"labels": {"app.kubernetes.io/name": "argocd-repo-server"}},
+            "spec": {
+                "automountServiceAccountToken": False,
+                "containers": [
+                    {
+                        "name": "argocd-repo-server",
+                        "image": "argocd",
+                        "volumeMounts": [{"name": "plugins", "mountPath": "/home/argocd/cmp-server/plugins"}],
+                    }
+                ],
+                "initContainers": [
+                    {
+                        "name": "copyutil",
+                        "image": "argocd",
+                        "volumeMounts": [{"name": "var-files", "mountPath": "/var/run/argocd"}],
+                    }
+                ],
+                "serviceAccountName": "argocd-repo-server",
+                "volumes": [{"name": name, "emptyDir": {}} for name in ("var-files", "plugins", "tmp")],
+            },
+        },
+    },
+}
+"""What the patches rely on, as Argo CD's own manifests have it."""
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> dict[str, Object]:
+    """What kustomize makes of an installation as the page shows it, by kind and name."""
+    shutil.copytree(ROOT / "deploy", tmp_path / "twgen" / "deploy")
+    shutil.copy(ROOT / "deploy" / "operator.yaml", tmp_path)
+    shutil.copy(ROOT / "deploy" / "temporal.yaml", tmp_path)
+    (tmp_path / "install.yaml").write_text(write_documents([REPO_SERVER]))
+    page = (ROOT / "docs" / "argocd.md").read_text()
+    [shown] = re.findall(r"^```yaml\n(namespace: argocd\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "kustomization.yaml").write_text(shown)
+    text = subprocess.run(
+        [installed(KUBECTL), "kustomize", tmp_path], capture_output=True, text=True, check=True
+    ).stdout
+    return {
+        f"{document['kind']}/{document['metadata']['name']}": document for document in read_documents(text)
+    }
+
+
+def pod(built: dict[str, Object]) -> Object:
+    spec: Object = built["Deployment/argocd-repo-server"]["spec"]["template"]["spec"]
+    return spec
+
+
+def sidecar(built: dict[str, Object]) -> Object:
+    [found] = [container for container in pod(built)["containers"] if container["name"] == "twgen"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_patched_repo_server_and_all_beside_it_are_taken_by_an_api_server(
+    built: dict[str, Object], cluster: Cluster
+) -> None:
+    places = {
+        "Deployment": "apis/apps/v1/namespaces/default/deployments",
+        "ConfigMap": "api/v1/namespaces/default/configmaps",
+        "Secret": "api/v1/namespaces/default/secrets",
+        "ClusterRole": "apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "ClusterRoleBinding": "apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    }
+    for document in built.values():
+        if "namespace" in document["metadata"]:
+            document["metadata"]["namespace"] = "default"
+        place = f"/{places[document['kind']]}/{document['metadata']['name']}"
+        assert cluster.api.dry_run_apply(place, document)["kind"] == document["kind"]
+    sidecar(built)["securityContext"]["readOnlyRootFileSystem"] = True
+    with pytest.raises(Refused, match="field not declared in schema"):
+        cluster.api.dry_run_apply(
+            f"/{places['Deployment']}/argocd-repo-server", built["Deployment/argocd-repo-server"]
+        )
+
+
+def test_patches_add_a_sidecar_and_change_nothing_that_is_there(built: dict[str, Object]) -> None:
+    spec = pod(built)
+    before = REPO_SERVER["spec"]["template"]["spec"]
+    for name in ("containers", "volumes"):
+        assert [each for each in spec[name] if not each["name"].startswith("twgen")] == before[name]
+    assert {**spec, "containers": 0, "volumes": 0} == {**before, "containers": 0, "volumes": 0}
+    assert sidecar(built)["image"] == IMAGE
+    # the token of the cluster is the sidecar's alone
+    mounted = {mount["name"] for mount in sidecar(built)["volumeMounts"]}
+    assert mounted == {volume["name"] for volume in spec["volumes"]} - {"tmp"}
+
+
+def test_kubectl_patches_to_the_same_sidecar_as_kustomize(
+    built: dict[str, Object], cluster: Cluster, namespace: str
+) -> None:
+    cluster.apply([REPO_SERVER | {"metadata": {"name": "argocd-repo-server", "namespace": namespace}}])
+    for name in ("sidecar.yaml", "in-cluster/token.yaml"):
+        patch = f"--patch-file={ROOT / 'deploy' / name}"
+        cluster.kubectl("patch", "-n", namespace, "deployment", "argocd-repo-server", patch)
+    live = {"Deployment/argocd-repo-server": cluster.get("deployment", "argocd-repo-server", namespace)}
+    patched, expected = sidecar(live), sidecar(built) | {"image": "twgen"}
+    assert {key: patched[key] for key in expected.keys() - {"volumeMounts"}} == {
+        key: value for key, value in expected.items() if key != "volumeMounts"
+    }
+    assert {mount["mountPath"] for mount in patched["volumeMounts"]} == {
+        mount["mountPath"] for mount in expected["volumeMounts"]
+    }
+
+
+def test_chart_and_kustomization_make_the_same_sidecar(built: dict[str, Object]) -> None:
+    [values] = read_documents((ROOT / "deploy" / "values.yaml").read_text())
+    [in_chart], patched = values["repoServer"]["extraContainers"], sidecar(built)
+
+    def by_name(objects: list[Object]) -> dict[str, Object]:
+        return {each["name"]: each for each in objects}
+
+    assert by_name(in_chart.pop("volumeMounts")) == by_name(patched.pop("volumeMounts"))
+    assert {**in_chart, "image": IMAGE} == patched
+    own = [volume for volume in pod(built)["volumes"] if volume["name"].startswith("twgen")]
+    assert by_name(values["repoServer"]["volumes"]) == by_name(own)
+    role, binding = values["extraObjects"]
+    assert role == built["ClusterRole/twgen"]
+    assert binding["roleRef"] == built["ClusterRoleBinding/twgen"]["roleRef"]
+
+
+def test_account_of_the_sidecar_lists_deployments_and_nothing_else(
+    built: dict[str, Object], cluster: Cluster
+) -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    account = "system:serviceaccount:argocd:argocd-repo-server"
+    cluster.api.create(f"{rbac}/clusterroles", built["ClusterRole/twgen"])
+    cluster.api.create(f"{rbac}/clusterrolebindings", built["ClusterRoleBinding/twgen"])
+
+    def may(verb: str, group: str, resource: str) -> bool:
+        asked = {"verb": verb, "group": group, "resource": resource, "namespace": "shop"}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": account, "resourceAttributes": asked},
+        }
+        answer = cluster.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        return bool(answer["status"]["allowed"])
+
+    try:
+        assert may("list", "apps", "deployments")
+        more = [("get", "apps", "deployments"), ("list", "", "secrets"), ("patch", "apps", "deployments")]
+        assert [asked for asked in more if may(*asked)] == []
+    finally:
+        cluster.api.delete(f"{rbac}/clusterrolebindings/twgen")
+        cluster.api.delete(f"{rbac}/clusterroles/twgen")

@@ -1,0 +1,157 @@
+"""The image of the Dockerfile, built for real: what is in it, and what runs in it."""
+
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from testing.image import Image, built_image
+from testing.install import installed
+from testing.local_node.volumes import Mount
+from testing.processes import eventually, running
+from testing.recipes import ARGO_CD
+from twgen import __version__
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "three-versions"
+USER = 999
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(os.geteuid() != 0, reason="an image is built by root alone"),
+]
+Inside = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def image() -> Image:
+    return built_image()
+
+
+@pytest.fixture(scope="module")
+def files(image: Image) -> Mapping[str, os.stat_result]:
+    return {
+        str(path.relative_to(image.root)): path.lstat()
+        for path in image.root.rglob("*")
+        if not path.is_symlink() and path.is_file()
+    }
+
+
+@pytest.fixture
+def inside(image: Image, tmp_path: Path) -> Inside:
+    """Runs a command in the image, which sees the example and what is mounted besides."""
+    example = Mount(EXAMPLE, "/example", read_only=True)
+
+    def run(*command: str, folder: str = "", more: Sequence[Mount] = ()) -> subprocess.CompletedProcess[str]:
+        entered = image.command(command, tmp_path, [example, *more], folder)
+        return subprocess.run(entered, capture_output=True, text=True, check=False, timeout=60)
+
+    return run
+
+
+def test_image_is_below_250_megabytes_on_a_slim_base(files: Mapping[str, os.stat_result]) -> None:
+    distinct = {status.st_ino: status.st_size for status in files.values()}
+    assert 100e6 < sum(distinct.values()) < 250e6
+
+
+def test_image_runs_twgen_as_999_without_a_shell_or_a_health_check(image: Image) -> None:
+    assert image.config["User"] == f"{USER}:{USER}"
+    assert image.config["Entrypoint"] == ["twgen"]
+    assert not {"Cmd", "Healthcheck", "Volumes", "ExposedPorts"} & {
+        key for key, value in image.config.items() if value
+    }
+    assert image.config["Labels"]["org.opencontainers.image.title"] == "twgen"
+    assert [entry for entry in image.config["Env"] if not entry.startswith(("PATH=", "HOME="))] == []
+
+
+def test_image_has_the_plugin_where_argocd_looks_for_it(image: Image) -> None:
+    placed = image.root / "home/argocd/cmp-server/config/plugin.yaml"
+    assert placed.read_text() == (ROOT / "plugin.yaml").read_text()
+    assert placed.stat().st_uid == 0
+
+
+def test_image_holds_neither_build_tools_nor_caches(files: Mapping[str, os.stat_result]) -> None:
+    tools = re.compile(
+        r"(^|/)(pip[\d.]*|uv|gcc|cc|g\+\+|make|ld|hatchling)$|/(pip|hatchling|uv|setuptools)/|\.whl$"
+    )
+    assert [name for name in files if tools.search(name)] == []
+    kept = re.compile(r"^(var/cache|var/lib/apt/lists|var/log|root/\.cache|tmp|build|run)/")
+    assert [name for name in files if kept.match(name)] == []
+
+
+def test_nothing_of_the_machine_that_built_it_is_left(
+    image: Image, files: Mapping[str, os.stat_result]
+) -> None:
+    assert not (image.root / "etc/pip.conf").exists()
+    own = [name for name in files if name.startswith(("opt/", "home/", "etc/ssl/"))]
+    assert len(own) > 1000
+    checkout = str(ROOT).encode()
+    assert [name for name in own if checkout in (image.root / name).read_bytes()] == []
+
+
+def test_nobody_becomes_root_in_it_or_writes_to_it(files: Mapping[str, os.stat_result]) -> None:
+    raising = [name for name, status in files.items() if status.st_mode & (stat.S_ISUID | stat.S_ISGID)]
+    writable = [
+        name for name, status in files.items() if status.st_uid == USER or status.st_mode & stat.S_IWOTH
+    ]
+    assert (raising, writable) == ([], [])
+
+
+def test_user_of_the_image_cannot_write_but_to_tmp(inside: Inside) -> None:
+    places = "/ /etc /opt/twgen /home/argocd /tmp"
+    script = f"id -u; id -g; for f in {places}; do touch $f/x 2>/dev/null && echo $f; done"
+    assert inside("sh", "-c", script).stdout.split() == [str(USER), str(USER), "/tmp"]  # noqa: S108
+
+
+def test_twgen_runs_in_it(inside: Inside) -> None:
+    ended = inside("twgen", "version")
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, f"twgen {__version__}", "")
+
+
+def test_git_reads_a_repository_in_it(inside: Inside, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    identity = ("-c", "user.name=Ana", "-c", "user.email=ana@example.com")
+    repository.mkdir()
+    (repository / "worker.yaml").write_text("{}")
+    for command in (("init", "-q"), ("add", "."), (*identity, "commit", "-q", "-m", "the first")):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    mounted = Mount(repository, "/repository", read_only=True)
+    log = ("log", "--follow", "--name-only", "--format=%s", "--", "worker.yaml")
+    ended = inside("git", "--git-dir=/repository/.git", *log, more=[mounted])
+    assert (ended.stdout.split("\n\n"), ended.stderr) == (["the first", "worker.yaml\n"], "")
+
+
+def test_sidecar_serves_the_plugin_as_argocd_starts_it(image: Image, tmp_path: Path) -> None:
+    with TemporaryDirectory(prefix="twgen-") as plugins:  # the path of a socket is short
+        os.chown(plugins, USER, USER)
+        mounts = [
+            Mount(installed(ARGO_CD).parent, "/var/run/argocd", read_only=True),
+            Mount(Path(plugins), "/home/argocd/cmp-server/plugins", read_only=False),
+        ]
+        role = {"ARGOCD_BINARY_NAME": "argocd-cmp-server"}
+        command = image.command(["/var/run/argocd/argocd"], tmp_path, mounts, variables=role)
+        log = tmp_path / "log"
+        with running(command, log, grace=0):  # it ignores every polite signal
+            eventually((Path(plugins) / "twgen.sock").exists)
+        assert "twgen" in log.read_text()
+
+
+def test_render_in_the_image_is_that_of_the_checkout(inside: Inside) -> None:
+    command = ("twgen", "render", ".", "--snapshot", "snapshot.yaml", "--operator-config", "operator.yaml")
+    for form in ("yaml", "json"):
+        asked = (*command, "-o", form)
+        here = subprocess.run(asked, cwd=EXAMPLE, capture_output=True, text=True, check=True)
+        there = inside(*asked, folder="/example")
+        assert (there.returncode, there.stderr) == (0, "")
+        assert there.stdout == here.stdout
+
+
+def test_clients_of_temporal_and_kubernetes_work_in_it(inside: Inside) -> None:
+    """What of them is left out of the image is nothing that they need."""
+    ended = inside("twgen", "render", ".", "--timeout", "2s", "--no-cluster", folder="/example")
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "cannot be reached" in ended.stderr

@@ -1,0 +1,226 @@
+"""What must hold before traffic moves, told at a terminal: pollers, task queues, gates, and who decides."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from temporalio.service import RPCError
+
+from testing.asking import succeeds
+from testing.processes import eventually
+from testing.servers import NEWEST, temporal_server
+from tests.servers import rollouts
+from tests.servers.live import MANAGER, policy_document, run, worker_document, write_specs
+from tests.servers.rollouts import side_by_side
+from tests.servers.terminal import OPTIONS, SOON, Story, becomes_current, telling, until
+from twgen.cli.settings import clock
+from twgen.model.times import format_time
+
+pytestmark = pytest.mark.server
+LATE = timedelta(minutes=6)
+"""Longer than a new version may take to poll what it must."""
+
+
+def on_both_servers(tell: Callable[[Story], None]) -> Callable[..., None]:
+    """A test that tells a story on the oldest server and on the newest one, beside the others."""
+
+    def told(place: rollouts.Story, server: str) -> None:
+        with telling(getattr(place, server), place.folder, place.namespace) as story:
+            tell(story)
+
+    told.__name__ = tell.__name__
+    return pytest.mark.parametrize("server", ["oldest_temporal", "temporal"])(side_by_side(told))
+
+
+def planned_later(story: Story) -> tuple[str, str]:
+    """Phase and cause of the plan, once the worker has had its time."""
+    ended = story.run("plan", "-o", "json", "--now", format_time(clock() + LATE))
+    assert ended.code == 0, ended
+    [worker] = json.loads(ended.stdout)["workers"]
+    return worker["phase"], worker["routing"]["because"]
+
+
+def queues(story: Story) -> str:
+    """Two of its own, as the setting of a worker."""
+    return f"{story.worker.task_queue},{story.worker.task_queue}-more"
+
+
+@on_both_servers
+def test_progressive_worker_without_any_other_poller_is_current_at_once_after_its_gate(
+    story: Story,
+) -> None:
+    story.describe("v1", gate="GateWorkflow")
+    story.start("v1", TASK_QUEUE=queues(story))
+    ended = story.run("rollout")
+    assert (ended.code, story.shares()) == (0, {"v1": 100})
+    assert ended.stdout.count("started the gate") == 2, "on each of its task queues"
+    assert "% of new workflows" not in ended.stdout
+
+
+@on_both_servers
+def test_unversioned_pollers_of_every_queue_share_and_those_of_some_do_not(story: Story) -> None:
+    story.running.enter_context(story.worker.unversioned())
+    story.start("v1", TASK_QUEUE=queues(story))
+    story.describe("v1")
+
+    def is_seen() -> bool:
+        asked = (*OPTIONS, "-o", "json")
+        [found] = json.loads(run(story.folder, "plan", options=asked).stdout)["workers"]
+        return "there is no current version" in found["routing"]["because"]
+
+    eventually(is_seen, SOON)
+    ended = story.run("rollout")
+    assert (ended.code, story.shares()) == (0, {"v1": 100}), "one queue has no other poller"
+
+
+@on_both_servers
+def test_worker_beside_unversioned_ones_takes_its_first_step_or_all_at_once(story: Story) -> None:
+    story.running.enter_context(story.worker.unversioned())
+    story.start("v1")
+    story.describe("v1")
+    eventually(lambda: "send 25 %" in story.run("plan").stdout, SOON)
+    story.run("rollout", "--once")
+    assert story.shares() == {"v1": 25}
+    story.describe("v1", steps=())
+    assert story.run("rollout").code == 0
+    assert story.shares() == {"v1": 100}
+
+    story.worker.set_manager("")
+    story.worker.set_current("")
+    story.describe("v1")
+    once = story.run("rollout", "--once")
+    assert story.shares()["v1"] < 100, f"a person's fall-back is not undone at once: {once.stdout}"
+
+
+@on_both_servers
+def test_task_queue_that_the_target_does_not_poll_is_named_and_blocks_it_in_the_end(story: Story) -> None:
+    story.start("v1", TASK_QUEUE=queues(story))
+    story.describe("v1", steps=())
+    eventually(lambda: story.run("rollout").code == 0, SOON)
+    story.start("v2")
+    story.describe("v2", steps=())
+    missing = f"task queue {story.worker.task_queue}-more, which v1 does"
+    with story.rolling() as process:
+        until(process, missing)
+    assert story.shares() == {"v1": 100, "v2": 0}
+    phase, because = planned_later(story)
+    assert phase == "Blocked"
+    assert missing in because
+
+
+@on_both_servers
+def test_gate_of_a_worker_without_workflows_cannot_start_and_blocks_it_in_the_end(story: Story) -> None:
+    story.running.enter_context(story.worker.version("v1", ONLY_ACTIVITIES="yes"))
+    story.describe("v1", steps=(), gate="GateWorkflow")
+    with story.rolling() as process:
+        until(process, "the gate cannot start: no workflow task queue of it is known yet")
+    phase, because = planned_later(story)
+    assert phase == "Blocked"
+    assert because.endswith("deploy a worker that polls for workflows, or take the gate from its spec")
+    story.describe("v1", steps=())
+    assert story.run("rollout").code == 0
+
+
+@on_both_servers
+def test_gate_that_runs_out_of_time_fails_and_one_with_input_in_its_spec_decides_by_it(
+    story: Story,
+) -> None:
+    becomes_current(story, "v1")
+    story.start("v2")
+    gate = f"test-{story.worker.name}:v2-{story.worker.task_queue}"
+    story.worker.start("WaitingWorkflow", gate, pinned_to="v2", seconds=1)
+    story.describe("v2", steps=(), gate="WaitingWorkflow")
+    eventually(lambda: "ended as TimedOut" in story.run("plan").stdout, SOON)
+    assert story.run("rollout").code == 1
+    assert story.run("retry").code == 0
+
+    for passes, code in ((False, 1), (True, 0)):
+        document = worker_document(story.worker.name.removeprefix("live/"), "v2", steps=())
+        document["spec"]["rollout"]["gate"] = {
+            "workflowType": "AskedGateWorkflow",
+            "input": {"passes": passes},
+        }
+        write_specs(story.folder, story.worker.server.address, document)
+        ended = story.run("rollout")
+        assert (ended.code, story.shares()["v2"]) == (code, 100 * passes), ended
+        if not passes:
+            assert story.run("retry").code == 0
+
+
+@on_both_servers
+def test_rollback_to_a_version_replaced_long_ago_ramps_and_a_persons_rollback_is_not_undone_at_once(
+    story: Story,
+) -> None:
+    becomes_current(story, "v1")
+    becomes_current(story, "v2")
+    name = story.worker.name.removeprefix("live/")
+    short = policy_document(name, rollbackWindow="1s")
+    write_specs(story.folder, story.worker.server.address, worker_document(name, "v1"), short)
+    eventually(lambda: "send 25 % of new workflows to v1" in story.run("plan").stdout, SOON)
+    story.worker.set_current("v1")
+    story.describe("v2")
+    assert "25 % of new workflows go to v2 now" in story.run("rollout", "--once").stdout
+    assert story.shares() == {"v1": 75, "v2": 25}
+
+
+@on_both_servers
+def test_rollouts_of_two_managers_never_alternate_and_the_one_that_may_adopt_takes_over(
+    story: Story,
+) -> None:
+    becomes_current(story, "v1")
+    story.start("v2")
+    story.describe("v2")
+    other = ("--no-cluster", "-q", "--identity", "twgen/somebody/else")
+    assert "manages it now" in run(story.folder, "rollout", "--once", options=other).stdout
+    for gate in ("", "GateWorkflow"):
+        for steps in ((), (25,)):
+            story.describe("v2", gate=gate, steps=steps)
+            refused = story.run("rollout")
+            assert refused.code == 5, refused
+            assert "twgen/somebody/else manages it" in refused.stderr
+            assert "started the gate" not in refused.stdout
+    assert story.described().manager_identity == "twgen/somebody/else"
+    name = story.worker.name.removeprefix("live/")
+    adopts = policy_document(name, adoptFrom=["twgen/somebody/else"])
+    worker = worker_document(name, "v2", steps=())
+    write_specs(story.folder, story.worker.server.address, worker, adopts)
+    assert story.run("rollout").code == 0
+    assert story.described().manager_identity == MANAGER
+    assert run(story.folder, "rollout", options=other).code == 0, "it is settled, and nobody is needed"
+    story.describe("v1", steps=())
+    assert run(story.folder, "rollout", options=other).code == 5
+    assert story.shares() == {"v1": 0, "v2": 100}
+
+
+@side_by_side
+def test_version_that_was_deleted_and_comes_back_is_gated_anew_and_one_above_the_limit_waits_for_its_place(
+    place: rollouts.Story,
+) -> None:
+    # a version for which somebody polled lately is not deleted; a poll lasts a minute
+    settings = {"matching.PollerHistoryTTL": "65s", "matching.maxVersionsInDeployment": 3}
+    with (
+        temporal_server(place.folder.parent, NEWEST, settings=settings) as server,
+        telling(server, place.folder, place.namespace) as story,
+    ):
+        worker = story.worker
+        becomes_current(story, "v1")
+        worker.create_version("spare")
+        story.describe("v2", steps=(25,), gate="GateWorkflow")
+        with worker.version("v2"):
+            eventually(lambda: "started the gate" in story.run("rollout", "--once").stdout, SOON)
+            eventually(lambda: "send 25 %" in story.run("plan").stdout, SOON)
+        eventually(lambda: succeeds(lambda: worker.delete_version("v2")), 3 * SOON)
+        with story.rolling() as process:
+            until(process, "Temporal does not know it yet")
+            story.start("v2")
+            assert any("started the gate" in line for line in until(process, "it stays at 25 %"))
+
+        story.describe("v3", steps=())
+        with pytest.raises(RPCError, match="maximum number of versions"):
+            worker.poll("v3")
+        with story.rolling() as process:
+            until(process, "Temporal does not know it yet")
+            worker.delete_version("spare")
+            story.start("v3")
+            until(process, "v3 is current now")

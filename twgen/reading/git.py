@@ -1,0 +1,177 @@
+"""A Git repository, asked by the git program: nothing of it is run, nothing is fetched, nothing written."""
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NamedTuple, Self, cast
+
+_PIECE = 64 * 2**10
+_SAFE = (
+    # the repository's own settings can name programs to run, and servers to fetch from
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"),
+    *("-c", "protocol.allow=never", "--no-pager", "--literal-pathspecs"),
+)
+_ENVIRONMENT: Mapping[str, str] = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+
+
+class HistoryEnds(Exception):
+    """The history of Git tells no more, and why: the rest of a sentence."""
+
+
+class Commit(NamedTuple):
+    """A commit that changed a file."""
+
+    id: str
+    parent: str
+    """Its first parent; empty: it has none."""
+    path: str
+    """What the file was called in it, from the root of the repository."""
+
+
+class Repository:
+    """A Git repository, to be read until `ends` of time.monotonic; raises HistoryEnds when that is over."""
+
+    def __init__(self, root: Path, ends: float) -> None:
+        program = shutil.which("git")
+        if not program:
+            raise HistoryEnds("git is not installed")
+        self.root = root
+        self._ends = ends
+        self._command = (program, f"--git-dir={root / '.git'}", *_SAFE)
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._limit = threading.Timer(max(0, ends - time.monotonic()), self._kill)
+        self._limit.daemon = True
+
+    def __enter__(self) -> Self:
+        self._limit.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._limit.cancel()
+        self._kill()
+        for process in self._running:
+            process.communicate()
+
+    @property
+    def is_shallow(self) -> bool:
+        """Its older commits were not cloned."""
+        with self._asking("rev-parse", "--is-shallow-repository") as output:
+            return output.read().strip() == b"true"
+
+    def commits_of(self, path: str) -> Iterator[Commit]:
+        """The commits that changed a file, the newest first, also under its earlier names."""
+        form = "--format=%x01%H %P"
+        safe = ("--no-ext-diff", "--no-textconv", "--no-show-signature", "--no-color")
+        with self._asking("log", "--follow", "--name-only", "-z", form, *safe, "--", path) as output:
+            commit, parent = "", ""
+            for piece in _split(output):
+                if piece.startswith(b"\x01"):
+                    if commit:  # a merge, which names no file
+                        yield Commit(commit, parent, path)
+                    commit, _, parents = piece[1:].decode().partition(" ")
+                    parent = parents.partition(" ")[0]
+                elif name := piece.removeprefix(b"\n"):
+                    path = os.fsdecode(name)
+                    yield Commit(commit, parent, path)
+                    commit = ""
+            if commit:
+                yield Commit(commit, parent, path)
+
+    def files_at(self, commit: str, paths: Sequence[str]) -> Iterator[str]:
+        """The regular files that a commit has below these paths, or at them; `.` is all of it."""
+        below = () if "." in paths else paths
+        with self._asking("ls-tree", "-r", "-z", commit, "--", *below) as output:
+            for entry in _split(output):
+                head, _, name = entry.partition(b"\t")
+                if head.startswith(b"100"):
+                    yield os.fsdecode(name)
+
+    def content(self, commit: str, path: str, most: int) -> bytes | None:
+        """What a file holds in a commit; None: it is not there, or holds more bytes than `most`."""
+        asked, told = self._contents
+        if "\n" in path:
+            return None
+        text = None
+        with suppress(BrokenPipeError):
+            asked.write(os.fsencode(f"{commit}:{path}\n"))
+            asked.flush()
+            match told.readline().split():
+                case [_, kind, size]:
+                    text = told.read(min(int(size), most + 1)) if kind == b"blob" else b""
+                    for start in range(len(text), int(size) + 1, _PIECE):  # and the end of the line
+                        told.read(min(_PIECE, int(size) + 1 - start))
+                    text = text if kind == b"blob" and len(text) <= most else None
+        self._in_time()
+        return text
+
+    @cached_property
+    def _contents(self) -> tuple[IO[bytes], IO[bytes]]:
+        """Where to ask for what files hold, and where it is told."""
+        process = self._start("cat-file", "--batch")
+        return cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+
+    @contextmanager
+    def _asking(self, *arguments: str) -> Iterator[IO[bytes]]:
+        process = self._start(*arguments)
+        try:
+            yield cast("IO[bytes]", process.stdout)
+            self._in_time()
+        finally:
+            process.kill()
+
+    def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        self._in_time()
+        process = subprocess.Popen(  # noqa: S603 - its own program, and no argument that could be an option
+            [*self._command, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self.root,
+            env=_ENVIRONMENT,
+        )
+        self._running.append(process)
+        return process
+
+    def _kill(self) -> None:
+        for process in self._running:
+            process.kill()
+
+    def _in_time(self) -> None:
+        if time.monotonic() >= self._ends:
+            raise HistoryEnds("reading it takes too long: `twgen lock` records versions")
+
+
+def repository_root(file: str) -> Path | None:
+    """The folder of the Git repository that a file is in.
+
+    Git itself would also take a folder for one that only looks so, and a commit can bring such a folder.
+    """
+    folder = Path(os.path.realpath(file)).parent
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+
+
+def _split(output: IO[bytes]) -> Iterator[bytes]:
+    """What stands between the zero bytes, as it comes."""
+    rest = b""
+    while piece := output.read1(_PIECE):  # type: ignore[attr-defined]
+        *whole, rest = (rest + piece).split(b"\0")
+        yield from whole
+    if rest:
+        yield rest

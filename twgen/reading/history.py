@@ -1,0 +1,187 @@
+"""Old versions, as the commits tell that changed their specs."""
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from twgen.cluster.deployments import recorded_deployment
+from twgen.model.operator import GroupKind
+from twgen.model.paths import value_at
+from twgen.model.problem import Document
+from twgen.model.spec import ConnectionChanges, WorkerSpec
+from twgen.model.world import GitHistory, RecordedDeployment
+from twgen.reading.documents import STDIN, SUFFIXES
+from twgen.reading.git import Commit, HistoryEnds, Repository, repository_root
+from twgen.rendering.deployments import target_deployment
+from twgen.specs import kinds
+from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
+from twgen.yaml.limits import DEFAULT, Budget
+from twgen.yaml.reader import read_documents
+from twgen.yaml.source import YamlError
+
+_HEAD = "HEAD"
+
+
+class SpecSources(NamedTuple):
+    """How the specs of today were read: those of a commit are read alike."""
+
+    paths: Sequence[str]
+    rule: NamespaceRule
+    attached_kinds: tuple[GroupKind, ...]
+
+
+def read_history(
+    spec: WorkerSpec, build_ids: Collection[str], sources: SpecSources, ends: float, without_repository: str
+) -> GitHistory:
+    """The versions of a worker that the commits of its spec tell of, of those that are asked for.
+
+    It is read until `ends` of time.monotonic. `without_repository` is why there is none, where there is none.
+    """
+    file = spec.document.source
+    if file == STDIN:
+        return GitHistory(ends="the specs come from stdin")
+    root = repository_root(file)
+    if not root:
+        return GitHistory(ends=without_repository)
+    found: dict[str, RecordedDeployment] = {}
+    try:
+        with Repository(root, ends) as repository:
+            walk = _Walk(repository, spec, sources)
+            for recorded in walk.versions(frozenset(build_ids)):
+                found[recorded.build_id] = recorded_deployment(target_deployment(recorded))
+                if found.keys() >= set(build_ids):
+                    return GitHistory(found)
+            why = f"no commit of {file} has it"
+            if repository.is_shallow:
+                why += ", of those that were cloned: the clone is shallow"
+    except HistoryEnds as error:
+        why = str(error)
+    return GitHistory(found, why)
+
+
+class _Run(NamedTuple):
+    """Commits in a row, the newest first, in which a spec describes one version."""
+
+    build_id: str
+    newest: Commit
+    """The newest that changed the file."""
+    oldest: Commit
+    last: str
+    """The newest of all, whatever it changed."""
+
+
+class _Walk:
+    """Back through the commits of the file that holds one worker's spec."""
+
+    def __init__(self, repository: Repository, spec: WorkerSpec, sources: SpecSources) -> None:
+        self._repository = repository
+        self._spec = spec
+        self._sources = sources
+        self._file = _below(repository, spec.document.source)
+
+    def versions(self, build_ids: frozenset[str]) -> Iterator[WorkerSpec]:
+        """The worker's spec as it last described each of these versions, the newest version first.
+
+        Connection and policy are those of the last commit that has it, for they reach a live target; the
+        names of variables, and a connection that is for new versions only, are those of the first.
+        """
+        wanted = set(build_ids)
+        for run in self._runs():
+            if run.build_id not in wanted:
+                continue
+            last = self._worker_at(run.last, run.newest.path) or self._worker_at(
+                run.newest.id, run.newest.path
+            )
+            first = self._worker_at(run.oldest.id, run.oldest.path)
+            if not last or last.build_id != run.build_id:
+                continue
+            wanted.remove(run.build_id)
+            if first and first.build_id == run.build_id:
+                policy = replace(last.policy, environment=first.policy.environment)
+                is_fixed = policy.connection_changes is ConnectionChanges.NEW_VERSIONS_ONLY
+                connection = first.connection if is_fixed else last.connection
+                last = replace(last, policy=policy, connection=connection)
+            yield last
+
+    def _runs(self) -> Iterator[_Run]:
+        run, last = None, _HEAD
+        for commit in self._repository.commits_of(self._file):
+            build_id = self._build_id_in(commit)
+            if run and run.build_id == build_id:
+                run = run._replace(oldest=commit)
+            else:
+                if run:
+                    yield run
+                run = _Run(build_id, commit, commit, last)
+            last = commit.parent
+        if run:
+            yield run
+
+    def _build_id_in(self, commit: Commit) -> str:
+        documents = [
+            document
+            for document in self._documents(commit.id, commit.path, Budget())
+            if value_at(document.value, "metadata", "name") == self._spec.name
+            and kinds.kind_of(document.value)
+        ]
+        found = self._worker_of(documents)
+        return found.build_id if found else ""
+
+    def _worker_at(self, commit: str, path: str) -> WorkerSpec | None:
+        """The worker as a commit describes it, with its connection; `path` is its file there."""
+        budget = Budget()
+        documents = [
+            document
+            for file in self._files_at(commit, path)
+            for document in self._documents(commit, file, budget)
+            if kinds.kind_of(document.value)
+        ]
+        found = self._worker_of(documents)
+        return found if found and found.template.hash and found.connection.host_port else None
+
+    def _worker_of(self, documents: Sequence[Document]) -> WorkerSpec | None:
+        workers = parse_specs(documents, self._sources.rule, self._sources.attached_kinds).workers
+        names = {worker.worker_deployment: worker for worker in workers}
+        return names.get(self._spec.worker_deployment)
+
+    def _files_at(self, commit: str, path: str) -> Iterator[str]:
+        """The files that a commit has where specs are read today, or were when a folder had another name."""
+        today, was = PurePosixPath(self._file), PurePosixPath(path)
+        tops = {was}
+        for top in (_below(self._repository, name) for name in self._sources.paths if name != STDIN):
+            tops.add(PurePosixPath(top))
+            if today != was and today.is_relative_to(top):
+                inside = today.relative_to(top).parts
+                is_same = len(inside) < len(was.parts) and was.parts[-len(inside) :] == inside
+                tops.add(PurePosixPath(*was.parts[: -len(inside)]) if is_same else was.parent)
+        for file in self._repository.files_at(commit, sorted(map(str, tops))):
+            place = PurePosixPath(file)
+            below = min(
+                (place.relative_to(top).parts for top in tops if place.is_relative_to(top)),
+                key=len,
+                default=place.parts,
+            )
+            is_left_out = any(part.startswith(".") or part == kinds.LEDGER_FOLDER for part in below)
+            if not below or (file.lower().endswith(SUFFIXES) and not is_left_out):
+                yield file
+
+    def _documents(self, commit: str, path: str, budget: Budget) -> Iterator[Document]:
+        text = self._repository.content(commit, path, DEFAULT.text_bytes)
+        if text is None:
+            return
+        try:
+            values = read_documents(text, budget)
+        except YamlError:
+            return  # nothing can have been deployed of it
+        for index, value in enumerate(values):
+            if value is not None:
+                yield from kinds.without_lists(Document(path, index, value))
+
+
+def _below(repository: Repository, path: str) -> str:
+    """A path from the root of the repository, `.`; what holds that is read from there on too."""
+    found = os.path.relpath(os.path.realpath(path), repository.root)
+    return "." if found.startswith("..") else found

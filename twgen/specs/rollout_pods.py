@@ -1,0 +1,32 @@
+"""What an API server would refuse of the Pods of rollouts, as their operator describes them."""
+
+from twgen.model.operator import Operator
+from twgen.model.paths import join_path
+from twgen.model.problem import Finding
+from twgen.specs.validation.walk import refusals
+from twgen.versioning.names import INTENT_HASH, MANAGED_BY, ROLLOUT
+
+_WHERE = "rollout"
+_OURS = {"labels": {ROLLOUT, *MANAGED_BY}, "annotations": {INTENT_HASH}}
+
+
+def refusals_of_pod(operator: Operator) -> list[Finding]:
+    """What is wrong with the Pods of rollouts, at its path in the operator's file."""
+    pod = operator.rollout_pod
+    metadata = {"labels": dict(pod.labels), "annotations": dict(pod.annotations)}
+    image = operator.rollout_image or "twgen"
+    spec = {
+        "containers": [{"name": "rollout", "image": image, "resources": dict(pod.resources)}],
+        "nodeSelector": dict(pod.node_selector),
+        "tolerations": list(pod.tolerations),
+        "imagePullSecrets": list(pod.image_pull_secrets),
+    }
+    found = [*refusals(metadata, "ObjectMeta", _WHERE), *refusals(spec, "PodSpec", _WHERE)]
+    return [
+        *(Finding(item.path.replace("containers[0].", "", 1), item.message) for item in found),
+        *(
+            Finding(join_path(f"{_WHERE}.{field}", name), "is set by twgen: remove it")
+            for field, names in _OURS.items()
+            for name in sorted(names & metadata[field].keys())
+        ),
+    ]
