@@ -5,12 +5,16 @@ ARG BASE=python:3.13-slim
 
 FROM ${BASE} AS base
 RUN set -eu; \
-    apt-get update; \
-    apt-get install --yes --no-install-recommends ca-certificates $(command -v python3 || echo python3); \
+    apt-get update -qq; \
+    command -v python3 || missing=python3; \
+    apt-get install -qq --no-install-recommends ca-certificates ${missing:-}; \
     rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
 
 FROM base AS build
-RUN apt-get update && apt-get install --yes --no-install-recommends git $(command -v pip || echo python3-venv)
+RUN set -eu; \
+    apt-get update -qq; \
+    python3 -c 'import ensurepip' 2> /dev/null || missing=python3-venv; \
+    apt-get install -qq --no-install-recommends git ${missing:-}
 WORKDIR /build
 COPY requirements.lock tools/locked.py ./
 # left out: Rust sources, and generated code that is never imported; they are half of it all

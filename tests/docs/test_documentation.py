@@ -29,7 +29,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS_A_SERVER = re.compile(
     r"\||kubectl|--via|^twgen (plan|render|status) \.$|^twgen status \. -w"
-    r"|^twgen (rollout|promote|abort|retry|pause|resume|ownership) "
+    r"|^twgen (rollout|promote|abort|retry|pause|resume|ownership|tick) "
 )
 
 

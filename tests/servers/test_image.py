@@ -1,7 +1,9 @@
 """The image of the Dockerfile, built for real: what is in it, and what runs in it."""
 
+import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +14,13 @@ import pytest
 
 from testing.image import Image, built_image
 from testing.install import installed
+from testing.kubernetes.cluster import Cluster
 from testing.local_node.volumes import Mount
 from testing.processes import eventually, running
 from testing.recipes import ARGO_CD
+from testing.servers import TemporalServer
 from twgen import __version__
+from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "three-versions"
@@ -46,8 +51,10 @@ def inside(image: Image, tmp_path: Path) -> Inside:
     """Runs a command in the image, which sees the example and what is mounted besides."""
     example = Mount(EXAMPLE, "/example", read_only=True)
 
-    def run(*command: str, folder: str = "", more: Sequence[Mount] = ()) -> subprocess.CompletedProcess[str]:
-        entered = image.command(command, tmp_path, [example, *more], folder)
+    def run(
+        *command: str, folder: str = "", more: Sequence[Mount] = (), **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        entered = image.command(command, tmp_path, [example, *more], folder, variables)
         return subprocess.run(entered, capture_output=True, text=True, check=False, timeout=60)
 
     return run
@@ -150,8 +157,44 @@ def test_render_in_the_image_is_that_of_the_checkout(inside: Inside) -> None:
         assert there.stdout == here.stdout
 
 
-def test_clients_of_temporal_and_kubernetes_work_in_it(inside: Inside) -> None:
-    """What of them is left out of the image is nothing that they need."""
-    ended = inside("twgen", "render", ".", "--timeout", "2s", "--no-cluster", folder="/example")
-    assert (ended.returncode, ended.stdout) == (3, "")
-    assert "cannot be reached" in ended.stderr
+def test_sidecar_renders_with_its_account_and_the_rights_of_the_deployment_files(
+    inside: Inside, cluster: Cluster, namespace: str, oldest_temporal: TemporalServer, tmp_path: Path
+) -> None:
+    """What of the clients is left out of the image is nothing that they need."""
+    role = read_documents((ROOT / "deploy" / "in-cluster" / "rbac.yaml").read_text())[0]
+    cluster.user("sidecar", role["rules"], namespace)
+    account, operator, specs = (tmp_path / name for name in ("account", "operator", "specs"))
+    for folder in (account, operator, specs):
+        folder.mkdir()
+    (account / "token").write_text(cluster.token("sidecar", namespace))
+    (account / "namespace").write_text(namespace)
+    shutil.copy(cluster.authority, account / "ca.crt")
+    [form] = read_documents((ROOT / "deploy" / "operator.yaml").read_text())
+    (operator / "operator.yaml").write_text(form["data"]["operator.yaml"])
+    (operator / "temporal.toml").write_text(
+        f'[profile.payments]\naddress = "{oldest_temporal.address}"\nnamespace = "default"\n'
+    )
+    worker = (EXAMPLE / "worker.yaml").read_text().replace("namespace: shop", f"namespace: {namespace}")
+    (specs / "worker.yaml").write_text(re.sub("(?<=hostPort: ).*", oldest_temporal.address, worker))
+    host, port = cluster.address.removeprefix("https://").split(":")
+    [plugin] = read_documents((ROOT / "plugin.yaml").read_text())
+    ended = inside(
+        *plugin["spec"]["generate"]["command"],
+        folder="/specs",
+        more=[
+            Mount(account, "/var/run/secrets/kubernetes.io/serviceaccount", read_only=True),
+            Mount(operator, "/etc/twgen/operator", read_only=True),
+            Mount(operator, "/etc/twgen/temporal", read_only=True),
+            Mount(specs, "/specs", read_only=True),
+        ],
+        ARGOCD_APP_NAME="shop",
+        ARGOCD_APP_PROJECT_NAME="payments",
+        ARGOCD_APP_NAMESPACE=namespace,
+        TWGEN_OPERATOR_CONFIG="/etc/twgen/operator/operator.yaml",
+        KUBERNETES_SERVICE_HOST=host,
+        KUBERNETES_SERVICE_PORT=port,
+    )
+    assert ended.returncode == 0, ended.stderr
+    kinds = [item["kind"] for item in json.loads(ended.stdout)["items"]]
+    assert kinds.count("Deployment") == 1
+    assert "Job" in kinds
