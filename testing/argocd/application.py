@@ -26,22 +26,23 @@ class Application:
         """Of its object, for plain requests."""
         return f"{_PATH}/{self.name}"
 
-    def create(self, annotations: Mapping[str, str] | None = None, **automated: bool) -> None:
-        """Create it, of the folder with its name; everything is automatic unless said otherwise."""
+    def create(self, retry: Mapping[str, Any] | None = None) -> None:
+        """Create it, of the folder with its name; it syncs, prunes and heals by itself."""
         source = {
             "repoURL": self.argo.repository.address,
             "path": self.name,
             "targetRevision": "main",
             "plugin": {"name": "twgen"},
         }
-        spec = {
+        spec: Object = {
             "project": "default",
             "source": source,
             "destination": {"server": "https://kubernetes.default.svc", "namespace": self.namespace},
-            "syncPolicy": {"automated": {"prune": True, "selfHeal": True, **automated}},
+            "syncPolicy": {"automated": {"prune": True, "selfHeal": True}},
         }
-        metadata = {"name": self.name, "annotations": dict(annotations or {})}
-        head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata}
+        if retry:
+            spec["syncPolicy"] |= {"retry": retry}
+        head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": self.name}}
         self.argo.cluster.api.create(_PATH, {**head, "spec": spec})
 
     def get(self) -> Object:

@@ -53,7 +53,7 @@ _TOLD = """
 Everything runs, and greeter v1 is current. {folder} has all files and logs.
 
   export KUBECONFIG={kubeconfig}
-  git clone {repository} shop && cd shop
+  git clone {repository} workers && cd workers
 
   watch it      kubectl get -n {argocd} application/shop; kubectl get -n shop deployments,pods,jobs
                 kubectl get -n shop configmap/greeter-rollout-status -o jsonpath='{{.data.message}}'
@@ -96,8 +96,9 @@ def stack(folder: Path) -> Iterator[Stack]:
 
 def main() -> None:
     """Start it, tell where it is, and wait to be stopped."""
-    # `kill` ends everything as Ctrl-C does
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # `kill` ends everything as Ctrl-C does, which a shell lets its background jobs ignore
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)
     with (
         suppress(KeyboardInterrupt),
         TemporaryDirectory(prefix="twgen-stack-") as name,

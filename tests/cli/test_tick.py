@@ -8,13 +8,17 @@ from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner, Result
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from urllib3 import request
 
+from testing.processes import free_ports
 from tests.executing.api_server import INTENT, JOBS
 from tests.executing.argocd import Served, serving
 from tests.executing.calls import ME, RAMP, Recorded
 from tests.planning.situations import DAY
 from twgen.cli.live import Servers
 from twgen.cli.main import twgen
+from twgen.cli.metrics import Exposed, exposing
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
 from twgen.yaml.reader import read_documents
@@ -137,9 +141,57 @@ def test_intent_that_cannot_be_used_is_told_and_stops_nothing_else(served: Serve
     assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
 
 
+def test_what_goes_on_serves_how_rollouts_go_and_whether_it_still_looks() -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"}, current="")
+    recorded.run()
+    once = run(recorded, "status", "--from-cluster", "-n", "shop", "-o", "openmetrics")
+    assert 'twgen_rollout_reason{namespace="shop",reason="Settled",worker="payments"} 1.0' in once.stdout
+    (port,) = free_ports(1)
+    told: list[tuple[int, str]] = []
+
+    def ask(_: float) -> None:
+        if len(told) == 4:
+            raise KeyboardInterrupt
+        for path in ("metrics", "healthz"):
+            answer = request("GET", f"http://127.0.0.1:{port}/{path}", retries=False)
+            told.append((answer.status, answer.data.decode()))
+        recorded.api.objects.clear()
+        recorded.api.ask = refuse  # type: ignore[method-assign]
+
+    async def refuse(*_: Any, **__: Any) -> tuple[int, dict[str, Any]]:
+        return 503, {"message": "overloaded"}
+
+    with patch("twgen.cli.tick.time.sleep", ask):
+        run(recorded, "tick", "-n", "shop", "--every", "1s", "--metrics", f"127.0.0.1:{port}")
+    [(status, first), health, (_, second), _] = told
+    assert (status, health) == (200, (200, "ok\n"))
+    samples = {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(first)
+        for sample in family.samples
+    }
+    assert samples["twgen_rollout_phase", "Settled", "payments", "shop"] == 1
+    assert samples["twgen_rollout_phase", "Blocked", "payments", "shop"] == 0
+    assert samples["twgen_rollout_percentage", "payments", "shop"] == 100
+    assert samples["twgen_versions", "Current", "payments", "shop"] == 1
+    assert samples[("twgen_tick_looks_total",)] == 1
+    assert "twgen_tick_errors_total 1.0" in second
+    assert 'twgen_rollout_percentage{namespace="shop",worker="payments"} 100.0' in second, "it is kept"
+
+
+def test_health_ends_when_looks_do() -> None:
+    exposed = Exposed()
+    assert exposed.answer("/healthz")[0] == 503
+    assert exposed.answer("/secret")[0] == 404
+    with pytest.raises(InvalidInput, match=r"--metrics here: nothing can be served there"):
+        exposing("here", exposed).__enter__()
+
+
 def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
     for arguments, told in (
         (["tick"], "give -n NAMESPACE, or -A"),
+        (["tick", "-A", "--metrics", ":0"], "--metrics needs --every"),
+        (["status", "-o", "openmetrics"], "goes with --from-cluster"),
         (["tick", "-A", "--argocd-server", "https://a"], "needs a token"),
     ):
         ended = CliRunner().invoke(twgen, arguments, env={"ARGOCD_AUTH_TOKEN": ""})

@@ -50,6 +50,7 @@ def test_token_is_read_anew_for_every_request(served: Served, tmp_path: Path) ->
         (403, b'{"message": "permission denied"}', "needs `applications, get` (403: permission denied)"),
         (404, b"<html>", "is it the right Argo CD? (404: <html>)"),
         (307, b"", "did not answer with it (307: )"),
+        (520, b"", "did not answer with it (520: )"),
         (502, b"\xff", "did not answer with it (502: \ufffd)"),
         (200, b"<html>", "it answers with something else: is that its address?"),
         (200, b"[]", "it answers with something else: is that its address?"),

@@ -5,8 +5,8 @@ import pytest
 from testing.argocd.application import Application
 from testing.processes import eventually
 from tests.servers.gitops import SOON, Story, attached, budget_document, is_protected
-from tests.servers.live import Document, autoscaler_document
-from tests.servers.pods import config_map
+from tests.servers.live import Document, autoscaler_document, policy_document
+from tests.servers.pods import condition, config_map
 
 pytestmark = pytest.mark.server
 
@@ -18,6 +18,7 @@ GATED_RAMP: Document = {
     ],
     "gate": {"workflowType": "GateWorkflow"},
 }
+V2 = "temporal.io/build-id=v2"
 AT_ONCE: Document = {"sunset": {"scaledownDelay": "1s", "deleteDelay": "1s"}}
 
 
@@ -97,17 +98,17 @@ def test_revert_in_mid_ramp_takes_effect_within_one_sync(gitops: Story) -> None:
     gitops.stands("Settled", "v1")
 
 
-@pytest.mark.parametrize("diff", ["client", "server"])
-def test_second_sync_finds_no_difference(gitops: Story, diff: str) -> None:
+def test_second_sync_finds_no_difference_whoever_computes_it(gitops: Story) -> None:
     more = (autoscaler_document("greeter"), budget_document("greeter", gitops.namespace))
     commit = gitops.commit("v1", *more, steps=(25,))
-    how = {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"} if diff == "server" else {}
-    gitops.application.create(how)
+    gitops.application.create()
     gitops.stands("Settled", "v1")
     gitops.application.refresh("hard")
     # what is attached gets its owner by the second render: before the first, the Deployment had no UID
     before = gitops.application.synced(commit)["status"]["operationState"]["startedAt"]
-    for _ in range(2):
+    for side in ("false", "true"):
+        how = {"argocd.argoproj.io/compare-options": f"ServerSideDiff={side}"}
+        gitops.application.change({"metadata": {"annotations": how}})
         gitops.application.refresh("hard")
         assert gitops.application.differing() == []
     assert gitops.application.synced(commit)["status"]["operationState"]["startedAt"] == before
@@ -141,3 +142,57 @@ def test_two_applications_keep_a_worker_each_in_one_namespace(gitops: Story) -> 
         found = story.application.get()["status"]["operationState"]["startedAt"]
         assert found == started[story.worker_name]
     other.application.delete()
+
+
+@pytest.mark.parametrize("driver", ["Hook", "Job"])
+def test_new_autoscaler_without_metrics_does_not_hold_up_a_rollout(gitops: Story, driver: str) -> None:
+    scaler = autoscaler_document("greeter")
+    usage = {"type": "Utilization", "averageUtilization": 50}
+    metric = {"type": "Resource", "resource": {"name": "cpu", "target": usage}}
+    scaler["spec"]["template"]["spec"]["metrics"] = [metric]
+    policy = policy_document("greeter", driver=driver)
+    gitops.commit("v1", policy, steps=())
+    gitops.application.create()
+    gitops.stands("Settled", "v1")
+    gitops.commit("v2", policy, scaler, steps=())
+    gitops.application.refresh()
+    gitops.stands("Settled", "v2")
+
+
+@pytest.mark.parametrize("driver", ["Hook", "Job"])
+def test_rollback_goes_past_a_version_whose_pods_crash(gitops: Story, driver: str) -> None:
+    policy = policy_document("greeter", driver=driver)
+    gitops.commit("v1", policy, steps=())
+    gitops.application.create()
+    gitops.stands("Settled", "v1")
+    broken = gitops.argo.folder / f"{gitops.namespace}-is-broken"
+    gitops.application.synced(gitops.commit("v2", policy, steps=(), unless=broken))
+    gitops.stands("Settled", "v2")
+    broken.touch()
+    gitops.cluster.kubectl("delete", "pods", "--namespace", gitops.namespace, "--selector", V2)
+    eventually(lambda: condition(gitops.deployment("v2") or {}, "Available") == "False", SOON)
+
+    gitops.argo.repository.revert()
+    gitops.application.refresh()
+    gitops.reaches("v1", 100)
+    gitops.stands("Settled", "v1")
+
+
+@pytest.mark.parametrize("driver", ["Hook", "Job"])
+def test_revert_of_a_version_that_never_starts_is_applied_by_a_retry_that_refreshes(
+    gitops: Story, driver: str
+) -> None:
+    policy = policy_document("greeter", driver=driver)
+    quickly = {"progressDeadlineSeconds": 5}
+    gitops.commit("v1", policy, steps=(), spec=quickly)
+    gitops.application.create(retry={"limit": 3, "refresh": True})
+    gitops.stands("Settled", "v1")
+    gitops.commit("v2", policy, steps=(), spec=quickly, unless=gitops.argo.folder)
+    gitops.application.refresh()
+    eventually(lambda: condition(gitops.deployment("v2") or {}, "Available") == "False", SOON)
+
+    commit = gitops.argo.repository.revert()
+    gitops.application.refresh()
+    gitops.stands("Settled", "v1")
+    assert gitops.application.get()["status"]["sync"]["revision"] == commit
+    assert gitops.share("v1") == 100

@@ -15,6 +15,7 @@ from twgen.reading.rollout import rollout_statuses
 from twgen.records.rollout_status import RolloutStatus
 from twgen.reporting.printable import json_text
 from twgen.reporting.status.fleet import fleet_document, fleet_lines
+from twgen.reporting.status.metrics import openmetrics
 
 Statuses = Sequence[RolloutStatus]
 
@@ -70,5 +71,7 @@ async def _follow(
 def _print(statuses: Statuses, output: str) -> None:
     if output == "json":
         write(json_text(fleet_document(statuses, clock())))
+    elif output == "openmetrics":
+        write(openmetrics(statuses, clock(), {}))
     else:
         write("".join(f"{line}\n" for line in fleet_lines(statuses, clock())))

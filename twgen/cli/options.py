@@ -160,6 +160,9 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "intent_hash": Option(("--intent-hash",), "End when the intent is no longer this one.", NAME),
     "every": Option(("--every",), "Go on, and look this often.", READING_TIME),
+    "metrics": Option(
+        ("--metrics",), "With --every, serve /metrics and /healthz at HOST:PORT, or at :PORT.", NAME
+    ),
     "argocd_server": Option(
         ("--argocd-server",), "Refresh applications of this Argo CD: the address of its API server.", NAME
     ),

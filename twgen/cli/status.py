@@ -16,7 +16,7 @@ from twgen.reporting.status.lines import status_lines
 
 @click.command()
 @paths_argument
-@output_option("text", "json")
+@output_option("text", "json", "openmetrics")
 @options("watch", "interval", "snapshot", "now", *READING, "identity", "namespace", "operator_config")
 @options("from_cluster", "all_namespaces", "quiet", "color")
 def command(output: str, color: str, watch: bool, interval: float, **params: Any) -> None:  # noqa: FBT001
@@ -36,6 +36,8 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     settings = settings_of(params)
     if params["all_namespaces"] and not params["from_cluster"]:
         raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
+    if output == "openmetrics" and (watch or not params["from_cluster"]):
+        raise InvalidInput("-o openmetrics goes with --from-cluster, and without -w")
     if params["from_cluster"]:
         from twgen.cli.fleet import show_fleet
 

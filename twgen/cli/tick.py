@@ -5,6 +5,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import click
 
 from twgen.cli.in_cluster import specs_of
 from twgen.cli.live import Connections, Servers
+from twgen.cli.metrics import Exposed, exposing
 from twgen.cli.options import READING, options
 from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, clock, settings_of
@@ -27,12 +29,17 @@ from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, runs_again
 from twgen.reading.rollout import EndedJob, rollouts_in_cluster
 from twgen.records.intent import Intent
+from twgen.records.rollout_status import RolloutStatus
+from twgen.reporting.status.metrics import openmetrics
+
+_MISSED = 3
+"""So many looks may fail before it counts as broken."""
 
 
 @click.command()
-@options("all_namespaces", "namespace", "every", "argocd_server", "argocd_token_file", "argocd_ca_file")
-@options(*READING, "quiet")
-def command(every: float | None, all_namespaces: bool, **params: Any) -> None:  # noqa: FBT001
+@options("all_namespaces", "namespace", "every", "metrics")
+@options("argocd_server", "argocd_token_file", "argocd_ca_file", *READING, "quiet")
+def command(every: float | None, all_namespaces: bool, metrics: str | None, **params: Any) -> None:  # noqa: FBT001
     """Keep what Argo CD has rendered up to date, in the cluster of the workers.
 
     Argo CD renders a commit once, while versions drain and go. An application whose render would differ by
@@ -45,20 +52,33 @@ def command(every: float | None, all_namespaces: bool, **params: Any) -> None:  
     settings = settings_of(params)
     if not settings.namespace and not all_namespaces:
         raise InvalidInput("tick needs a namespace: give -n NAMESPACE, or -A for all")
-    refreshes = _refreshes(settings, params)
-    with Servers(settings) as servers:
+    if all_namespaces:
+        settings = replace(settings, namespace="")
+    if metrics and every is None:
+        raise InvalidInput("--metrics needs --every: what runs once is gone before it is asked")
+    refreshes, exposed = _refreshes(settings, params), Exposed()
+    counts = {"looks": 0, "errors": 0, "refreshes": 0}
+    with Servers(settings) as servers, exposing(metrics, exposed) if metrics else nullcontext():
+        statuses: Sequence[RolloutStatus] = ()
         while True:
             try:
-                failures = servers.run((), lambda opened: _Look(settings, servers, opened).act(refreshes))
+                statuses, failures = servers.run(
+                    (), lambda opened: _Look(settings, servers, opened).act(refreshes)
+                )
+                counts["looks"] += 1
+                if every is not None:
+                    exposed.healthy_until = time.monotonic() + _MISSED * (every + settings.timeout)
             except TwgenError as error:
                 failures = [str(error)]
-            if every is not None:
-                warn(failures)
-                time.sleep(every)
-            elif failures:
-                raise StateUnavailable("; ".join(failures))
-            else:
-                return
+            if every is None:
+                break
+            warn(failures)
+            counts["errors"] += len(failures)
+            counts["refreshes"] = refreshes.made if refreshes else 0
+            exposed.metrics = openmetrics(statuses, clock(), counts)
+            time.sleep(every)
+    if failures:
+        raise StateUnavailable("; ".join(failures))
 
 
 def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | None:
@@ -97,8 +117,8 @@ class _Look:
     failures: list[str] = field(default_factory=list)
     """What could not be read or done."""
 
-    async def act(self, refreshes: Refreshes | None) -> list[str]:
-        """Do what is due; what failed, once everything else was done."""
+    async def act(self, refreshes: Refreshes | None) -> tuple[Sequence[RolloutStatus], list[str]]:
+        """Do what is due; what rollouts left to read, and what failed, once everything else was done."""
         client = self.opened.kubernetes
         if not client:
             raise InvalidInput("tick needs a cluster: there is no kubeconfig, and this is no Pod")
@@ -126,7 +146,7 @@ class _Look:
                     self.failures.append(str(error))
         if refreshes:
             self.failures.extend(await refreshes.ask(applications, clock()))
-        return self.failures
+        return found.statuses, self.failures
 
     async def _worlds(self, group: Sequence[_Worker]) -> list[tuple[_Worker, World]]:
         """What is known of the workers of a namespace; where that fails, of each that can be read alone."""

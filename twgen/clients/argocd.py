@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 AT_ONCE = 4
 """Requests, so that an Argo CD is asked for no more renders than that."""
 _LONGEST_MESSAGE = 200
-_ADVICE = {
+_ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "asks for another token: is it still valid?",
     HTTPStatus.FORBIDDEN: "does not permit it: the account of the token needs `applications, get`",
     HTTPStatus.NOT_FOUND: "does not know it: is it the right Argo CD?",
@@ -68,7 +68,7 @@ class ArgoCD:
             document = {}
         if answer.status != HTTPStatus.OK:
             said = " ".join(str(document.get("message", "")).split())[:_LONGEST_MESSAGE]
-            advice = _ADVICE.get(HTTPStatus(answer.status), "did not answer with it")
+            advice = _ADVICE.get(answer.status, "did not answer with it")
             raise StateUnavailable(f"{who}: it {advice} ({answer.status}: {said})")
         if "metadata" not in document:
             raise StateUnavailable(f"{who}: it answers with something else: is that its address?")

@@ -20,6 +20,8 @@ class Refreshes:
         self._timeout = timeout
         self._say = say
         self._asked: dict[str, datetime] = {}
+        self.made = 0
+        """How many were asked for."""
 
     async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
         """Ask for what is due of these applications, by their workers; what failed, once all were asked."""
@@ -32,6 +34,7 @@ class Refreshes:
                 if not reason:
                     return
                 self._asked[name] = now
+                self.made += 1
                 await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
                 self._say(f"{name}: refreshed, since {reason}")
 

@@ -73,9 +73,11 @@ class RolloutsInCluster(NamedTuple):
 
     intents: tuple[Intent, ...]
     unusable: tuple[str, ...]
-    """Why other intents cannot be carried out."""
+    """Why other intents cannot be carried out, and other statuses not be read."""
     ended: Mapping[tuple[str, str], EndedJob]
     """The newest Jobs of these intents that have ended, by namespace and intent hash."""
+    statuses: tuple[RolloutStatus, ...]
+    """What the rollouts left to read."""
 
 
 async def rollouts_in_cluster(
@@ -85,13 +87,15 @@ async def rollouts_in_cluster(
     place = f"/namespaces/{namespace}" if namespace else ""
     listed = await _read(client, f"/api/v1{place}/configmaps", deadline, ROLLOUT)
     jobs = await _read(client, f"/apis/batch/v1{place}/jobs", deadline, ROLLOUT)
-    intents, unusable = [], []
+    intents, statuses, unusable = [], [], []
     for item in listed.get("items") or ():
-        if value_at(item, "metadata", "annotations", INTENT_HASH):  # a status has the same label
-            try:
+        try:
+            if "phase" in (item.get("data") or {}):  # an intent has the same label
+                statuses.append(parse_rollout_status(item))
+            else:
                 intents.append(parse_intent(item))
-            except InvalidInput as error:
-                unusable.append(str(error))
+        except InvalidInput as error:
+            unusable.append(str(error))
     ended: dict[tuple[str, str], EndedJob] = {}
     for job in sorted(jobs.get("items") or (), key=_age):
         metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
@@ -105,7 +109,7 @@ async def rollouts_in_cluster(
         if ends and HOOK not in annotations:
             ended_at = parse_time(ends[0]["lastTransitionTime"])
             ended[key] = EndedJob(metadata["name"], metadata["uid"], ended_at)
-    return RolloutsInCluster(tuple(intents), tuple(unusable), ended)
+    return RolloutsInCluster(tuple(intents), tuple(unusable), ended, tuple(statuses))
 
 
 class RolloutReader:

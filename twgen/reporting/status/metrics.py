@@ -1,0 +1,68 @@
+"""How rollouts go, as OpenMetrics."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from twgen.model.plan import Phase
+from twgen.records.rollout_status import RolloutStatus
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_OF_WORKER = ("namespace", "worker")
+
+
+def openmetrics(statuses: Iterable[RolloutStatus], now: datetime, counts: Mapping[str, int]) -> bytes:
+    """The metrics of these rollouts; `counts` are what happened since the start, by `looks` and the like."""
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.openmetrics.exposition import generate_latest
+
+    collected = [*_of_rollouts(tuple(statuses), now), *_of_ticks(counts)]
+
+    class Collected:
+        def collect(self) -> Iterable["Metric"]:
+            return collected
+
+    registry = CollectorRegistry()
+    registry.register(Collected())
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text
+
+
+def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime) -> Iterator["Metric"]:
+    from prometheus_client.core import GaugeMetricFamily
+
+    def gauge(name: str, text: str, *labels: str) -> Any:
+        return GaugeMetricFamily(f"twgen_{name}", text, labels=(*_OF_WORKER, *labels))
+
+    phase = gauge("rollout_phase", "1 for the phase that a rollout is in, 0 for the others.", "phase")
+    reason = gauge("rollout_reason", "1 for why a rollout is in its phase.", "reason")
+    percentage = gauge("rollout_percentage", "The target's share of new workflows.")
+    age = gauge("rollout_unchanged_seconds", "Since phase or reason of a rollout changed last.")
+    versions = gauge("versions", "Versions that are deployed or have work, by their status.", "status")
+    for status in statuses:
+        worker = status.worker.split("/", 1)
+        for each in Phase:
+            phase.add_metric([*worker, each.value], int(status.phase is each))
+        reason.add_metric([*worker, status.reason], 1)
+        percentage.add_metric(worker, status.percentage)
+        age.add_metric(worker, max(0.0, (now - status.since).total_seconds()))
+        found = (
+            str(version.get("status"))
+            for item in status.document.get("workers") or ()
+            for version in item.get("versions") or ()
+        )
+        for name, number in sorted(Counter(found).items()):
+            versions.add_metric([*worker, name], number)
+    yield from (phase, reason, percentage, age, versions)
+
+
+def _of_ticks(counts: Mapping[str, int]) -> Iterator["Metric"]:
+    from prometheus_client.core import CounterMetricFamily
+
+    for name, number in counts.items():
+        text = f"What `twgen tick` has counted since it started: {name.replace('_', ' ')}."
+        yield CounterMetricFamily(f"twgen_tick_{name}", text, value=number)
