@@ -17,7 +17,7 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import (
     Document,
-    autoscaler_document,
+    attached_document,
     connection_document,
     worker_container,
     worker_document,
@@ -141,14 +141,10 @@ class Story:
         self.cluster.clear(self.namespace)
 
 
-def budget_document(worker: str, namespace: str) -> Document:
-    document = autoscaler_document(worker, "budget", namespace)
-    document["spec"]["template"] = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {}}},
-    }
-    return document
+def budget_document(worker: str) -> Document:
+    selector: Document = {"matchLabels": {}}
+    more: Document = {"maxUnavailable": 1, "selector": selector}
+    return attached_document(worker, "budget", "policy/v1", "PodDisruptionBudget", **more)
 
 
 def attached(story: Story, build_id: str) -> dict[str, Any]:

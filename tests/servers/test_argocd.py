@@ -34,7 +34,7 @@ def test_first_sync_from_nothing_ends_with_the_version_current(gitops: Story) ->
 def test_version_with_running_workflows_stays_until_they_are_done_and_goes_in_two_syncs(
     gitops: Story,
 ) -> None:
-    more = (autoscaler_document("greeter"), budget_document("greeter", gitops.namespace))
+    more = (autoscaler_document("greeter"), budget_document("greeter"))
     gitops.commit("v1", *more, steps=(), spec=AT_ONCE)
     gitops.application.create()
     gitops.stands("Settled", "v1")
@@ -99,7 +99,7 @@ def test_revert_in_mid_ramp_takes_effect_within_one_sync(gitops: Story) -> None:
 
 
 def test_second_sync_finds_no_difference_whoever_computes_it(gitops: Story) -> None:
-    more = (autoscaler_document("greeter"), budget_document("greeter", gitops.namespace))
+    more = (autoscaler_document("greeter"), budget_document("greeter"))
     commit = gitops.commit("v1", *more, steps=(25,))
     gitops.application.create()
     gitops.stands("Settled", "v1")

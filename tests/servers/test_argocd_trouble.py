@@ -46,7 +46,7 @@ def test_temporal_that_is_away_is_said_in_a_line_and_nothing_is_pruned(gitops: S
 
 
 def test_version_that_a_render_lost_stays_with_all_that_is_attached_to_it(gitops: Story) -> None:
-    more = (autoscaler_document("greeter"), budget_document("greeter", gitops.namespace))
+    more = (autoscaler_document("greeter"), budget_document("greeter"))
     lost = config_map(gitops.namespace, "unprotected", {"what": "has no work"})
     gitops.commit("v1", *more, lost, steps=(25,))
     gitops.application.create()
@@ -69,7 +69,7 @@ def test_version_that_a_render_lost_stays_with_all_that_is_attached_to_it(gitops
 
 
 def test_versioned_deployment_that_is_deleted_by_hand_comes_back_with_what_is_attached(gitops: Story) -> None:
-    more = (autoscaler_document("greeter"), budget_document("greeter", gitops.namespace))
+    more = (autoscaler_document("greeter"), budget_document("greeter"))
     commit = gitops.commit("v1", *more, steps=(25,))
     gitops.application.create()
     gitops.stands("Settled", "v1")
