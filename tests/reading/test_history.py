@@ -1,102 +1,17 @@
 """Old versions from the commits of their specs, in real Git repositories."""
 
-import os
-import subprocess
-import time
-from collections.abc import Mapping
+import resource
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from testing.processes import ENVIRONMENT
-from twgen.model.spec import WorkerSpec
-from twgen.model.world import GitHistory
-from twgen.reading.documents import Sources, read_paths
-from twgen.reading.history import SpecSources, read_history
-from twgen.specs.parse import parse_specs
-from twgen.specs.spec_document import NamespaceRule
-
-RULE = NamespaceRule("shop")
-CONNECTION = """
-apiVersion: temporal.io/v1alpha1
-kind: Connection
-metadata: {name: temporal}
-spec: {hostPort: "%s:7233"}
-"""
-POLICY = """
-apiVersion: twgen.io/v1alpha1
-kind: RolloutPolicy
-metadata: {name: pay}
-spec: {workerRef: {name: pay}, environment: %s, connectionChanges: %s}
-"""
-
-
-def worker(version: str, *, name: str = "pay", replicas: int = 2, custom: str = "") -> str:
-    build_id = f", unsafeCustomBuildID: {custom}" if custom else ""
-    return f"""
-apiVersion: temporal.io/v1alpha1
-kind: WorkerDeployment
-metadata: {{name: {name}}}
-spec:
-  replicas: {replicas}
-  workerOptions: {{connectionRef: {{name: temporal}}, temporalNamespace: default{build_id}}}
-  rollout: {{strategy: AllAtOnce}}
-  template: {{spec: {{containers: [{{name: worker, image: "registry.example.com/pay:{version}"}}]}}}}
-"""
-
-
-class Repository:
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.git("init", "--quiet", "--initial-branch=main")
-
-    def git(self, *arguments: str, text: str = "") -> str:
-        settings = ("-c", "user.name=team", "-c", "user.email=team@example.com", "-c", "commit.gpgSign=false")
-        environment = {**ENVIRONMENT, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-        command = ["git", *settings, *arguments]
-        ended = subprocess.run(
-            command, cwd=self.root, env=environment, input=text, text=True, check=True, capture_output=True
-        )
-        return ended.stdout.strip()
-
-    def commit(self, files: Mapping[str, str | None]) -> dict[str, str]:
-        """Write files (None: remove) and commit; the build IDs of the workers in their folder."""
-        for name, text in files.items():
-            file = self.root / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            if text is None:
-                file.unlink()
-            else:
-                file.write_text(text)
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message=change")
-        folders = [self.root / name for name in ("app", "apps/pay") if (self.root / name).exists()]
-        return {spec.name: spec.build_id for spec in specs(folders[-1])} if folders else {}
+from tests.reading.repositories import CONNECTION, POLICY, Repository, history, pod, variables, worker
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
-
-
-def specs(folder: Path) -> tuple[WorkerSpec, ...]:
-    return parse_specs(read_paths([str(folder)], Sources()).documents, RULE).workers
-
-
-def history(folder: Path, *build_ids: str, name: str = "pay", seconds: float = 30) -> GitHistory:
-    [spec] = (spec for spec in specs(folder) if spec.name == name)
-    sources = SpecSources([str(folder)], RULE, ())
-    return read_history(spec, build_ids, sources, time.monotonic() + seconds, "there is none")
-
-
-def pod(found: GitHistory, build_id: str) -> dict[str, Any]:
-    template: dict[str, Any] = found.versions[build_id].manifest["spec"]["template"]["spec"]
-    return template
-
-
-def variables(found: GitHistory, build_id: str) -> dict[str, str]:
-    return {item["name"]: item["value"] for item in pod(found, build_id)["containers"][0]["env"]}
 
 
 def test_old_version_is_found_in_the_commits_of_its_spec(repository: Repository) -> None:
@@ -181,6 +96,28 @@ def test_version_of_a_branch_that_was_merged_is_found(repository: Repository) ->
     assert tried in history(repository.root / "app", tried).versions
 
 
+def test_version_of_one_branch_is_found_where_another_had_gone_on_from_an_older_one(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at(minute: int) -> None:
+        monkeypatch.setitem(ENVIRONMENT, "GIT_COMMITTER_DATE", f"2026-11-21T12:{minute}:00Z")
+
+    at(10)
+    repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})
+    repository.git("checkout", "--quiet", "-b", "branch")
+    repository.git("checkout", "--quiet", "main")
+    at(11)
+    deployed = repository.commit({"app/pay.yaml": worker("2")})["pay"]
+    repository.git("checkout", "--quiet", "branch")
+    at(12)
+    repository.commit({"app/pay.yaml": worker("3")})
+    repository.git("checkout", "--quiet", "main")
+    at(13)
+    repository.git("merge", "--quiet", "--no-edit", "--strategy-option=theirs", "branch")
+    found = history(repository.root / "app", deployed)
+    assert deployed in found.versions, found.ends
+
+
 def test_newest_template_of_a_custom_build_id_is_what_ran_last(repository: Repository) -> None:
     repository.commit({"app/pay.yaml": worker("1", custom="blue"), "app/temporal.yaml": CONNECTION % "a"})
     repository.commit({"app/pay.yaml": worker("2", custom="blue")})
@@ -216,6 +153,27 @@ def test_any_name_of_a_file_is_read_or_passed_over(repository: Repository, name:
     assert bool(found.versions) is ("\n" not in name)
 
 
+@pytest.mark.parametrize("name", ["a b.yaml", "a blob 5.yaml"])
+def test_file_that_was_gone_for_a_while_may_have_any_name(repository: Repository, name: str) -> None:
+    first = repository.commit({f"app/{name}": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
+    repository.commit({f"app/{name}": None})
+    repository.commit({f"app/{name}": worker("2")})
+    assert first in history(repository.root / "app", first).versions
+
+
+def test_many_old_versions_need_no_more_open_files_than_one(repository: Repository) -> None:
+    made = {"app/temporal.yaml": CONNECTION % "a", "app/pay.yaml": worker("0")}
+    old = [repository.commit({**made, "app/pay.yaml": worker(str(number))})["pay"] for number in range(12)]
+    repository.commit({"app/pay.yaml": worker("last")})
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/proc/self/fd").iterdir()]) + 12, hard))
+    try:
+        found = history(repository.root / "app", *old)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert found.versions.keys() == set(old)
+
+
 def test_shallow_clone_says_so(repository: Repository, tmp_path: Path) -> None:
     first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
     repository.commit({"app/pay.yaml": worker("2")})
@@ -241,34 +199,3 @@ def test_machine_without_git_says_so(repository: Repository, monkeypatch: pytest
     repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})
     monkeypatch.setenv("PATH", "/nowhere")
     assert history(repository.root / "app", "v1").ends == "git is not installed"
-
-
-def test_nothing_that_a_repository_names_is_run(repository: Repository) -> None:
-    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
-    ran = repository.root / "ran"
-    script = repository.root / "script"
-    script.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
-    script.chmod(0o755)
-    repository.commit({"app/pay.yaml": worker("2"), ".gitattributes": "*.yaml diff=x filter=x\n"})
-    for setting in (
-        "core.fsmonitor",
-        "core.pager",
-        "core.sshCommand",
-        "diff.x.textconv",
-        "diff.x.command",
-        "filter.x.smudge",
-        "gpg.program",
-        "diff.external",
-    ):
-        repository.git("config", setting, str(script))
-    repository.git("config", "log.showSignature", "true")
-    repository.git("config", "core.hooksPath", str(repository.root))
-    assert first in history(repository.root / "app", first).versions
-    assert not ran.exists()
-
-
-def test_folder_that_only_looks_like_a_repository_is_none(repository: Repository) -> None:
-    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
-    looks = {"app/HEAD": "ref: refs/heads/main\n", "app/config": "[core]\nbare = true\n"}
-    repository.commit({**looks, "app/objects/x": "", "app/refs/x": "", "app/pay.yaml": worker("2")})
-    assert first in history(repository.root / "app", first).versions

@@ -1,6 +1,7 @@
 """A Git repository, asked by the git program: nothing of it is run, nothing is fetched, nothing written."""
 
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -13,12 +14,16 @@ from types import TracebackType
 from typing import IO, NamedTuple, Self, cast
 
 _PIECE = 64 * 2**10
+_FOUND = re.compile(rb"[0-9a-f]+ (\w+) (\d+)\n")
+"""How git begins to tell of an object; what is missing is named as it was asked for."""
 _SAFE = (
     # the repository's own settings can name programs to run, and servers to fetch from
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"),
     *("-c", "protocol.allow=never", "--no-pager", "--literal-pathspecs"),
 )
 _ENVIRONMENT: Mapping[str, str] = {
+    # its settings may allow one protocol in spite of protocol.allow, and an older git fetches what is missing
+    "GIT_ALLOW_PROTOCOL": "none",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_NO_LAZY_FETCH": "1",
@@ -112,12 +117,12 @@ class Repository:
         with suppress(BrokenPipeError):
             asked.write(os.fsencode(f"{commit}:{path}\n"))
             asked.flush()
-            match told.readline().split():
-                case [_, kind, size]:
-                    text = told.read(min(int(size), most + 1)) if kind == b"blob" else b""
-                    for start in range(len(text), int(size) + 1, _PIECE):  # and the end of the line
-                        told.read(min(_PIECE, int(size) + 1 - start))
-                    text = text if kind == b"blob" and len(text) <= most else None
+            if found := _FOUND.fullmatch(told.readline()):
+                size = int(found[2])
+                is_wanted = found[1] == b"blob" and size <= most
+                text = told.read(size) if is_wanted else None
+                for start in range(size if is_wanted else 0, size + 1, _PIECE):  # and the end of the line
+                    told.read(min(_PIECE, size + 1 - start))
         self._in_time()
         return text
 
@@ -135,6 +140,7 @@ class Repository:
             self._in_time()
         finally:
             process.kill()
+            process.communicate()  # or each commit that is looked into would keep two files open
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         self._in_time()

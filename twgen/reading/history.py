@@ -92,13 +92,13 @@ class _Walk:
         for run in self._runs():
             if run.build_id not in wanted:
                 continue
-            last = self._worker_at(run.last, run.newest.path) or self._worker_at(
-                run.newest.id, run.newest.path
-            )
-            first = self._worker_at(run.oldest.id, run.oldest.path)
-            if not last or last.build_id != run.build_id:
+            # of two branches, the newer commit that was listed last may stand on another version
+            told = (self._worker_at(commit, run.newest.path) for commit in (run.last, run.newest.id))
+            last = next((found for found in told if found and found.build_id == run.build_id), None)
+            if not last:
                 continue
             wanted.remove(run.build_id)
+            first = self._worker_at(run.oldest.id, run.oldest.path)
             if first and first.build_id == run.build_id:
                 policy = replace(last.policy, environment=first.policy.environment)
                 is_fixed = policy.connection_changes is ConnectionChanges.NEW_VERSIONS_ONLY

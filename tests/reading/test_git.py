@@ -1,0 +1,65 @@
+"""A Git repository that is hostile, or only looks like one."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.reading.repositories import CONNECTION, Repository, history, worker
+from twgen.reading import git
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def test_nothing_that_a_repository_names_is_run(repository: Repository) -> None:
+    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
+    ran = repository.root / "ran"
+    script = repository.root / "script"
+    script.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    script.chmod(0o755)
+    repository.commit({"app/pay.yaml": worker("2"), ".gitattributes": "*.yaml diff=x filter=x\n"})
+    for setting in (
+        "core.fsmonitor",
+        "core.pager",
+        "core.sshCommand",
+        "diff.x.textconv",
+        "diff.x.command",
+        "filter.x.smudge",
+        "gpg.program",
+        "diff.external",
+    ):
+        repository.git("config", setting, str(script))
+    repository.git("config", "log.showSignature", "true")
+    repository.git("config", "core.hooksPath", str(repository.root))
+    assert first in history(repository.root / "app", first).versions
+    assert not ran.exists()
+
+
+def test_content_that_is_missing_is_fetched_from_nowhere_even_by_an_older_git(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
+    missing = repository.git("rev-parse", "HEAD:app/pay.yaml")
+    repository.commit({"app/pay.yaml": worker("2")})
+    (repository.root / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
+    ran = repository.root / "ran"
+    for setting, text in (
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", f"ext::touch {ran}"),
+        ("protocol.ext.allow", "always"),
+    ):
+        repository.git("config", setting, text)
+    monkeypatch.delitem(git._ENVIRONMENT, "GIT_NO_LAZY_FETCH")  # type: ignore[arg-type]  # noqa: SLF001
+    assert not history(repository.root / "app", first).versions
+    assert not ran.exists()
+
+
+def test_folder_that_only_looks_like_a_repository_is_none(repository: Repository) -> None:
+    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
+    looks = {"app/HEAD": "ref: refs/heads/main\n", "app/config": "[core]\nbare = true\n"}
+    repository.commit({**looks, "app/objects/x": "", "app/refs/x": "", "app/pay.yaml": worker("2")})
+    assert first in history(repository.root / "app", first).versions
