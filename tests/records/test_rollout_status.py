@@ -15,7 +15,7 @@ from twgen.records.rollout_status import RolloutStatus, parse_rollout_status, wr
 texts = st.text(st.characters(exclude_categories=("Cs",)))
 statuses = st.builds(
     RolloutStatus,
-    worker=texts,
+    worker=st.just("shop/pay"),
     phase=st.sampled_from(Phase),
     reason=texts,
     message=texts,
@@ -23,7 +23,7 @@ statuses = st.builds(
     current=texts,
     percentage=st.integers(0, 1000).map(lambda tenths: tenths / 10),
     since=st.integers(0, 10**6).map(lambda seconds: NOW - timedelta(seconds=seconds)),
-    document=st.dictionaries(texts, texts),
+    document=st.dictionaries(texts, texts) | st.just({"workers": [{"versions": [{"status": "Current"}]}]}),
     intent=texts,
 )
 
@@ -49,7 +49,19 @@ def test_only_an_intent_that_is_settled_is_told_as_settled(status: RolloutStatus
         ("phase", "Fine"),
         ("since", "yesterday"),
         ("percentage", "half"),
+        ("percentage", "nan"),
+        ("percentage", "-5"),
         ("status.json", "{"),
+        ("status.json", "[]"),
+        ("status.json", '{"workers": 5}'),
+        ("status.json", '{"workers": [null]}'),
+        ("status.json", '{"workers": [{"versions": {"status": "Current"}}]}'),
+        ("status.json", '{"workers": [{"versions": ["Current"]}]}'),
+        ("status.json", '{"workers": [{"versions": [{"status": "\\ud800"}]}]}'),
+        ("status.json", "[" * 100_000),
+        ("worker", "mail/pay"),
+        ("worker", "shop/mail"),
+        ("worker", "pay"),
         ("worker", None),
     ],
 )

@@ -9,6 +9,10 @@ from typing import Any
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
 from twgen.model.times import format_time, parse_time
+from twgen.versioning.names import rollout_status_name
+
+_ALL = 100
+"""Percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,10 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
 
 
 def parse_rollout_status(manifest: Mapping[str, Any]) -> RolloutStatus:
-    """The status of a ConfigMap; raises InvalidInput when it holds none."""
-    data = manifest.get("data") or {}
+    """The status of a ConfigMap; raises InvalidInput when it holds none, or that of another worker."""
+    data, metadata = manifest.get("data") or {}, manifest["metadata"]
     try:
-        return RolloutStatus(
+        status = RolloutStatus(
             worker=data["worker"],
             phase=Phase(data["phase"]),
             reason=data["reason"],
@@ -67,7 +71,26 @@ def parse_rollout_status(manifest: Mapping[str, Any]) -> RolloutStatus:
             document=json.loads(data["status.json"]),
             intent=data.get("intent", ""),
         )
+        namespace, _, worker = status.worker.partition("/")
+        is_its_own = (namespace, rollout_status_name(worker)) == (metadata["namespace"], metadata["name"])
+        if is_its_own and 0 <= status.percentage <= _ALL and _is_told_as_written(status.document):
+            return status
+        why = None
     except (KeyError, ValueError, RecursionError) as error:
-        metadata = manifest["metadata"]
-        where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
-        raise InvalidInput(f"{where} holds no status of a rollout: delete it") from error
+        why = error
+    where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
+    raise InvalidInput(f"{where} holds no status of a rollout: delete it") from why
+
+
+def _is_told_as_written(document: Any) -> bool:
+    """Whoever may write a ConfigMap of one namespace must not end what reads those of all."""
+    json.dumps(document, ensure_ascii=False, allow_nan=False).encode()  # ValueError for half a character
+    if not isinstance(document, dict):
+        return False
+    workers = document.get("workers", [])
+    return isinstance(workers, list) and all(
+        isinstance(worker, dict)
+        and isinstance(versions := worker.get("versions", []), list)
+        and all(isinstance(version, dict) for version in versions)
+        for worker in workers
+    )

@@ -36,6 +36,6 @@ def fleet_document(statuses: Sequence[RolloutStatus], now: datetime) -> dict[str
         "apiVersion": TWGEN_API,
         "kind": "Status",
         "now": format_time(now),
-        "workers": [worker for status in statuses for worker in status.document.get("workers") or ()],
+        "workers": [worker for status in statuses for worker in status.document.get("workers", ())],
         "warnings": [],
     }

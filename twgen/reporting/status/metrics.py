@@ -52,8 +52,8 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime) -> Iterator
         age.add_metric(worker, max(0.0, (now - status.since).total_seconds()))
         found = (
             str(version.get("status"))
-            for item in status.document.get("workers") or ()
-            for version in item.get("versions") or ()
+            for item in status.document.get("workers", ())
+            for version in item.get("versions", ())
         )
         for name, number in sorted(Counter(found).items()):
             versions.add_metric([*worker, name], number)
