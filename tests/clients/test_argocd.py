@@ -44,6 +44,18 @@ def test_token_is_read_anew_for_every_request(served: Served, tmp_path: Path) ->
     assert ask(argocd) == "pay"
 
 
+def test_token_may_end_its_line_and_nothing_that_is_none_is_sent_or_told(
+    served: Served, tmp_path: Path
+) -> None:
+    assert ask(ArgoCD(served.address, f"{served.token}\n")) == "pay"
+    path = tmp_path / "token"
+    for content in (b"", b"\n", b"first\nsecond", b"\xff\xfe", "sécret".encode()):
+        path.write_bytes(content)
+        with pytest.raises(StateUnavailable, match=r"token holds no token of Argo CD$"):
+            ask(ArgoCD(served.address, "", str(path)))
+    assert len(served.asked) == 1
+
+
 @pytest.mark.parametrize(
     ("status", "body", "told"),
     [

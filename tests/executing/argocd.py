@@ -25,6 +25,8 @@ class Served:
     """With that status."""
     takes: float = 0
     """Seconds for every answer."""
+    rendering_takes: float = 0
+    """Seconds more for the answer to a hard refresh."""
     asked: list[str] = field(default_factory=list)
     most_at_once: int = 0
     address: str = ""
@@ -42,7 +44,7 @@ class Served:
             self.asked.append(path)
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
-        sleep(self.takes)
+        sleep(self.takes + ("refresh=hard" in path) * self.rendering_takes)
         with self._lock:
             self._now -= 1
         if self.status:

@@ -46,6 +46,14 @@ def test_error_of_a_render_that_argocd_keeps_is_refreshed_away() -> None:
     assert said == ["pay: refreshed, since its last render failed: `twgen render` failed: no Temporal"]
 
 
+def test_render_that_takes_longer_than_one_waits_for_it_is_no_failure() -> None:
+    said: list[str] = []
+    with serving(Served({"pay": {}}, rendering_takes=3)) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 1, said.append)
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert len(served.refreshed) == len(said) == 1
+
+
 def test_application_that_cannot_be_asked_stops_no_other() -> None:
     with serving(Served({"pay": {}})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, lambda _: None)

@@ -1,6 +1,7 @@
 """Asks one Argo CD about its applications, over its API, inside the deadline."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 AT_ONCE = 4
 """Requests, so that an Argo CD is asked for no more renders than that."""
 _LONGEST_MESSAGE = 200
+_TOKEN = re.compile("[!-~]+")
+"""What a header may hold."""
 _ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "asks for another token: is it still valid?",
     HTTPStatus.FORBIDDEN: "does not permit it: the account of the token needs `applications, get`",
@@ -79,9 +82,12 @@ class ArgoCD:
         from urllib3.exceptions import HTTPError
 
         try:
-            token = Path(self.token_file).read_text().strip() if self.token_file else self.token
+            told = Path(self.token_file).read_bytes() if self.token_file else self.token.encode()
         except OSError as error:
             raise StateUnavailable(f"{self.token_file} cannot be read ({error.strerror})") from error
+        token = told.strip().decode("latin-1")
+        if not _TOKEN.fullmatch(token):
+            raise StateUnavailable(f"{self.token_file or 'ARGOCD_AUTH_TOKEN'} holds no token of Argo CD")
         try:
             # a redirect could take the token to another host
             return self._pool.request(

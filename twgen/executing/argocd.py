@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -35,7 +36,9 @@ class Refreshes:
                     return
                 self._asked[name] = now
                 self.made += 1
-                await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
+                # Argo CD answers once it has rendered, and goes on when nobody waits for that
+                with suppress(OutOfTime):
+                    await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
                 self._say(f"{name}: refreshed, since {reason}")
 
         asked = (one(name, workers) for name, workers in sorted(applications.items()))
