@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from urllib3 import request
 
 from testing.processes import free_ports
-from tests.executing.api_server import INTENT, JOBS
+from tests.executing.api_server import INTENT, JOBS, STATUS
 from tests.executing.argocd import Served, serving
 from tests.executing.calls import ME, RAMP, Recorded
 from tests.planning.situations import DAY
@@ -139,6 +139,19 @@ def test_intent_that_cannot_be_used_is_told_and_stops_nothing_else(served: Serve
     with pytest.raises(StateUnavailable, match="ConfigMap shop/broken has no worker"):
         tick(recorded, served)
     assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
+
+
+def test_broken_status_is_told_and_hides_no_other(served: Served) -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"}, current="")
+    recorded.run()
+    broken = {**recorded.api.objects[STATUS], "metadata": {**recorded.api.objects[STATUS]["metadata"]}}
+    broken["metadata"]["name"] = "broken"
+    recorded.api.put(f"{STATUS}-broken", {**broken, "data": {**broken["data"], "status.json": "[]"}})
+    told = run(recorded, "status", "--from-cluster", "-n", "shop")
+    assert told.stdout.startswith("shop/payments: Settled")
+    assert "ConfigMap shop/broken holds no status of a rollout: delete it" in told.stderr
+    with pytest.raises(StateUnavailable, match="ConfigMap shop/broken holds no status"):
+        tick(recorded, served)
 
 
 def test_what_goes_on_serves_how_rollouts_go_and_whether_it_still_looks() -> None:

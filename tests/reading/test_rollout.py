@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -12,8 +13,8 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.world import RolloutInCluster
-from twgen.reading.rollout import RolloutReader, attached_objects, read_intent
-from twgen.records.intent import Intent, intent_of, write_intent
+from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, specs_of
+from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
 
 OLD, NEW = (intent_of(a_spec(build_id=build_id), "twgen/me") for build_id in ("v3", "v4"))
 NEWER_JOB = {"metadata": {"name": "newer", "uid": "u", "annotations": {"twgen.io/intent-hash": NEW.hash}}}
@@ -96,3 +97,10 @@ def test_pod_whose_job_is_gone_is_waited_for() -> None:
     cluster = Cluster()
     cluster.jobs, cluster.pods = [at(5, "newest")], [at(4, "left over", owner="deleted")]
     assert read(cluster).older_pods == ("left over",)
+
+
+@pytest.mark.parametrize("change", [{"namespace": "mail"}, {"worker": "another"}, {"target": "v9"}])
+def test_intent_speaks_only_for_its_own_worker_in_its_own_namespace(change: dict[str, str]) -> None:
+    spec = replace(a_spec(), has_custom_build_id=False)
+    with pytest.raises(UnusableIntent, match="and this release of twgen makes shop/payments:"):
+        specs_of(replace(intent_of(spec, "me"), **change))  # type: ignore[arg-type]

@@ -7,32 +7,26 @@ from datetime import timedelta
 from pathlib import Path
 
 from twgen.cli.display import Log
-from twgen.cli.inputs import refuse_problems
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.rollout import judge, rollout_of
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import InvalidDocuments, InvalidInput, OutOfTime, StateUnavailable, TwgenError
+from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import roll_out
-from twgen.model.operator import Caller, GroupKind
-from twgen.model.paths import value_at
+from twgen.model.operator import Caller
 from twgen.model.plan import WorkerPlan
-from twgen.model.problem import Document
-from twgen.model.spec import MissingTemplate
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.sentences import spoken
-from twgen.reading.rollout import RolloutReader, attached_objects, read_intent
+from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, specs_of
 from twgen.records.intent import Intent, UnusableIntent
 from twgen.specs.attached import KINDS
-from twgen.specs.parse import Specs, parse_specs
-from twgen.specs.spec_document import NamespaceRule
-from twgen.versioning.names import rollout_name
+from twgen.specs.parse import Specs
 
 _TERMINATION_LOG = Path("/dev/termination-log")
 """Where Kubernetes reads the last word of a container, unless its Pod names another place."""
@@ -183,31 +177,6 @@ class IntentRollout:
             await asyncio.sleep(FAILED_LOOK.total_seconds())
             await journal.record(journal.unwritten)
         return plan
-
-
-def specs_of(intent: Intent) -> Specs:
-    """The specs that an intent holds; raises UnusableIntent where this program reads them otherwise."""
-    source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
-    documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
-    # the operator's list of what may be attached was asked when it was rendered
-    kinds = tuple(GroupKind.of(value_at(value, "spec", "template")) for value in intent.documents)
-    specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds)
-    try:
-        refuse_problems(specs.problems)
-    except InvalidDocuments as error:
-        raise UnusableIntent(str(error), intent) from error
-    targets = [spec.build_id for spec in specs.workers]
-    if targets != [intent.target]:
-        made = " and ".join(targets) or "no worker"
-        message = (
-            f"{source} is for {intent.target}, and this release of twgen makes {made} of it: render and Job"
-            " need the same release"
-        )
-        raise UnusableIntent(message, intent)
-    # whether a render may go on without a manifest was decided when it went on
-    [spec] = specs.workers
-    policy = replace(spec.policy, missing_template=MissingTemplate.WARN)
-    return specs._replace(workers=(replace(spec, policy=policy),))
 
 
 def _say_last(word: str) -> None:

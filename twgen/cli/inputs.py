@@ -139,8 +139,9 @@ class Memory:
         if specs.ledgers and specs.ledgers is not self._documents:
             from twgen.records.ledger import recorded_versions
 
-            self._documents = specs.ledgers
+            # in this order: the rollouts of several workers recall in threads
             self._ledger = recorded_versions(read_ledgers(specs.ledgers, settings.sources))
+            self._documents = specs.ledgers
         world = world.remembering(self._ledger if specs.ledgers else {})
         now, told = settings.now or world.taken_at, {}
         ends = time.monotonic() + _MOST_FOR_HISTORY
@@ -214,12 +215,6 @@ def plan_warnings(workers: Iterable[WorkerVersions], general: Iterable[str]) -> 
     """Every warning of a plan, each with the worker that it is about."""
     about = (f"{item.spec.worker_deployment}: {text}" for item in workers for text in item.warnings)
     return [*about, *general]
-
-
-def refuse_problems(problems: Sequence[Problem]) -> None:
-    """Raise InvalidDocuments when there are any, for documents that stand in no file."""
-    if problems:
-        raise InvalidDocuments(problem_lines([(problem, None) for problem in problems]))
 
 
 def refuse_warnings(warnings: list[str]) -> None:

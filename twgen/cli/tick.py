@@ -3,15 +3,14 @@
 import gc
 import os
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import click
 
-from twgen.cli.in_cluster import specs_of
 from twgen.cli.live import Connections, Servers
 from twgen.cli.metrics import Exposed, exposing
 from twgen.cli.options import READING, options
@@ -22,13 +21,8 @@ from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.argocd import Refreshes
 from twgen.executing.cluster import ClusterWriter
-from twgen.model.operator import Caller
-from twgen.model.spec import WorkerSpec
-from twgen.model.world import OlderJob, Routing, World
-from twgen.planning.plan import make_plan, plan_versions, worker_world
-from twgen.planning.refresh import Rendered, plan_hash, runs_again
-from twgen.reading.rollout import EndedJob, rollouts_in_cluster
-from twgen.records.intent import Intent
+from twgen.executing.tick import Tick, Worker
+from twgen.reading.rollout import rollouts_in_cluster, specs_of
 from twgen.records.rollout_status import RolloutStatus
 from twgen.reporting.status.metrics import openmetrics
 
@@ -63,7 +57,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
         while True:
             try:
                 statuses, failures = servers.run(
-                    (), lambda opened: _Look(settings, servers, opened).act(refreshes)
+                    (), lambda opened: _look(settings, servers, opened, refreshes)
                 )
                 counts["looks"] += 1
                 if every is not None:
@@ -97,87 +91,28 @@ def _say(line: str) -> None:
     write(f"{line}\n")
 
 
-class _Worker(NamedTuple):
-    intent: Intent
-    spec: WorkerSpec
-
-    @property
-    def caller(self) -> Caller:
-        """As whom its rollout is carried out."""
-        return Caller(self.intent.identity, forced=True, drives=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """One look at all rollouts of a cluster, and what is due by it."""
-
-    settings: Settings
-    servers: Servers
-    opened: Connections
-    failures: list[str] = field(default_factory=list)
-    """What could not be read or done."""
-
-    async def act(self, refreshes: Refreshes | None) -> tuple[Sequence[RolloutStatus], list[str]]:
-        """Do what is due; what rollouts left to read, and what failed, once everything else was done."""
-        client = self.opened.kubernetes
-        if not client:
-            raise InvalidInput("tick needs a cluster: there is no kubeconfig, and this is no Pod")
-        deadline = Deadline(self.settings.timeout)
-        found = await rollouts_in_cluster(client, self.settings.namespace, deadline)
-        self.failures.extend(found.unusable)
-        by_namespace: defaultdict[str, list[_Worker]] = defaultdict(list)
-        for intent in found.intents:
-            try:
-                [spec] = specs_of(intent).workers
-                by_namespace[intent.namespace].append(_Worker(intent, spec))
-            except InvalidInput as error:
-                self.failures.append(str(error))
-        applications: defaultdict[str, list[Rendered]] = defaultdict(list)
-        for group in by_namespace.values():
-            for worker, world in await self._worlds(group):
-                try:
-                    rendered = _rendered(worker, world)
-                    if rendered.application:
-                        applications[rendered.application].append(rendered)
-                    if job := found.ended.get((worker.intent.namespace, worker.intent.hash)):
-                        writer = ClusterWriter(client, worker.intent, self.settings.timeout)
-                        await self._run_again(worker, world, job, writer)
-                except TwgenError as error:
-                    self.failures.append(str(error))
-        if refreshes:
-            self.failures.extend(await refreshes.ask(applications, clock()))
-        return found.statuses, self.failures
-
-    async def _worlds(self, group: Sequence[_Worker]) -> list[tuple[_Worker, World]]:
-        """What is known of the workers of a namespace; where that fails, of each that can be read alone."""
+async def _look(
+    settings: Settings, servers: Servers, opened: Connections, refreshes: Refreshes | None
+) -> tuple[Sequence[RolloutStatus], list[str]]:
+    """Do what is due; what rollouts left to read, and what failed, once everything else was done."""
+    client, timeout = opened.kubernetes, settings.timeout
+    if not client:
+        raise InvalidInput("tick needs a cluster: there is no kubeconfig, and this is no Pod")
+    found = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
+    workers, failures = [], list(found.unusable)
+    for intent in found.intents:
         try:
-            specs = [worker.spec for worker in group]
-            world = await self.servers.read_soon(self.opened, specs, for_routing=False)
-            return [(worker, world) for worker in group]
-        except TwgenError as error:
-            if len(group) == 1:
-                self.failures.append(str(error))
-                return []
-        alone = [await self._worlds([worker]) for worker in group]
-        return [item for items in alone for item in items]
-
-    async def _run_again(self, worker: _Worker, world: World, job: EndedJob, writer: ClusterWriter) -> None:
-        """Delete a Job that has something to do again; more is only read where it may have."""
-        spec, temporal = worker.spec, worker_world(worker.spec, world).temporal
-        routing = temporal.routing if temporal else Routing()
-        if routing.current and routing.current.build_id == spec.build_id and not routing.ramping:
-            return
-        world = await self.servers.read_soon(self.opened, [spec], for_routing=True)
-        [plan] = make_plan([spec], world, world.taken_at, worker.caller).workers
-        if runs_again(plan, job.ended_at, world.taken_at):
-            await writer.delete_job(OlderJob(job.name, job.uid))
-            _say(f"{spec.worker_deployment}: deleted Job {job.name}, which has ended: {plan.routing.because}")
-
-
-def _rendered(worker: _Worker, world: World) -> Rendered:
-    intent, spec, found = worker.intent, worker.spec, worker_world(worker.spec, world)
-    key = spec.worker_deployment, spec.temporal_namespace
-    unread = replace(world, workers={key: replace(found, deployments=None)})
-    plans = (plan_versions([spec], each, world.taken_at, worker.caller).workers for each in (world, unread))
-    hashes = frozenset(plan_hash(versions) for [versions] in plans)
-    return Rendered(spec.worker_deployment, intent.application, intent.plan_hash, hashes)
+            [spec] = specs_of(intent).workers
+            workers.append(Worker(intent, spec, found.ended.get((intent.namespace, intent.hash))))
+        except InvalidInput as error:
+            failures.append(str(error))
+    tick = Tick(
+        read=partial(servers.read_soon, opened),
+        delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
+        say=_say,
+    )
+    applications, unread = await tick.act(workers)
+    failures += unread
+    if refreshes:
+        failures += await refreshes.ask(applications, clock())
+    return found.statuses, failures

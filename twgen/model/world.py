@@ -209,6 +209,14 @@ class OlderJob(NamedTuple):
     uid: str
 
 
+class EndedJob(NamedTuple):
+    """A tracked Job that has ended, which Argo CD makes again when it is gone."""
+
+    name: str
+    uid: str
+    ended_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class RolloutInCluster:
     """What a cluster says of the rollout that is carried out in it right now."""

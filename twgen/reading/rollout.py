@@ -1,22 +1,27 @@
 """Reading what a cluster says of a rollout that is carried out in it."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from dataclasses import replace
 from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import InvalidInput, StateUnavailable
+from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.problem import Document
+from twgen.model.spec import MissingTemplate
 from twgen.model.times import parse_time
-from twgen.model.world import OlderJob, RolloutInCluster
+from twgen.model.world import EndedJob, OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
-from twgen.records.intent import Intent, is_annotated_as_paused, parse_intent
+from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.rollout_status import RolloutStatus, parse_rollout_status
+from twgen.reporting.problems import problem_lines
 from twgen.specs.attached import KINDS
+from twgen.specs.parse import Specs, parse_specs
+from twgen.specs.spec_document import NamespaceRule
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
     HOOK,
@@ -48,45 +53,22 @@ async def read_intent(
     return parse_intent(manifest) if manifest and (not told or intent_hash in {"", told}) else None
 
 
-async def rollout_statuses(
-    client: KubernetesClient, namespace: str, deadline: Deadline
-) -> tuple[RolloutStatus, ...]:
-    """What the rollouts of a namespace left to read, by worker; an empty namespace: of all."""
-    place = f"/namespaces/{namespace}" if namespace else ""
-    path = f"/api/v1{place}/configmaps"
-    listed = await _read(client, path, deadline, ROLLOUT)
-    # an intent has the same label
-    found = (item for item in listed.get("items") or () if "phase" in (item.get("data") or {}))
-    return tuple(sorted(map(parse_rollout_status, found), key=attrgetter("worker")))
-
-
-class EndedJob(NamedTuple):
-    """A tracked Job that has ended, which Argo CD makes again when it is gone."""
-
-    name: str
-    uid: str
-    ended_at: datetime
-
-
 class RolloutsInCluster(NamedTuple):
     """What carries rollouts out in a cluster."""
 
     intents: tuple[Intent, ...]
+    statuses: tuple[RolloutStatus, ...]
+    """What the rollouts left to read, by worker."""
     unusable: tuple[str, ...]
     """Why other intents cannot be carried out, and other statuses not be read."""
-    ended: Mapping[tuple[str, str], EndedJob]
+    ended: Mapping[tuple[str, str], EndedJob] = {}
     """The newest Jobs of these intents that have ended, by namespace and intent hash."""
-    statuses: tuple[RolloutStatus, ...]
-    """What the rollouts left to read."""
 
 
-async def rollouts_in_cluster(
-    client: KubernetesClient, namespace: str, deadline: Deadline
-) -> RolloutsInCluster:
-    """The intents of a namespace and the Jobs that have ended; an empty namespace: of all."""
+async def rollout_records(client: KubernetesClient, namespace: str, deadline: Deadline) -> RolloutsInCluster:
+    """The intents and statuses of a namespace, without Jobs; an empty namespace: of all."""
     place = f"/namespaces/{namespace}" if namespace else ""
     listed = await _read(client, f"/api/v1{place}/configmaps", deadline, ROLLOUT)
-    jobs = await _read(client, f"/apis/batch/v1{place}/jobs", deadline, ROLLOUT)
     intents, statuses, unusable = [], [], []
     for item in listed.get("items") or ():
         try:
@@ -96,6 +78,17 @@ async def rollouts_in_cluster(
                 intents.append(parse_intent(item))
         except InvalidInput as error:
             unusable.append(str(error))
+    by_worker = sorted(statuses, key=attrgetter("worker"))
+    return RolloutsInCluster(tuple(intents), tuple(by_worker), tuple(unusable))
+
+
+async def rollouts_in_cluster(
+    client: KubernetesClient, namespace: str, deadline: Deadline
+) -> RolloutsInCluster:
+    """The same with the Jobs that have ended."""
+    found = await rollout_records(client, namespace, deadline)
+    place = f"/namespaces/{namespace}" if namespace else ""
+    jobs = await _read(client, f"/apis/batch/v1{place}/jobs", deadline, ROLLOUT)
     ended: dict[tuple[str, str], EndedJob] = {}
     for job in sorted(jobs.get("items") or (), key=_age):
         metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
@@ -109,7 +102,31 @@ async def rollouts_in_cluster(
         if ends and HOOK not in annotations:
             ended_at = parse_time(ends[0]["lastTransitionTime"])
             ended[key] = EndedJob(metadata["name"], metadata["uid"], ended_at)
-    return RolloutsInCluster(tuple(intents), tuple(unusable), ended, tuple(statuses))
+    return found._replace(ended=ended)
+
+
+def specs_of(intent: Intent) -> Specs:
+    """The specs that an intent holds; raises UnusableIntent where this program reads them otherwise."""
+    source = f"ConfigMap {intent.namespace}/{rollout_name(intent.worker)}"
+    documents = [Document(source, index, value) for index, value in enumerate(intent.documents)]
+    # the operator's list of what may be attached was asked when it was rendered
+    kinds = tuple(GroupKind.of(value_at(value, "spec", "template")) for value in intent.documents)
+    specs = parse_specs(documents, NamespaceRule(intent.namespace), kinds)
+    if specs.problems:
+        wrong = problem_lines([(problem, None) for problem in specs.problems])
+        raise UnusableIntent(str(InvalidDocuments(wrong)), intent)
+    targets = [f"{spec.worker_deployment}:{spec.build_id}" for spec in specs.workers]
+    if targets != [wanted := f"{intent.namespace}/{intent.worker}:{intent.target}"]:
+        made = " and ".join(targets) or "no worker"
+        message = (
+            f"{source} is for {wanted}, and this release of twgen makes {made} of it: render and Job need the"
+            " same release"
+        )
+        raise UnusableIntent(message, intent)
+    # whether a render may go on without a manifest was decided when it went on
+    [spec] = specs.workers
+    policy = replace(spec.policy, missing_template=MissingTemplate.WARN)
+    return specs._replace(workers=(replace(spec, policy=policy),))
 
 
 class RolloutReader:

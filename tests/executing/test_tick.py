@@ -1,0 +1,101 @@
+"""One look of `tick`: what an unreadable worker costs the others, and which renders are outdated."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import SPEC, live, routing, situation, temporal, version
+from tests.strategies import NOW, live_manifest
+from twgen.cluster.deployments import recorded_deployment
+from twgen.errors import OutOfTime, StateUnavailable
+from twgen.executing.tick import Read, Tick, Worker
+from twgen.model.operator import Caller
+from twgen.model.spec import HistorySource, WorkerSpec
+from twgen.model.world import VersionStatus, World
+from twgen.planning.plan import plan_versions
+from twgen.planning.refresh import Rendered, plan_hash
+from twgen.records.intent import intent_of
+
+KEY = SPEC.worker_deployment, SPEC.temporal_namespace
+
+
+def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stamped: str = "") -> Worker:
+    intent = replace(intent_of(spec, "me"), namespace=namespace, application=namespace, plan_hash=stamped)
+    return Worker(intent, replace(spec, namespace=namespace, name=name), None)
+
+
+def look(read: Read, *workers: Worker) -> tuple[Mapping[str, Sequence[Rendered]], list[str]]:
+    async def delete(*_: Any) -> None:
+        raise AssertionError
+
+    async def story() -> tuple[Mapping[str, Sequence[Rendered]], list[str]]:
+        return await asyncio.wait_for(Tick(read, delete, print).act(workers), 30)
+
+    return asyncio.run(story())
+
+
+def empty(specs: Sequence[WorkerSpec]) -> World:
+    found = situation(None)
+    [known] = found.workers.values()
+    return World(NOW, {(each.worker_deployment, each.temporal_namespace): known for each in specs})
+
+
+def test_server_that_does_not_answer_holds_up_no_worker_of_another_namespace() -> None:
+    others_were_read = asyncio.Event()
+
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> World:  # noqa: ARG001
+        if specs[0].namespace == "a":
+            await others_were_read.wait()
+            raise OutOfTime("Temporal did not answer")
+        others_were_read.set()
+        return empty(specs)
+
+    applications, failures = look(read, worker("a"), worker("b"))
+    assert (list(applications), failures) == (["b"], ["Temporal did not answer"])
+
+
+def test_workers_that_cannot_be_read_together_are_read_alone_and_at_the_same_time() -> None:
+    alone: set[str] = set()
+    all_of_them = asyncio.Event()
+
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> World:  # noqa: ARG001
+        if len(specs) > 1:
+            raise StateUnavailable("one of them is wrong")
+        alone.add(specs[0].name)
+        if len(alone) == 4:
+            all_of_them.set()
+        await all_of_them.wait()
+        if specs[0].name == "w2":
+            raise StateUnavailable("it is w2")
+        return empty(specs)
+
+    applications, failures = look(read, *(worker("a", f"w{number}") for number in range(4)))
+    assert (len(applications["a"]), failures) == (3, ["it is w2"])
+
+
+@pytest.mark.parametrize("history", [(HistorySource.LEDGER,), (HistorySource.LEDGER, HistorySource.CLUSTER)])
+@pytest.mark.parametrize("reads_cluster", [True, False])
+@pytest.mark.parametrize("has_ledger", [True, False])
+def test_render_is_as_wanted_whether_or_not_it_has_a_ledger_and_reads_the_cluster(
+    history: tuple[HistorySource, ...], *, reads_cluster: bool, has_ledger: bool
+) -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, history=history))
+    of_temporal = temporal(
+        version("v1", VersionStatus.DRAINING), version("v3", VersionStatus.CURRENT), traffic=routing("v3")
+    )
+    found = situation(of_temporal, [live("v1", 2), live("v3", 2)])
+    ledger = {"v1": recorded_deployment(live_manifest(spec, "v1", 2))} if has_ledger else {}
+    known = replace(found.workers[KEY], ledger=ledger)
+    rendering = replace(known, deployments=known.deployments if reads_cluster else None)
+    [planned] = plan_versions([spec], World(NOW, {KEY: rendering}), NOW, Caller("me", forced=True)).workers
+    stamped = plan_hash(planned)
+
+    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> World:  # noqa: ARG001
+        return found
+
+    applications, _ = look(read, worker("shop", spec=spec, stamped=stamped))
+    [rendered] = applications["shop"]
+    assert rendered.stamped in rendered.wanted
