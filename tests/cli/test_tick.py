@@ -192,6 +192,35 @@ def test_what_goes_on_serves_how_rollouts_go_and_whether_it_still_looks() -> Non
     assert 'twgen_rollout_percentage{namespace="shop",worker="payments"} 100.0' in second, "it is kept"
 
 
+@pytest.mark.parametrize(("is_broken", "opened"), [(False, 1), (True, 3)])
+def test_after_a_failure_credentials_are_read_anew(opened: int, *, is_broken: bool) -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"}, current="v3")
+    recorded.api.objects.clear()
+    if is_broken:
+        metadata = {"name": "broken", "namespace": "shop", "labels": rollout_labels("payments")}
+        recorded.api.put(f"{INTENT}-broken", {"metadata": metadata})
+    connections, pauses = [], []
+
+    def open_(*_: object) -> object:
+        connections.append(recorded.opened(asyncio.Runner()))
+        return connections[-1]
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    recorded.loop.close()
+    with (
+        patch.object(Servers, "_open", open_),
+        patch("twgen.cli.live.clock", recorded.now),
+        patch("twgen.cli.tick.clock", recorded.now),
+        patch("twgen.cli.tick.time.sleep", pause),
+    ):
+        CliRunner().invoke(twgen, ["tick", "-n", "shop", "--every", "1s"])
+    assert (len(connections), pauses) == (opened, [1, 1, 1])
+
+
 def test_health_ends_when_looks_do() -> None:
     exposed = Exposed()
     assert exposed.answer("/healthz")[0] == 503

@@ -49,7 +49,7 @@ class Servers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        self.close()
 
     def read(self, workers: Sequence[WorkerSpec], *, for_routing: bool) -> World:
         """What Temporal and Kubernetes say of the workers right now; raises when one read fails."""
@@ -81,7 +81,7 @@ class Servers:
             answer = opened.runner.run(story(opened))
         except BaseException:
             self._is_reading = False
-            self._close()
+            self.close()
             raise
         self._is_reading = False
         return answer
@@ -106,7 +106,8 @@ class Servers:
         kubernetes = KubernetesClient(access) if access else None
         return Connections(asyncio.Runner(), TemporalClients(profiles, settings.via), kubernetes)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close what is open: the next reading begins anew."""
         opened, self._connections = self._connections, None
         if opened and opened.kubernetes:
             opened.kubernetes.close()

@@ -24,6 +24,7 @@ from twgen.executing.cluster import ClusterWriter
 from twgen.executing.tick import Tick, Worker
 from twgen.reading.rollout import rollouts_in_cluster, specs_of
 from twgen.records.rollout_status import RolloutStatus
+from twgen.reporting.printable import printable
 from twgen.reporting.status.metrics import openmetrics
 
 _MISSED = 3
@@ -66,6 +67,8 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
                 failures = [str(error)]
             if every is None:
                 break
+            if failures:
+                servers.close()  # a key or a certificate may have been renewed since it was read
             warn(failures)
             counts["errors"] += len(failures)
             counts["refreshes"] = refreshes.made if refreshes else 0
@@ -88,7 +91,7 @@ def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | Non
 
 
 def _say(line: str) -> None:
-    write(f"{line}\n")
+    write(f"{printable(line)}\n")
 
 
 async def _look(
