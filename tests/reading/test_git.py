@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reading.repositories import CONNECTION, Repository, history, worker
+from tests.reading.repositories import CONNECTION, POLICY, Repository, history, worker
 from twgen.reading import git
 
 
@@ -56,6 +56,17 @@ def test_content_that_is_missing_is_fetched_from_nowhere_even_by_an_older_git(
     monkeypatch.delitem(git._ENVIRONMENT, "GIT_NO_LAZY_FETCH")  # type: ignore[arg-type]  # noqa: SLF001
     assert not history(repository.root / "app", first).versions
     assert not ran.exists()
+
+
+def test_commit_that_is_there_in_part_tells_nothing(repository: Repository) -> None:
+    files = {"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"}
+    first = repository.commit({**files, "app/policies/pay.yaml": POLICY % ("HostPort", "Target")})["pay"]
+    missing = repository.git("rev-parse", "HEAD:app/policies")
+    repository.commit({"app/pay.yaml": worker("2"), "app/policies/pay.yaml": POLICY % ("Current", "Target")})
+    assert first in history(repository.root / "app", first).versions
+    (repository.root / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
+    found = history(repository.root / "app", first)
+    assert (dict(found.versions), found.ends) == ({}, "git cannot read all of it: is the clone whole?")
 
 
 def test_folder_that_only_looks_like_a_repository_is_none(repository: Repository) -> None:

@@ -138,6 +138,9 @@ class Repository:
         try:
             yield cast("IO[bytes]", process.stdout)
             self._in_time()
+            # what it told is part of the truth then, such as a worker without its policy
+            if process.wait():
+                raise HistoryEnds("git cannot read all of it: is the clone whole?")
         finally:
             process.kill()
             process.communicate()  # or each commit that is looked into would keep two files open

@@ -93,7 +93,8 @@ class _Walk:
             if run.build_id not in wanted:
                 continue
             # of two branches, the newer commit that was listed last may stand on another version
-            told = (self._worker_at(commit, run.newest.path) for commit in (run.last, run.newest.id))
+            commits = filter(None, (run.last, run.newest.id))
+            told = (self._worker_at(commit, run.newest.path) for commit in commits)
             last = next((found for found in told if found and found.build_id == run.build_id), None)
             if not last:
                 continue
