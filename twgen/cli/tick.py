@@ -27,9 +27,11 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import OlderJob, Routing, World
 from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, runs_again
+from twgen.planning.worker_status import make_status
 from twgen.reading.rollout import EndedJob, rollouts_in_cluster
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import RolloutStatus
+from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.metrics import openmetrics
 
 _MISSED = 3
@@ -133,9 +135,13 @@ class _Look:
             except InvalidInput as error:
                 self.failures.append(str(error))
         applications: defaultdict[str, list[Rendered]] = defaultdict(list)
+        seen: dict[str, RolloutStatus] = {}
         for group in by_namespace.values():
             for worker, world in await self._worlds(group):
                 try:
+                    spec, caller, now = worker.spec, worker.caller, world.taken_at
+                    status = make_status(make_plan([spec], world, now, caller), world, caller)
+                    seen[spec.worker_deployment] = rollout_status(status, now, worker.intent.hash)
                     rendered = _rendered(worker, world)
                     if rendered.application:
                         applications[rendered.application].append(rendered)
@@ -146,7 +152,14 @@ class _Look:
                     self.failures.append(str(error))
         if refreshes:
             self.failures.extend(await refreshes.ask(applications, clock()))
-        return found.statuses, self.failures
+        # phase and reason are the rollout's own word: a look reads neither task queues nor gates
+        statuses = [
+            replace(status, percentage=now_seen.percentage, document=now_seen.document)
+            if (now_seen := seen.get(status.worker))
+            else status
+            for status in found.statuses
+        ]
+        return statuses, self.failures
 
     async def _worlds(self, group: Sequence[_Worker]) -> list[tuple[_Worker, World]]:
         """What is known of the workers of a namespace; where that fails, of each that can be read alone."""
