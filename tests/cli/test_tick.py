@@ -207,6 +207,19 @@ def test_what_goes_on_serves_how_rollouts_go_and_whether_it_still_looks() -> Non
     assert 'twgen_rollout_percentage{namespace="shop",worker="payments"} 100.0' in second, "it is kept"
 
 
+def test_specs_have_the_metrics_of_a_cluster_but_for_what_nobody_has_followed() -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"}, current="")
+    recorded.run()
+    example = Path(__file__).parents[2] / "examples" / "three-versions"
+    told = ["status", str(example), "--snapshot", str(example / "snapshot.yaml"), "-o", "openmetrics"]
+    of_specs, of_cluster = (
+        {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}
+        for text in (CliRunner().invoke(twgen, told).stdout, served_metrics(recorded))
+    )
+    followed = {name for name in of_cluster if name.startswith("twgen_tick_")}
+    assert of_specs == of_cluster - followed - {"twgen_rollout_unchanged_seconds"}
+
+
 def test_health_ends_when_looks_do() -> None:
     exposed = Exposed()
     assert exposed.answer("/healthz")[0] == 503
