@@ -14,6 +14,7 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import CaBundle, Caller, GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import (
+    AttachedResource,
     Connection,
     Driver,
     Gate,
@@ -203,6 +204,7 @@ def test_pod_is_told_where_temporal_is_and_not_whose_worker_it_is() -> None:
 SLOW = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
 QUICK = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, (replace(STEPS[0], pause=timedelta(minutes=1)),)))
 GATED = replace(SPEC, rollout=replace(SPEC.rollout, gate=Gate("Check")))
+SCALED = replace(SPEC, attached=(AttachedResource("scaler", {}, autoscales=True),))
 MANUAL = replace(SPEC, rollout=replace(SPEC.rollout, strategy=Strategy.MANUAL))
 
 
@@ -212,6 +214,8 @@ MANUAL = replace(SPEC, rollout=replace(SPEC.rollout, strategy=Strategy.MANUAL))
         ([SPEC], True, Driver.HOOK),
         ([SPEC, QUICK], True, Driver.HOOK),
         ([SPEC, SLOW], True, Driver.JOB),
+        ([SPEC, SCALED], True, Driver.JOB),
+        ([SPEC, with_policy(SCALED, driver=Driver.HOOK)], True, Driver.HOOK),
         ([GATED], True, Driver.JOB),
         ([MANUAL], True, Driver.JOB),
         ([SPEC, with_policy(driver=Driver.JOB)], True, Driver.JOB),

@@ -18,9 +18,9 @@ def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
     hooks = by_driver[Driver.HOOK]
     if not hooks:
         undecided = by_driver[Driver.AUTO]
-        is_quick = in_argocd and not by_driver[Driver.JOB] and all(map(_settles_soon, undecided))
-        return Driver.HOOK if undecided and is_quick else Driver.JOB
-    slow = [spec for spec in by_driver[Driver.AUTO] if not _settles_soon(spec)] + by_driver[Driver.JOB]
+        waits = by_driver[Driver.JOB] or any(_takes_long(spec) or _is_autoscaled(spec) for spec in undecided)
+        return Driver.HOOK if in_argocd and undecided and not waits else Driver.JOB
+    slow = [spec for spec in by_driver[Driver.AUTO] if _takes_long(spec)] + by_driver[Driver.JOB]
     if slow:
         names = listed([spec.worker_deployment for spec in slow])
         raise InvalidInput(
@@ -35,8 +35,12 @@ def longest_rollout(spec: WorkerSpec) -> timedelta:
     return sum((step.pause for step in spec.rollout.steps), timedelta())
 
 
-def _settles_soon(spec: WorkerSpec) -> bool:
-    """It is rolled out within `holdFor`, so that a sync can wait for it."""
-    rollout = spec.rollout
-    needs_nobody = rollout.strategy is not Strategy.MANUAL and not rollout.gate
-    return needs_nobody and longest_rollout(spec) < spec.policy.hold_for
+def _takes_long(spec: WorkerSpec) -> bool:
+    """It may not be rolled out within `holdFor`, and a sync should not wait for it."""
+    needs_others = spec.rollout.strategy is Strategy.MANUAL or spec.rollout.gate is not None
+    return needs_others or longest_rollout(spec) >= spec.policy.hold_for
+
+
+def _is_autoscaled(spec: WorkerSpec) -> bool:
+    """A sync that has a hook waits for its autoscaler too, which may be long without metrics."""
+    return any(resource.autoscales for resource in spec.attached)
