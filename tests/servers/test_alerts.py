@@ -1,5 +1,6 @@
 """The alerts of `deploy/tick`, as Prometheus evaluates them over what twgen prints, minute by minute."""
 
+import json
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -132,6 +133,22 @@ def firing(folder: Path, story: Story, minutes: Mapping[int, set[str]]) -> subpr
 def test_rules_are_right_for_prometheus() -> None:
     checked = subprocess.run(
         [installed(PROMTOOL), "check", "rules", ALERTS], capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_queries_of_the_dashboard_are_right_for_prometheus(tmp_path: Path) -> None:
+    panels = json.loads((ALERTS.parents[1] / "grafana-dashboard.json").read_text())["panels"]
+    queries = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    assert len(queries) > 8
+    rules = [
+        {"record": f"query:{number}", "expr": query.replace("$__rate_interval", "5m")}
+        for number, query in enumerate(queries)
+    ]
+    file = tmp_path / "queries.yaml"
+    file.write_text(write_documents([{"groups": [{"name": "dashboard", "rules": rules}]}]))
+    checked = subprocess.run(
+        [installed(PROMTOOL), "check", "rules", file], capture_output=True, text=True, check=False
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
