@@ -65,9 +65,8 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
             found = Counter(str(version.get("status")) for version in item.get("versions") or ())
             for name, number in sorted(found.items()):
                 versions.add_metric([*worker, name], number)
-            counted = item.get("versionCount") or {}
-            for name, (counting, most) in _CAPS.items():
-                if counted:
+            if counted := item.get("versionCount"):
+                for name, (counting, most) in _CAPS.items():
                     count.add_metric([*worker, name], counted[counting])
                     cap.add_metric([*worker, name], counted[most])
     yield from (phase, reason, percentage, unserved, age, versions, count, cap)
