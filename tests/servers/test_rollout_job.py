@@ -240,14 +240,14 @@ def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_
     read = story.cluster.get("deployment", "greeter-v1", story.namespace)
     version = read["metadata"]["resourceVersion"]
     deployment = ("deployment/greeter-v1", "--namespace", story.namespace)
-    story.cluster.kubectl("scale", *deployment, "--replicas=4")
+    story.cluster.kubectl("scale", *deployment, "--replicas=2")
     intent = parse_intent(story.cluster.get("configmap", "greeter-rollout", story.namespace))
 
     with closing(KubernetesClient(ClusterAccess(str(story.cluster.kubeconfig)))) as client:
         stale = ReplicasChange("greeter-v1", 1, "its autoscaler decides from now on", version)
         with pytest.raises(StateUnavailable, match="the object has been modified"):
             asyncio.run(ClusterWriter(client, intent, SOON).scale(stale))
-    assert replicas(story, "greeter-v1") == 4
+    assert replicas(story, "greeter-v1") == 2
 
 
 @side_by_side
