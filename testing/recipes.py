@@ -94,6 +94,9 @@ ETCD = Server("etcd", "3.4", "etcd", "etcd-server", Source.DEBIAN, "KUBEBUILDER_
 REDIS = Server("redis", "7", "redis-server", "redis-server", Source.DEBIAN)
 """The cache of Argo CD."""
 
+PROMTOOL = Server("promtool", "2.42", "promtool", "prometheus", Source.DEBIAN)
+"""What tries alert rules; Go would build half a cloud for it."""
+
 DEBOOTSTRAP = Server("debootstrap", "1.0", "debootstrap", "debootstrap", Source.DEBIAN)
 """What makes the Debian that the image is built on."""
 
@@ -103,6 +106,7 @@ BUILDAH = Server("buildah", "1.28", "buildah", "buildah", Source.DEBIAN)
 SERVERS = (
     ETCD,
     REDIS,
+    PROMTOOL,
     DEBOOTSTRAP,
     BUILDAH,
     TEMPORAL_CLI,

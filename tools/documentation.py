@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.terminal import terminal
+from tools.monitoring import dashboard_text, prometheus_rule_text
 from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
 
@@ -30,6 +31,9 @@ def main() -> None:
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
     (ROOT / "plugin.yaml").write_text(plugin_text())
     (ROOT / "deploy" / "values.yaml").write_text(chart_values_text())
+    operator = ROOT / "deploy" / "tick" / "prometheus-operator"
+    (operator / "prometheusrule.yaml").write_text(prometheus_rule_text())
+    (ROOT / "deploy" / "grafana-dashboard.json").write_text(dashboard_text())
 
 
 def output(*command: str) -> str:

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from urllib3 import request
 
 from testing.processes import free_ports
-from tests.executing.api_server import INTENT, JOBS, STATUS
+from tests.executing.api_server import DEPLOYMENTS, INTENT, JOBS, STATUS
 from tests.executing.argocd import Served, serving
 from tests.executing.calls import ME, RAMP, Recorded
 from tests.planning.situations import DAY
@@ -154,6 +154,34 @@ def test_broken_status_is_told_and_hides_no_other(served: Served) -> None:
         tick(recorded, served)
 
 
+def served_metrics(recorded: Recorded) -> str:
+    """What tick serves after one look."""
+    (port,) = free_ports(1)
+    told: list[str] = []
+
+    def ask(_: float) -> None:
+        answer = request("GET", f"http://127.0.0.1:{port}/metrics", retries=False)
+        told.append(answer.data.decode())
+        raise KeyboardInterrupt
+
+    with patch("twgen.cli.tick.time.sleep", ask):
+        run(recorded, "tick", "-n", "shop", "--every", "1s", "--metrics", f"127.0.0.1:{port}")
+    return told[0]
+
+
+def test_settled_worker_that_nobody_serves_any_more_is_seen() -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"}, current="")
+    recorded.run()
+    unserved = 'twgen_rollout_unserved{namespace="shop",worker="payments"}'
+    assert f"{unserved} 0.0" in served_metrics(recorded)
+    [path] = [path for path in recorded.api.objects if path.startswith(DEPLOYMENTS)]
+    status = {"replicas": 3, "observedGeneration": 1}
+    recorded.api.put(path, {**recorded.api.objects[path], "status": status})
+    now = served_metrics(recorded)
+    assert f"{unserved} 1.0" in now
+    assert 'twgen_rollout_phase{namespace="shop",phase="Settled",worker="payments"} 1.0' in now
+
+
 def test_what_goes_on_serves_how_rollouts_go_and_whether_it_still_looks() -> None:
     recorded = Recorded({"strategy": "AllAtOnce"}, current="")
     recorded.run()
@@ -221,6 +249,19 @@ def test_after_a_failure_credentials_are_read_anew(opened: int, *, is_broken: bo
     assert (len(connections), pauses) == (opened, [1, 1, 1])
 
 
+def test_specs_have_the_metrics_of_a_cluster_but_for_what_nobody_has_followed() -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"}, current="")
+    recorded.run()
+    example = Path(__file__).parents[2] / "examples" / "three-versions"
+    told = ["status", str(example), "--snapshot", str(example / "snapshot.yaml"), "-o", "openmetrics"]
+    of_specs, of_cluster = (
+        {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}
+        for text in (CliRunner().invoke(twgen, told).stdout, served_metrics(recorded))
+    )
+    followed = {name for name in of_cluster if name.startswith("twgen_tick_")}
+    assert of_specs == of_cluster - followed - {"twgen_rollout_unchanged_seconds"}
+
+
 def test_health_ends_when_looks_do() -> None:
     exposed = Exposed()
     assert exposed.answer("/healthz")[0] == 503
@@ -233,7 +274,7 @@ def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
     for arguments, told in (
         (["tick"], "give -n NAMESPACE, or -A"),
         (["tick", "-A", "--metrics", ":0"], "--metrics needs --every"),
-        (["status", "-o", "openmetrics"], "goes with --from-cluster"),
+        (["status", "-o", "openmetrics", "-w"], "goes without -w"),
         (["tick", "-A", "--argocd-server", "https://a"], "needs a token"),
     ):
         ended = CliRunner().invoke(twgen, arguments, env={"ARGOCD_AUTH_TOKEN": ""})

@@ -1,5 +1,6 @@
 """`twgen status`."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unic
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.reporting.printable import json_text
-from twgen.reporting.status.document import status_document
+from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
 
 
@@ -36,8 +37,8 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     settings = settings_of(params)
     if params["all_namespaces"] and not params["from_cluster"]:
         raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
-    if output == "openmetrics" and (watch or not params["from_cluster"]):
-        raise InvalidInput("-o openmetrics goes with --from-cluster, and without -w")
+    if output == "openmetrics" and watch:
+        raise InvalidInput("-o openmetrics goes without -w: what goes on serving them is twgen tick")
     if params["from_cluster"]:
         from twgen.cli.fleet import show_fleet
 
@@ -51,6 +52,11 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
         status = observe(settings).status()
         if output == "json":
             write(json_text(status_document(status)))
+        elif output == "openmetrics":
+            from twgen.reporting.status.metrics import openmetrics
+
+            alone = (replace(status, workers=(worker,)) for worker in status.workers)
+            write(openmetrics((rollout_status(each, status.now, "") for each in alone), None, {}))
         elif not wants_tree(color):
             write("".join(f"{line.text}\n" for line in status_lines(status)))
         else:

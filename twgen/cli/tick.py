@@ -114,8 +114,8 @@ async def _look(
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
         say=_say,
     )
-    applications, unread = await tick.act(workers)
-    failures += unread
+    seen = await tick.act(workers)
+    failures += seen.failures
     if refreshes:
-        failures += await refreshes.ask(applications, clock())
-    return found.statuses, failures
+        failures += await refreshes.ask(seen.applications, clock())
+    return [seen.newer(status) for status in found.statuses], failures

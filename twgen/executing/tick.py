@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -12,7 +12,10 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import EndedJob, OlderJob, Routing, World
 from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, runs_again
+from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
+from twgen.records.rollout_status import RolloutStatus
+from twgen.reporting.status.document import rollout_status
 
 _AT_ONCE = 8
 """Readings: with those of a server that never answers, the others still have their turn."""
@@ -25,6 +28,25 @@ class Worker(NamedTuple):
     spec: WorkerSpec
     ended: EndedJob | None
     """The newest Job of its intent, where that has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look found."""
+
+    applications: defaultdict[str, list[Rendered]] = field(default_factory=lambda: defaultdict(list))
+    """What each has rendered last."""
+    statuses: dict[str, RolloutStatus] = field(default_factory=dict)
+    """How each worker stands now."""
+    failures: list[str] = field(default_factory=list)
+
+    def newer(self, status: RolloutStatus) -> RolloutStatus:
+        """What a rollout left to read, with what its worker has become since.
+
+        Phase and reason stay the rollout's own word: a look reads neither task queues nor gates.
+        """
+        now = self.statuses.get(status.worker)
+        return replace(status, percentage=now.percentage, document=now.document) if now else status
 
 
 class Read(Protocol):
@@ -44,13 +66,12 @@ class Tick:
     """Gets every change that was made."""
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
-    async def act(self, workers: Sequence[Worker]) -> tuple[Mapping[str, Sequence[Rendered]], list[str]]:
-        """Delete the Jobs that are to run again; what every application has rendered, and what failed."""
+    async def act(self, workers: Sequence[Worker]) -> Seen:
+        """Delete the Jobs that are to run again, and tell what was seen."""
+        seen = Seen()
         by_namespace: defaultdict[str, list[Worker]] = defaultdict(list)
         for worker in workers:
             by_namespace[worker.intent.namespace].append(worker)
-        applications: defaultdict[str, list[Rendered]] = defaultdict(list)
-        failures: list[str] = []
 
         async def look_at(group: Sequence[Worker]) -> None:
             try:
@@ -58,23 +79,24 @@ class Tick:
                     world = await self.read([worker.spec for worker in group], for_routing=False)
             except TwgenError as error:
                 if len(group) == 1:
-                    failures.append(str(error))
+                    seen.failures.append(str(error))
                 else:
                     # whoever can be read alone is
                     await asyncio.gather(*(look_at([worker]) for worker in group))
                 return
             for worker in group:
                 try:
+                    seen.statuses[worker.spec.worker_deployment] = _status(worker, world)
                     rendered = _rendered(worker, world)
                     if rendered.application:
-                        applications[rendered.application].append(rendered)
+                        seen.applications[rendered.application].append(rendered)
                     if worker.ended:
                         await self._run_again(worker, worker.ended, world)
                 except TwgenError as error:
-                    failures.append(str(error))
+                    seen.failures.append(str(error))
 
         await asyncio.gather(*map(look_at, by_namespace.values()))
-        return applications, failures
+        return seen
 
     async def _run_again(self, worker: Worker, job: EndedJob, world: World) -> None:
         """Delete a Job that has something to do again; more is only read where it may have."""
@@ -94,6 +116,12 @@ class Tick:
 def _caller(worker: Worker) -> Caller:
     """As whom its rollout is carried out."""
     return Caller(worker.intent.identity, forced=True, drives=True)
+
+
+def _status(worker: Worker, world: World) -> RolloutStatus:
+    now, caller = world.taken_at, _caller(worker)
+    status = make_status(make_plan([worker.spec], world, now, caller), world, caller)
+    return rollout_status(status, now, worker.intent.hash)
 
 
 def _rendered(worker: Worker, world: World) -> Rendered:

@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _OF_WORKER = ("namespace", "worker")
+_CAPS = {"maxVersions": ("deployed", "maxVersions"), "temporal": ("registered", "mostRegistered")}
+"""What counts against each cap, and the cap, as `versionCount` of a Status document has them."""
 
 
-def openmetrics(statuses: Iterable[RolloutStatus], now: datetime, counts: Mapping[str, int]) -> bytes:
-    """The metrics of these rollouts; `counts` are what happened since the start, by `looks` and the like."""
+def openmetrics(statuses: Iterable[RolloutStatus], now: datetime | None, counts: Mapping[str, int]) -> bytes:
+    """The metrics of these rollouts; `counts` are what happened since the start, by `looks` and the like.
+
+    Without `now` nobody has followed them, and since when they are as they are is left out.
+    """
     from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
@@ -32,7 +37,7 @@ def openmetrics(statuses: Iterable[RolloutStatus], now: datetime, counts: Mappin
     return text
 
 
-def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime) -> Iterator["Metric"]:
+def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> Iterator["Metric"]:
     from prometheus_client.core import GaugeMetricFamily
 
     def gauge(name: str, text: str, *labels: str) -> Any:
@@ -41,23 +46,30 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime) -> Iterator
     phase = gauge("rollout_phase", "1 for the phase that a rollout is in, 0 for the others.", "phase")
     reason = gauge("rollout_reason", "1 for why a rollout is in its phase.", "reason")
     percentage = gauge("rollout_percentage", "The target's share of new workflows.")
+    unserved = gauge("rollout_unserved", "1 while new workflows go to a version that nobody serves.")
     age = gauge("rollout_unchanged_seconds", "Since phase or reason of a rollout changed last.")
     versions = gauge("versions", "Versions that are deployed or have work, by their status.", "status")
+    count = gauge("version_count", "Versions that count against a cap.", "cap")
+    cap = gauge("version_cap", "With so many versions there is no new one.", "cap")
     for status in statuses:
         worker = status.worker.split("/", 1)
         for each in Phase:
             phase.add_metric([*worker, each.value], int(status.phase is each))
         reason.add_metric([*worker, status.reason], 1)
         percentage.add_metric(worker, status.percentage)
-        age.add_metric(worker, max(0.0, (now - status.since).total_seconds()))
-        found = (
-            str(version.get("status"))
-            for item in status.document.get("workers", ())
-            for version in item.get("versions", ())
-        )
-        for name, number in sorted(Counter(found).items()):
-            versions.add_metric([*worker, name], number)
-    yield from (phase, reason, percentage, age, versions)
+        if now:
+            age.add_metric(worker, max(0.0, (now - status.since).total_seconds()))
+        # empty where the rollout could not begin
+        for item in status.document.get("workers") or ():
+            unserved.add_metric(worker, int(bool(item.get("unserved"))))
+            found = Counter(str(version.get("status")) for version in item.get("versions") or ())
+            for name, number in sorted(found.items()):
+                versions.add_metric([*worker, name], number)
+            if counted := item.get("versionCount"):
+                for name, (counting, most) in _CAPS.items():
+                    count.add_metric([*worker, name], counted[counting])
+                    cap.add_metric([*worker, name], counted[most])
+    yield from (phase, reason, percentage, unserved, age, versions, count, cap)
 
 
 def _of_ticks(counts: Mapping[str, int]) -> Iterator["Metric"]:

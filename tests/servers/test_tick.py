@@ -1,0 +1,173 @@
+"""`deploy/tick` is what an API server takes, and its account may do what tick does and nothing else."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.install import installed
+from testing.kubernetes.cluster import Cluster
+from testing.recipes import KUBECTL
+from testing.servers import TemporalServer
+from tests.executing.argocd import Served, serving
+from tests.servers.live import connection_document, run, worker_document
+from tests.servers.test_rollout_account import ACCESS, RESOURCES, VERBS
+from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+ROOT = Path(__file__).parents[2]
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+pytestmark = pytest.mark.server
+Object = dict[str, Any]
+
+
+def built(folder: Path, *, without: str = "") -> dict[str, Object]:
+    """What kustomize makes of an installation as the page shows it, by kind; without these components."""
+    shutil.copytree(ROOT / "deploy", folder / "twgen" / "deploy", dirs_exist_ok=True)
+    page = (ROOT / "docs" / "tick.md").read_text()
+    [shown] = re.findall(r"^```yaml\n(namespace: twgen\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    kept = [line for line in shown.splitlines() if not (without and re.search(without, line))]
+    (folder / "kustomization.yaml").write_text("\n".join(kept))
+    command = [installed(KUBECTL), "kustomize", folder]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    documents = read_documents(text)
+    found: dict[str, Object] = {document["kind"]: document for document in documents}
+    assert len(found) == len(documents)
+    return found
+
+
+def pod(document: Object) -> Object:
+    spec = document["spec"].get("jobTemplate", document)["spec"]["template"]["spec"]
+    return {**spec, "containers": 0, **spec["containers"][0]}
+
+
+@pytest.fixture
+def account(cluster: Cluster, tmp_path: Path) -> Iterator[str]:
+    """The token of tick's account, with the rights that it is installed with."""
+    objects = built(tmp_path)
+    if not cluster.api.find("/api/v1/namespaces/twgen"):
+        cluster.create_namespace("twgen")
+    rights = [objects[kind] for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")]
+    cluster.apply(rights)
+    yield cluster.token("twgen-tick", "twgen")
+    cluster.api.delete(f"{RBAC}/clusterrolebindings/twgen-tick")
+    cluster.api.delete(f"{RBAC}/clusterroles/twgen-tick")
+
+
+def test_forms_differ_in_how_they_go_on_alone(tmp_path: Path) -> None:
+    every = built(tmp_path)
+    assert every.keys() == {
+        *("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment"),
+        *("PodMonitor", "PrometheusRule"),
+    }
+    once = built(tmp_path, without="^components:|twgen/deploy/tick/")
+    assert once.keys() - every.keys() == {"CronJob"}
+    deployment, cron_job = pod(every["Deployment"]), pod(once["CronJob"])
+    more = {variable["name"]: variable["value"] for variable in deployment.pop("env")}
+    settings = {variable["name"]: variable["value"] for variable in cron_job.pop("env")}
+    assert more == settings | {"TWGEN_EVERY": "1m", "TWGEN_METRICS": "0.0.0.0:9402"}
+    probes = {deployment.pop(name)["httpGet"]["path"] for name in ("readinessProbe", "livenessProbe")}
+    assert probes == {"/healthz"}
+    assert cron_job.pop("restartPolicy") == "Never"
+    [port] = deployment.pop("ports")
+    assert deployment == cron_job
+    assert deployment["image"] == "registry.example.com/tools/twgen:1.0.0"
+    [endpoint] = every["PodMonitor"]["spec"]["podMetricsEndpoints"]
+    template = every["Deployment"]["spec"]["template"]["metadata"]
+    assert endpoint["port"] == port["name"]
+    assert template["annotations"]["prometheus.io/port"] == str(port["containerPort"])
+    assert every["PodMonitor"]["spec"]["selector"]["matchLabels"] == template["labels"]
+    [subject] = every["ClusterRoleBinding"]["subjects"]
+    account = every["ServiceAccount"]["metadata"]
+    assert (subject["namespace"], subject["name"]) == (account["namespace"], account["name"])
+
+
+def test_both_forms_are_taken_by_an_api_server_where_pods_are_restricted(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    cluster.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    places = {
+        "Deployment": "apis/apps/v1/namespaces/{}/deployments",
+        "CronJob": "apis/batch/v1/namespaces/{}/cronjobs",
+        "ConfigMap": "api/v1/namespaces/{}/configmaps",
+        "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
+        "ClusterRole": "apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "ClusterRoleBinding": "apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    }
+    forms = built(tmp_path), built(tmp_path, without="^components:|twgen/deploy/tick/")
+    cluster.api.create(
+        f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "twgen-tick"}}
+    )
+    for kind, document in [item for form in forms for item in form.items() if item[0] in places]:
+        if "namespace" in document["metadata"]:
+            document["metadata"]["namespace"] = namespace
+        place = f"/{places[kind].format(namespace)}/{document['metadata']['name']}"
+        assert cluster.api.dry_run_apply(place, document)["kind"] == kind
+        if kind in {"Deployment", "CronJob"}:
+            template = document["spec"].get("jobTemplate", document)["spec"]["template"]
+            head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tick"}}
+            pods = f"/api/v1/namespaces/{namespace}/pods/tick"
+            assert cluster.api.dry_run_apply(pods, head | {"spec": template["spec"]})["kind"] == "Pod"
+
+
+def test_account_may_do_what_the_page_says_and_nothing_else(cluster: Cluster, account: str) -> None:
+    assert account
+    user = {"user": "system:serviceaccount:twgen:twgen-tick", "groups": ["system:authenticated"]}
+    found = set()
+    for verb, (group, resource) in product(VERBS, RESOURCES):
+        plural, _, below = resource.partition("/")
+        asked = {"verb": verb, "group": group, "resource": plural, "subresource": below, "namespace": "shop"}
+        review = {"spec": {**user, "resourceAttributes": asked}}
+        if cluster.api.create(ACCESS, review)["status"]["allowed"]:
+            found.add((verb, f"{resource}.{group}".strip(".")))
+    page = (ROOT / "docs" / "tick.md").read_text()
+    told = re.findall(r"^\| `(list|delete)` \| (.*) \|$", page, re.MULTILINE)
+    assert found == {(verb, name.strip("`")) for verb, names in told for name in names.split(", ")}
+
+
+def test_account_suffices_for_all_that_tick_does(
+    cluster: Cluster, account: str, namespace: str, newest_temporal: TemporalServer, tmp_path: Path
+) -> None:
+    """Its target has no pod and no traffic, its Job has failed, and its render would be another one."""
+    (folder := tmp_path / "specs").mkdir()
+    documents = [connection_document(newest_temporal.address), worker_document("greeter", "v1")]
+    for document in documents:
+        document["metadata"]["namespace"] = namespace
+    (folder / "specs.yaml").write_text(write_documents(documents))
+    operator = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n"
+    (tmp_path / "operator.yaml").write_text(operator)
+    administrator = ("--kubeconfig", str(cluster.kubeconfig), "--identity", "twgen/testing", "-q")
+    given = ["--operator-config", str(tmp_path / "operator.yaml"), *administrator]
+    rendered = run(folder, "render", options=given)
+    assert rendered.code == 0, rendered.stderr
+    manifests = {item["kind"]: item for item in read_documents(rendered.stdout)}
+    intent = manifests["ConfigMap"]
+    intent_hash = intent["metadata"]["annotations"][INTENT_HASH]
+    intent["metadata"]["annotations"] |= {TRACKING_ID: "pay:/ConfigMap:x/y", "twgen.io/plan-hash": "older"}
+    job = manifests["Job"]
+    job["metadata"]["labels"] |= rollout_labels("greeter")
+    job["spec"]["suspend"] = True
+    assert job["metadata"]["annotations"][INTENT_HASH] == intent_hash
+    cluster.apply([intent, manifests["Deployment"], job])
+    path = f"/apis/batch/v1/namespaces/{namespace}/jobs/{job['metadata']['name']}"
+    ended = [
+        {"type": name, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "Test"}
+        for name in ("FailureTarget", "Failed")
+    ]
+    status = {"status": {"startTime": "2026-01-01T00:00:00Z", "conditions": ended}}
+    cluster.api.patch(f"{path}/status", status)
+    kubeconfig = cluster.write_kubeconfig("tick", account)
+    with serving(Served({"pay": {}})) as argocd:
+        options = ["-n", namespace, "--kubeconfig", str(kubeconfig), "--argocd-server", argocd.address]
+        variables = {"ARGOCD_AUTH_TOKEN": argocd.token}
+        tick = run(folder, "tick", options=options, variables=variables, takes_paths=False)
+    assert (tick.code, tick.stderr) == (0, ""), tick
+    assert f"{namespace}/greeter: deleted Job" in tick.stdout
+    assert "pay: refreshed, since a render of" in tick.stdout
+    assert not cluster.api.find(path)
