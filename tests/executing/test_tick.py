@@ -1,7 +1,7 @@
 """One look of `tick`: what an unreadable worker costs the others, and which renders are outdated."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +11,12 @@ from tests.planning.situations import SPEC, live, routing, situation, temporal, 
 from tests.strategies import NOW, live_manifest
 from twgen.cluster.deployments import recorded_deployment
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.executing.tick import Read, Tick, Worker
+from twgen.executing.tick import Read, Seen, Tick, Worker
 from twgen.model.operator import Caller
 from twgen.model.spec import HistorySource, WorkerSpec
 from twgen.model.world import VersionStatus, World
 from twgen.planning.plan import plan_versions
-from twgen.planning.refresh import Rendered, plan_hash
+from twgen.planning.refresh import plan_hash
 from twgen.records.intent import intent_of
 
 KEY = SPEC.worker_deployment, SPEC.temporal_namespace
@@ -27,11 +27,11 @@ def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stam
     return Worker(intent, replace(spec, namespace=namespace, name=name), None)
 
 
-def look(read: Read, *workers: Worker) -> tuple[Mapping[str, Sequence[Rendered]], list[str]]:
+def look(read: Read, *workers: Worker) -> Seen:
     async def delete(*_: Any) -> None:
         raise AssertionError
 
-    async def story() -> tuple[Mapping[str, Sequence[Rendered]], list[str]]:
+    async def story() -> Seen:
         return await asyncio.wait_for(Tick(read, delete, print).act(workers), 30)
 
     return asyncio.run(story())
@@ -53,8 +53,8 @@ def test_server_that_does_not_answer_holds_up_no_worker_of_another_namespace() -
         others_were_read.set()
         return empty(specs)
 
-    applications, failures = look(read, worker("a"), worker("b"))
-    assert (list(applications), failures) == (["b"], ["Temporal did not answer"])
+    seen = look(read, worker("a"), worker("b"))
+    assert (list(seen.applications), seen.failures) == (["b"], ["Temporal did not answer"])
 
 
 def test_workers_that_cannot_be_read_together_are_read_alone_and_at_the_same_time() -> None:
@@ -72,8 +72,8 @@ def test_workers_that_cannot_be_read_together_are_read_alone_and_at_the_same_tim
             raise StateUnavailable("it is w2")
         return empty(specs)
 
-    applications, failures = look(read, *(worker("a", f"w{number}") for number in range(4)))
-    assert (len(applications["a"]), failures) == (3, ["it is w2"])
+    seen = look(read, *(worker("a", f"w{number}") for number in range(4)))
+    assert (len(seen.applications["a"]), seen.failures) == (3, ["it is w2"])
 
 
 @pytest.mark.parametrize("history", [(HistorySource.LEDGER,), (HistorySource.LEDGER, HistorySource.CLUSTER)])
@@ -96,6 +96,5 @@ def test_render_is_as_wanted_whether_or_not_it_has_a_ledger_and_reads_the_cluste
     async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> World:  # noqa: ARG001
         return found
 
-    applications, _ = look(read, worker("shop", spec=spec, stamped=stamped))
-    [rendered] = applications["shop"]
+    [rendered] = look(read, worker("shop", spec=spec, stamped=stamped)).applications["shop"]
     assert rendered.stamped in rendered.wanted
