@@ -10,7 +10,7 @@ from testing.processes import eventually
 
 _PATH = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications"
 _REFRESH = "argocd.argoproj.io/refresh"
-_SOON = 120.0
+_SOON = 300.0
 
 
 @dataclass(frozen=True, slots=True)

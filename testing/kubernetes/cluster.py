@@ -99,7 +99,7 @@ class Cluster:
         for name in names:
             file = _DEFINITIONS / f"{name}.yaml"
             self.kubectl("apply", "-f", str(file))
-            self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", str(file))
+            self.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", str(file))
 
     def user(
         self,

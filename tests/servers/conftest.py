@@ -13,7 +13,7 @@ from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
 from tests.servers.gitops import Story as ApplicationStory
 from tests.servers.rollouts import Story, Told
 
-STORIES_AT_ONCE = 6
+STORIES_AT_ONCE = 4
 """Of one module; each mostly waits."""
 
 

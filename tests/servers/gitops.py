@@ -24,7 +24,7 @@ from tests.servers.live import (
 )
 from twgen.yaml.writer import write_documents
 
-SOON = 120.0
+SOON = 300.0
 
 
 @dataclass(frozen=True, slots=True)

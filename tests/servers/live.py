@@ -128,7 +128,7 @@ def run(
     started = time.monotonic()
     environment = {**ENVIRONMENT, **(variables or {})}
     arguments = (*command, *([folder] if takes_paths else []), *options)
-    ended = forker("kubernetes.client").run(arguments, folder, environment, timeout=90)
+    ended = forker("kubernetes.client").run(arguments, folder, environment, timeout=300)
     return Ended(ended.returncode, ended.stdout, ended.stderr, time.monotonic() - started)
 
 

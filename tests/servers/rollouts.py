@@ -31,7 +31,7 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 IDENTITY = "twgen/testing/jobs"
-SOON = 120.0
+SOON = 300.0
 """Seconds for what happens at once on a machine that has nothing else to do."""
 
 

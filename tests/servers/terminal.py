@@ -13,7 +13,7 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import ALONE, ENVIRONMENT, MANAGER, TWGEN, Ended, run, worker_document, write_specs
 
-SOON = 60.0
+SOON = 240.0
 OPTIONS = (*ALONE, "--identity", MANAGER)
 
 

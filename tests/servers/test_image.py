@@ -19,6 +19,7 @@ from testing.local_node.volumes import Mount
 from testing.processes import eventually, running
 from testing.recipes import ARGO_CD
 from testing.servers import TemporalServer
+from tests.servers.live import TWGEN
 from twgen import __version__
 from twgen.yaml.reader import read_documents
 
@@ -55,7 +56,7 @@ def inside(image: Image, tmp_path: Path) -> Inside:
         *command: str, folder: str = "", more: Sequence[Mount] = (), **variables: str
     ) -> subprocess.CompletedProcess[str]:
         entered = image.command(command, tmp_path, [example, *more], folder, variables)
-        return subprocess.run(entered, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(entered, capture_output=True, text=True, check=False, timeout=180)
 
     return run
 
@@ -151,7 +152,7 @@ def test_render_in_the_image_is_that_of_the_checkout(inside: Inside) -> None:
     command = ("twgen", "render", ".", "--snapshot", "snapshot.yaml", "--operator-config", "operator.yaml")
     for form in ("yaml", "json"):
         asked = (*command, "-o", form)
-        here = subprocess.run(asked, cwd=EXAMPLE, capture_output=True, text=True, check=True)
+        here = subprocess.run([TWGEN, *asked[1:]], cwd=EXAMPLE, capture_output=True, text=True, check=True)
         there = inside(*asked, folder="/example")
         assert (there.returncode, there.stderr) == (0, "")
         assert there.stdout == here.stdout

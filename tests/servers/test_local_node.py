@@ -50,7 +50,7 @@ def has_reason(cluster: Cluster, namespace: str, name: str, reason: str) -> Obje
 
 
 def await_available(cluster: Cluster, namespace: str, name: str) -> None:
-    cluster.kubectl("rollout", "status", f"deployment/{name}", "--namespace", namespace, "--timeout=30s")
+    cluster.kubectl("rollout", "status", f"deployment/{name}", "--namespace", namespace, "--timeout=120s")
 
 
 def await_phase(cluster: Cluster, namespace: str, name: str, phase: str) -> Object:
@@ -205,7 +205,7 @@ def test_forced_deletion_kills_the_process(cluster: Cluster, node: LocalNode, na
 
 def test_job_completes(cluster: Cluster, node: LocalNode, namespace: str) -> None:
     cluster.apply([job(namespace, "one", shell("echo done"))])
-    cluster.kubectl("wait", "--for=condition=Complete", "job/one", "-n", namespace, "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Complete", "job/one", "-n", namespace, "--timeout=120s")
     [done] = cluster.list("pods", namespace)
     assert only_container(done)["state"]["terminated"]["reason"] == "Completed"
     assert node.logs(namespace, done["metadata"]["name"]) == "done\n"
@@ -216,7 +216,7 @@ def test_job_fails_with_the_exit_code_of_its_process(
 ) -> None:
     rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [5]}}
     cluster.apply([job(namespace, "one", shell("exit 5"), podFailurePolicy={"rules": [rule]})])
-    cluster.kubectl("wait", "--for=condition=Failed", "job/one", "-n", namespace, "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Failed", "job/one", "-n", namespace, "--timeout=120s")
     [failed] = cluster.list("pods", namespace)
     assert only_container(failed)["state"]["terminated"]["exitCode"] == 5
     assert node.logs(namespace, failed["metadata"]["name"]) == ""

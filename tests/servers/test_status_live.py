@@ -174,7 +174,7 @@ def test_watch_of_a_blocked_rollout_ends_with_1(oldest_temporal: TemporalServer,
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=180,
             env=ENVIRONMENT,
         )
     assert ended.returncode == 1

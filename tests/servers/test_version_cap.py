@@ -34,7 +34,7 @@ def fill(server_version: str, folder: Path) -> Worlds:
         teller, worker = Teller(server, folder), DeployedWorker(server, "live/full", "full")
         for version in VERSIONS:
             stack.enter_context(worker.version(version))
-        eventually(lambda: succeeds(lambda: worker.set_current(VERSIONS[0])), 60)
+        eventually(lambda: succeeds(lambda: worker.set_current(VERSIONS[0])), 180)
 
         def all_known() -> Seen:
             seen = teller.see("full", VERSIONS[-1])
@@ -42,7 +42,7 @@ def fill(server_version: str, folder: Path) -> Worlds:
             assert all(queue["pollers"] for queue in seen.version(VERSIONS[-1])["taskQueues"])
             return seen
 
-        at_the_cap = eventually(all_known, 60)
+        at_the_cap = eventually(all_known, 180)
         with pytest.raises(RPCError, match=r"maximum number of versions|something went wrong"):
             worker.poll(ONE_TOO_MANY)
         return {"at the cap": at_the_cap, "one too many": teller.see("full", ONE_TOO_MANY)}

@@ -46,7 +46,7 @@ def registered(folder: Path) -> dict[str, Document]:
 def await_version(cluster: Cluster, folder: Path, namespace: str, build_id: str) -> None:
     """Its Deployment is Available, and its worker registered."""
     deployment = f"deployment/{WORKER}-{build_id}"
-    cluster.kubectl("rollout", "status", deployment, "--namespace", namespace, "--timeout=30s")
+    cluster.kubectl("rollout", "status", deployment, "--namespace", namespace, "--timeout=120s")
     eventually(lambda: build_id in registered(folder))
 
 
