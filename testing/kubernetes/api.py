@@ -110,12 +110,15 @@ class Watch:
     def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
         self._response = response
         self._lock = Lock()
+        self._closing = False
         self._closed = False
 
     def __iter__(self) -> Iterator[Object]:
         line = b""
         try:
             for piece in self._response.stream(None):
+                if self._closing:
+                    return
                 *lines, line = (line + piece).split(b"\n")
                 yield from map(json.loads, lines)
         finally:
@@ -126,6 +129,9 @@ class Watch:
     def close(self) -> None:
         """End it; the thread that iterates sees the end, or an HTTPError."""
         with self._lock:
+            # before the shutdown: ssl forgets its session there, so a read under way may bring what is still encrypted
+            # https://github.com/python/cpython/blob/v3.11.7/Lib/ssl.py#L1351
+            self._closing = True
             if not self._closed:
                 self._response.shutdown()
 
