@@ -129,7 +129,7 @@ class Watch:
     def close(self) -> None:
         """End it; the thread that iterates sees the end, or an HTTPError."""
         with self._lock:
-            # first this: the shutdown makes ssl forget its session, and a read under way brings what is encrypted
+            # first this: the shutdown makes ssl forget its session, and a read under way brings what is coded
             # https://github.com/python/cpython/blob/v3.11.7/Lib/ssl.py#L1351
             self._closing = True
             if not self._closed:
