@@ -13,19 +13,24 @@ from subprocess import Popen
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from testing.argocd.repository import Repository, new_repository
 from testing.install import installed
 from testing.kubernetes.cluster import Cluster
 from testing.processes import ENVIRONMENT, eventually, free_ports, running
 from testing.recipes import ARGO_CD, REDIS
 
 NAMESPACE = "argocd"
-"""Where Argo CD and its Applications are."""
+"""Where Argo CD and its Applications are; Applications may be in a namespace `apps-...` too."""
+
+OF_ANOTHER_PROJECT = "temporal.payments.example.com:7233"
+"""A Temporal that Applications of the project `default` may not use, although the operator has its key."""
 
 _LOOPBACK = "127.0.0.1"
+_MORE_NAMESPACES = "apps-*"
 _PLUGIN = Path(__file__).parents[2] / "plugin.yaml"
 _KINDS = ("application", "applicationset", "appproject")
 _READY_WITHIN = 60.0
+# as docs/argocd.md advises for two cores
+_RENDERS_AT_ONCE = "--parallelismlimit=4"
 # otherwise the fifth change at one commit waits for minutes
 _SELF_HEAL = tuple(f"--self-heal-backoff-{name}=1" for name in ("timeout-seconds", "factor", "cap-seconds"))
 
@@ -35,7 +40,6 @@ class ArgoCD:
     """A running Argo CD; what its operator decides may be changed while it runs."""
 
     cluster: Cluster
-    repository: Repository
     folder: Path
     """Its logs, and what its operator has configured."""
     places: Sequence[str]
@@ -44,16 +48,23 @@ class ArgoCD:
     """The environment of its servers."""
     plugin: Popen[bytes]
     """The plugin's server, which starts a twgen for each render."""
+    credential: str
+    """The key of a profile that only another project may use; nothing that is seen may have it."""
+
+    @property
+    def own_cluster(self) -> Mapping[str, str]:
+        """The entry of the operator's file by which the plugin reads the cluster that this runs in."""
+        kubeconfig = str(self.folder / "plugin.kubeconfig")
+        return {"project": "default", "application": "*", "kubeconfig": kubeconfig, "context": "testing"}
 
     def configure(self, temporal: Sequence[str], **more: Any) -> None:
         """Write the operator's file, from the next render on: which Temporal addresses may be used."""
         profiles = [
             f'[profile.at-{number}]\naddress = "{address}"\nnamespace = "default"\n'
-            for number, address in enumerate(temporal)
+            for number, address in enumerate([*temporal, OF_ANOTHER_PROJECT])
         ]
         credentials = self.folder / "temporal.toml"
-        credentials.write_text("\n".join(profiles))
-        access = {"kubeconfig": str(self.folder / "plugin.kubeconfig"), "context": "testing"}
+        credentials.write_text("\n".join(profiles) + f'api_key = "{self.credential}"\n')
         operator = {
             "apiVersion": "twgen.io/v1alpha1",
             "kind": "OperatorConfig",
@@ -61,14 +72,24 @@ class ArgoCD:
             "temporal": {
                 "configFile": str(credentials),
                 "profiles": [
-                    {"name": f"at-{number}", "projects": ["default"]} for number in range(len(temporal))
+                    *({"name": f"at-{number}", "projects": ["default"]} for number in range(len(temporal))),
+                    {"name": f"at-{len(temporal)}", "projects": ["payments"]},
                 ],
             },
-            "clusters": [{"project": "default", "application": "*", **access}],
+            "clusters": [self.own_cluster],
             "rollout": {"image": "registry.example.com/twgen:testing"},
+            "attached": {"kinds": [{"group": "networking.k8s.io", "kind": "NetworkPolicy"}]},
             **more,
         }
         (self.folder / "operator.json").write_text(json.dumps(operator))
+
+    def empty_cache(self) -> None:
+        """Let it forget everything that it has rendered."""
+        address, port = self.places[0].removeprefix("--redis=").split(":")
+        with socket.create_connection((address, int(port))) as redis:
+            redis.sendall(b"FLUSHALL\r\n")
+            if (answer := redis.recv(64)) != b"+OK\r\n":
+                raise RuntimeError(answer)
 
     @contextmanager
     def server(self) -> Iterator[str]:
@@ -115,15 +136,16 @@ def argocd(cluster: Cluster, folder: Path, *, resync: int = 180) -> Iterator[Arg
         redis = [str(installed(REDIS)), f"--port {store}", f"--bind {_LOOPBACK}", "--save", ""]
         servers.enter_context(running([*redis, f"--dir {folder}"], folder / "redis.log"))
         places = (f"--redis={_LOOPBACK}:{store}", f"--repo-server={_LOOPBACK}:{port}")
-        found = ArgoCD(cluster, new_repository(folder), folder, places, variables, plugin)
+        found = ArgoCD(cluster, folder, places, variables, plugin, secrets.token_urlsafe())
         found.configure([])
         eventually((Path(sockets) / "plugins" / "twgen.sock").exists, _READY_WITHIN)
         at = (f"--address={_LOOPBACK}", f"--port={port}")
-        start("repo-server", places[0], *at, f"--metrics-port={metrics[0]}")
+        start("repo-server", places[0], *at, f"--metrics-port={metrics[0]}", _RENDERS_AT_ONCE)
         eventually(lambda: _listens(port), _READY_WITHIN)
         start(
             "application-controller",
-            *(f"--namespace={NAMESPACE}", *places, f"--metrics-port={metrics[1]}", *_SELF_HEAL),
+            *(f"--namespace={NAMESPACE}", f"--application-namespaces={_MORE_NAMESPACES}"),
+            *(*places, f"--metrics-port={metrics[1]}", *_SELF_HEAL),
         )
         yield found
 
@@ -172,6 +194,7 @@ def _install(cluster: Cluster, folder: Path) -> None:
                 "sourceRepos": ["*"],
                 "destinations": [{"server": "*", "namespace": "*"}],
                 "clusterResourceWhitelist": everything,
+                "sourceNamespaces": [_MORE_NAMESPACES],
             },
         }
     )

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from testing.argocd.application import Application
 from testing.argocd.argocd import NAMESPACE, ArgoCD, argocd
+from testing.argocd.repository import new_repository
 from testing.building import say
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.local_node.node import local_node
@@ -105,13 +106,13 @@ def main() -> None:
         stack(Path(name)) as found,
     ):
         say("deploying the example")
-        repository, cluster = found.argo.repository, found.argo.cluster
+        repository, cluster = new_repository(Path(name)), found.argo.cluster
         (repository.clone / "shop").mkdir()
         example = _EXAMPLE.format(address=found.temporal.address, python=sys.executable, worker=_WORKER)
         (repository.clone / "shop" / "worker.yaml").write_text(example)
         commit = repository.commit("greeter v1")
         cluster.create_namespace("shop")
-        shop = Application(found.argo, "shop", "shop")
+        shop = Application(found.argo, repository, "shop", "shop")
         shop.create()
         shop.synced(commit)
         settled = ("wait", "--for=jsonpath={.data.phase}=Settled", "configmap/greeter-rollout-status")

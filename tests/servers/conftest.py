@@ -1,3 +1,4 @@
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
@@ -6,12 +7,13 @@ import pytest
 
 from testing.argocd.application import Application
 from testing.argocd.argocd import ArgoCD, argocd
+from testing.argocd.repository import new_repository
 from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.local_node.node import LocalNode, local_node
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
-from tests.servers.gitops import Story as ApplicationStory
-from tests.servers.rollouts import Story, Told
+from tests.servers.gitops import ApplicationStory
+from tests.servers.rollouts import Story, Told, kind_of_story
 
 STORIES_AT_ONCE = 4
 """Of one module; each mostly waits."""
@@ -51,17 +53,11 @@ def node(cluster: Cluster) -> Iterator[LocalNode]:
 def argo(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArgoCD]:
     with argocd(cluster, tmp_path_factory.mktemp("argocd")) as running:
         yield running
-
-
-@pytest.fixture
-def gitops(
-    argo: ArgoCD, node: LocalNode, newest_temporal: TemporalServer, namespace: str
-) -> Iterator[ApplicationStory]:
-    """A folder in Git, and an Application that is yet to be created."""
-    argo.configure([newest_temporal.address])
-    story = ApplicationStory(argo, node, newest_temporal, Application(argo, namespace, namespace))
-    yield story
-    story.discard()
+        token = json.loads((running.folder / "plugin.kubeconfig").read_text())["users"][0]["user"]["token"]
+        for log in running.folder.rglob("*.log"):
+            text = log.read_text(errors="replace")
+            assert running.credential not in text, log
+            assert token not in text, log
 
 
 @pytest.fixture
@@ -82,25 +78,38 @@ def told_stories(
     oldest_temporal: TemporalServer,
 ) -> Iterator[Told]:
     """The stories of the module's tests that are told side by side, by the names of the tests."""
+    tests = [
+        item
+        for item in request.session.items
+        if isinstance(item, pytest.Function)
+        and item.module is request.module
+        and hasattr(item.function, "tell")
+    ]
+    argo: ArgoCD | None = None
+    if any(kind_of_story(test.function.tell) is ApplicationStory for test in tests):
+        argo = request.getfixturevalue("argo")
+        argo.configure([newest_temporal.address])
+
+    def new_story(kind: type, namespace: str) -> Story | ApplicationStory:
+        if argo and kind is ApplicationStory:
+            (folder := argo.folder / namespace).mkdir()
+            application = Application(argo, new_repository(folder), namespace, namespace)
+            return ApplicationStory(argo, node, newest_temporal, application)
+        (folder := cluster.folder / namespace / "specs").mkdir(parents=True)
+        return Story(cluster, node, newest_temporal, oldest_temporal, namespace, folder)
 
     def begin(test: pytest.Function) -> None:
         namespace = f"test-{uuid4().hex[:8]}"
-        (folder := cluster.folder / namespace / "specs").mkdir(parents=True)
         cluster.create_namespace(namespace)
-        story = Story(cluster, node, newest_temporal, oldest_temporal, namespace, folder)
+        story = new_story(kind_of_story(test.function.tell), namespace)
         try:
             test.function.tell(story, **(test.callspec.params if hasattr(test, "callspec") else {}))
         except BaseException as error:
             error.add_note(story.account())
             raise
         finally:
-            cluster.clear(namespace)
+            story.discard()
 
-    tests = [item for item in request.session.items if isinstance(item, pytest.Function)]
     with ThreadPoolExecutor(STORIES_AT_ONCE) as pool:
-        yield {
-            test.name: pool.submit(begin, test)
-            for test in tests
-            if test.module is request.module and hasattr(test.function, "tell")
-        }
+        yield {test.name: pool.submit(begin, test) for test in tests}
         pool.shutdown(cancel_futures=True)

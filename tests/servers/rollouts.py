@@ -187,6 +187,10 @@ class Story:
         logs = [self.node.logs(self.namespace, pod["metadata"]["name"]) for pod in self.pods()]
         return "\n".join([*logs, str(self.status()), str(self.replicas())])
 
+    def discard(self) -> None:
+        """Nothing of it runs any more."""
+        self.cluster.clear(self.namespace)
+
     def log(self) -> str:
         newest = max(self.pods(), key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
         return self.node.logs(self.namespace, newest["metadata"]["name"])
@@ -198,6 +202,13 @@ def last_word(pod: Object) -> str:
 
 
 Told = Mapping[str, Future[None]]
+
+
+def kind_of_story(tell: Callable[..., None]) -> type:
+    """What a story that is told side by side is told of: the class of its first parameter."""
+    first, *_ = signature(tell).parameters.values()
+    kind: type = first.annotation
+    return kind
 
 
 def side_by_side(tell: Callable[..., None]) -> Callable[..., None]:
