@@ -1,0 +1,222 @@
+"""Workers and Applications beside each other: what is wrong with one stays its own."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from json import dumps
+from time import monotonic
+
+import pytest
+
+from testing.argocd.argocd import NAMESPACE
+from testing.kubernetes.cluster import Cluster
+from testing.kubernetes.control_plane import kubernetes_cluster
+from testing.local_node.node import local_node
+from testing.processes import eventually
+from tests.servers.gitops import SOON, ApplicationStory
+from tests.servers.live import Document, attached_document, policy_document
+from tests.servers.rollouts import side_by_side
+
+pytestmark = pytest.mark.server
+ELSEWHERE = "twgen-elsewhere"
+APPLICATIONS = 20
+BACK_WITHIN = 300.0
+
+
+def beside(story: ApplicationStory, worker_name: str) -> ApplicationStory:
+    """Another worker in the same folder and Application."""
+    return replace(story, worker_name=worker_name)
+
+
+def refused_by_the_api_server(worker: str) -> Document:
+    """No schema tells that a policy has no such type, and twgen does not know the kind's fields."""
+    spec = {"podSelector": {"matchLabels": {}}, "policyTypes": ["Sideways"]}
+    return attached_document(worker, "policy", "networking.k8s.io/v1", "NetworkPolicy", **spec)
+
+
+@side_by_side
+def test_attached_object_that_the_api_server_refuses_is_named_and_holds_up_no_other_worker(
+    story: ApplicationStory,
+) -> None:
+    biller = beside(story, "biller")
+
+    def commit(greeter: str, bill: str, *more: Document) -> str:
+        others = biller.documents(bill, steps=())[1:]
+        return story.commit(greeter, *others, *more, steps=())
+
+    commit("v1", "v1")
+    story.application.create()
+    for each in (story, biller):
+        each.stands("Settled", "v1")
+    commit("v1", "v1", refused_by_the_api_server("greeter"))
+    story.application.refresh()
+
+    def named() -> bool:
+        results = story.application.operation().get("syncResult", {}).get("resources", [])
+        refused = {one["name"]: one["message"] for one in results if one.get("status") == "SyncFailed"}
+        assert len(refused) == 1
+        [(name, message)] = refused.items()
+        return name.startswith("greeter-policy-v1") and "Sideways" in message
+
+    eventually(named, SOON)
+    commit("v1", "v2", refused_by_the_api_server("greeter"))
+    story.application.refresh()
+    biller.stands("Settled", "v2")
+    assert biller.share("v2") == 100
+    assert story.share("v1") == 100
+    mended = commit("v2", "v2")
+    story.application.synced(mended)
+    story.stands("Settled", "v2")
+
+
+@side_by_side
+def test_second_argo_cd_identity_of_one_worker_deployment_is_blocked_and_says_who_has_it(
+    story: ApplicationStory,
+) -> None:
+    """The same worker of the same namespace in another cluster, as a copy of an environment may have it."""
+    story.commit("v1", steps=())
+    story.application.create()
+    story.stands("Settled", "v1")
+    owner = story.manager()
+    folder = story.argo.folder / f"{story.namespace}-elsewhere"
+    with kubernetes_cluster(folder) as cluster, local_node(cluster):
+        cluster.create_namespace(story.namespace)
+        destination = introduced(story, cluster)
+        name = f"{story.namespace}-{ELSEWHERE}"
+        application = replace(story.application, name=name, server=destination)
+        other = replace(story, application=application, elsewhere=cluster)
+        other.commit("v2", steps=())
+        application.create()
+        blocked = other.stands("Blocked", "v2")
+        assert owner in blocked["message"], blocked
+        assert other.running_job()
+        story.application.refresh("hard")
+        application.refresh("hard")
+        assert (story.manager(), story.share("v1")) == (owner, 100)
+        assert story.stands("Settled", "v1")["phase"] == "Settled"
+        other.discard()
+        eventually(lambda: not other.application.find(), SOON)
+
+
+def introduced(story: ApplicationStory, cluster: Cluster) -> str:
+    """The address of a cluster of which Argo CD and the plugin's operator have been told."""
+    cluster.apply(
+        [
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": "argocd", "namespace": "kube-system"},
+            },
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": "argocd"},
+                "subjects": [{"kind": "ServiceAccount", "name": "argocd", "namespace": "kube-system"}],
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "cluster-admin",
+                },
+            },
+        ]
+    )
+    token = cluster.token("argocd", "kube-system")
+    trust = b64encode(cluster.authority.read_bytes()).decode()
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": ELSEWHERE,
+            "namespace": NAMESPACE,
+            "labels": {"argocd.argoproj.io/secret-type": "cluster"},
+        },
+        "stringData": {
+            "name": ELSEWHERE,
+            "server": cluster.address,
+            "config": dumps({"bearerToken": token, "tlsClientConfig": {"caData": trust}}),
+        },
+    }
+    story.cluster.apply([secret])
+    kubeconfig = str(cluster.write_kubeconfig("plugin", token))
+    access = {"project": "default", "kubeconfig": kubeconfig, "context": "testing"}
+    story.argo.configure(
+        [story.temporal.address],
+        clusters=[{**access, "application": f"*-{ELSEWHERE}"}, story.argo.own_cluster],
+    )
+    return cluster.address
+
+
+@side_by_side
+def test_application_outside_of_argo_cds_namespace_has_the_identity_of_both_its_names(
+    story: ApplicationStory,
+) -> None:
+    home = f"apps-{story.namespace}"
+    story.cluster.create_namespace(home)
+    story = replace(story, application=replace(story.application, home=home))
+    story.commit("v1", steps=())
+    story.application.create()
+    story.stands("Settled", "v1")
+    commit = story.commit("v2", steps=())
+    story.application.synced(commit)
+    story.stands("Settled", "v2")
+    assert story.manager() == f"twgen/testing/{home}_{story.application.name}"
+    found = story.deployment("v2")
+    assert found
+    tracked = found["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"]
+    assert tracked.startswith(f"{home}_{story.application.name}:")
+    story.application.refresh("hard")
+    story.application.synced(commit)
+    story.application.discard()
+
+
+@side_by_side
+def test_applications_whose_cache_was_emptied_all_come_back_and_lose_nothing(
+    story: ApplicationStory,
+) -> None:
+    stories = [
+        replace(
+            story,
+            worker_name=f"greeter-{number}",
+            application=replace(story.application, name=f"{story.namespace}-{number}"),
+        )
+        for number in range(APPLICATIONS)
+    ]
+    for each in stories:
+        documents = each.documents("v1", policy_document(each.worker_name, driver="None"), steps=())
+        [container] = documents[1]["spec"]["template"]["spec"]["containers"]
+        container["command"] = ["sleep", "infinity"]
+        commit = each.commit_documents(each.worker_name, *documents)
+    for each in stories:
+        each.application.create()
+    for each in stories:
+        each.application.synced(commit)
+    before = live(story)
+    assert len(before) == APPLICATIONS
+    rendered = renders(story)
+    story.argo.empty_cache()
+    began = monotonic()
+    with ThreadPoolExecutor(APPLICATIONS) as pool:
+        list(pool.map(lambda each: each.application.refresh(), stories))
+    for each in stories:
+        each.application.synced(commit)
+        assert each.application.errors() == []
+    assert live(story) == before
+    assert monotonic() - began < BACK_WITHIN
+    assert renders(story) >= rendered + APPLICATIONS, "all were rendered anew"
+    print("TOOK", monotonic() - began)
+    for each in stories:
+        each.application.discard()
+
+
+def renders(story: ApplicationStory) -> int:
+    """How many have succeeded since Argo CD was started."""
+    return (story.argo.folder / "cmp-server.log").read_text().count("Plugin command successful")
+
+
+def live(story: ApplicationStory) -> Mapping[str, tuple[str, int]]:
+    """UID and replicas of every Deployment."""
+    return {
+        item["metadata"]["name"]: (item["metadata"]["uid"], item["spec"]["replicas"])
+        for item in story.cluster.list("deployments", story.namespace)
+    }
