@@ -150,7 +150,7 @@ class _Kubernetes(KubernetesClient):
 
 class _Temporal(TemporalClients):
     def __init__(self, recorded: Recorded) -> None:
-        super().__init__(Profiles(), {})
+        super().__init__(Profiles, {})
         self._recorded = recorded
 
     def profile_of(self, *_: Any) -> None:
