@@ -177,5 +177,8 @@ def test_credentials_of_a_rollout_are_those_of_the_control_plane_and_stand_in_no
     assert variables == {
         "TEMPORAL_ADDRESS": "temporal.example.com:7233",
         "TEMPORAL_NAMESPACE": "default",
-        "TEMPORAL_API_KEY": {"secretKeyRef": {"name": "rollouts-key", "key": "key"}},
+        "TWGEN_TEMPORAL_API_KEY_FILE": "/etc/temporal/key/key",
     }
+    volumes = {volume["name"]: volume for volume in job["spec"]["template"]["spec"]["volumes"]}
+    secret = {"secretName": "rollouts-key", "items": [{"key": "key", "path": "key"}]}
+    assert volumes["temporal-key"] == {"name": "temporal-key", "secret": secret}

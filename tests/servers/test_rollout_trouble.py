@@ -168,7 +168,7 @@ def test_rollout_that_is_killed_after_each_of_its_requests_loses_nothing(story: 
 
 
 @side_by_side
-def test_rollout_whose_clock_jumps_waits_behind_and_settles_ahead(story: Story) -> None:
+def test_rollout_whose_clock_jumps_waits_behind_and_cuts_no_pause_short_ahead(story: Story) -> None:
     settled(story)
     arguments = without_its_job(story, steps=(25, 50))
     jump(ahead := story.folder.parent / "ahead", -3600)
@@ -181,12 +181,16 @@ def test_rollout_whose_clock_jumps_waits_behind_and_settles_ahead(story: Story) 
         assert story.share("v2") == 25, "by its clock an hour of the pause is left"
         jump(ahead, 0)
         eventually(lambda: story.share("v2") == 50, SOON)
+        began = ramped_at(story)
         jump(ahead, 3600)
         assert process.wait(SOON) == 0
     finally:
         process.terminate()
         process.wait()
     assert story.share("v2") == 100
+    current = story.described().routing_config.current_version_changed_time
+    assert current.ToMilliseconds() / 1000 - began >= PAUSE
+    assert "ahead of another one: the pauses" in (story.folder.parent / "log").read_text()
     assert story.replicas() == {"v1": 1, "v2": 1}
 
 
