@@ -171,3 +171,9 @@ def test_every_version_that_keeps_a_manifest_nobody_tells_is_looked_for(
             told |= {live.build_id for live in worker.deployments or () if CLUSTER in before}
             expected = wanted - told if GIT in order else set()
             assert versions_to_look_for(asked, worker, NOW) == expected
+
+
+def test_drained_version_with_open_workflows_is_looked_for() -> None:
+    busy = replace(drained(DAY), open_workflows=1)
+    [worker] = situation(temporal(busy, version("v3"), traffic=routing("v3")), [live("v3")]).workers.values()
+    assert versions_to_look_for(SPEC, worker, NOW) == {busy.build_id}
