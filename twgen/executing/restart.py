@@ -7,7 +7,7 @@ from typing import Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.model.paths import value_at
+from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.model.spec import WorkerSpec
 from twgen.versioning.names import rollout_selector
 
@@ -30,10 +30,10 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
     status, listed = await client.ask(
         "GET", jobs, deadline, query={"labelSelector": rollout_selector(spec.name)}
     )
-    ended = [job for job in listed.get("items") or () if status == HTTPStatus.OK and _has_ended(job)]
+    ended = [job for job in listed.get("items") or () if status == HTTPStatus.OK and ending_of(job)]
     if not ended:
         return ""
-    newest = max(ended, key=lambda job: str(job["metadata"]["creationTimestamp"]))
+    newest = oldest_first(ended)[-1]
     name, uid = newest["metadata"]["name"], newest["metadata"]["uid"]
     options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
     status, _ = await client.ask("DELETE", f"{jobs}/{name}", deadline, body=options)
@@ -48,11 +48,6 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
         f"Job {name} has ended, and this account may not start it again: `kubectl delete job {name}"
         f" -n {spec.namespace}`, and Argo CD makes it again; elsewhere, apply the manifests once more"
     )
-
-
-def _has_ended(job: Mapping[str, Any]) -> bool:
-    conditions = value_at(job, "status", "conditions") or ()
-    return any(item["type"] in {"Complete", "Failed"} and item["status"] == "True" for item in conditions)
 
 
 def _again(job: Mapping[str, Any]) -> dict[str, Any]:
