@@ -115,7 +115,7 @@ class Tick:
 
 def _caller(worker: Worker) -> Caller:
     """As whom its rollout is carried out."""
-    return Caller(worker.intent.identity, forced=True, drives=True)
+    return worker.intent.caller
 
 
 def _status(worker: Worker, world: World) -> RolloutStatus:
