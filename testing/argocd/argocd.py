@@ -213,6 +213,7 @@ def _install(cluster: Cluster, folder: Path) -> None:
         },
     ]
     cluster.apply(objects)
+    cluster.await_rights("plugin", NAMESPACE, reads)
     kubeconfig = cluster.write_kubeconfig("plugin", cluster.token("plugin", NAMESPACE))
     shutil.copy(kubeconfig, folder / "plugin.kubeconfig")
 

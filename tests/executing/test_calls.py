@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from tests.executing.api_server import INTENT, STATUS
-from tests.executing.calls import TOLD, Recorded, golden_files
+from tests.executing.calls import STEPS, TOLD, Recorded, golden_files
+from tests.planning.situations import HOUR
 from twgen.errors import InvalidInput
 from twgen.records.rollout_status import parse_rollout_status
 
@@ -43,6 +44,21 @@ def test_pause_of_a_step_is_one_describe_in_30_seconds_and_writes_nothing_to_the
     assert all(later - earlier >= 30 for earlier, later in pairwise(described))
     written = {second for verb in ("PATCH", "POST", "DELETE") for second in when(verb, recorded)}
     assert not [second for second in written if begins < second < ends]
+
+
+@pytest.mark.parametrize("has_dates", [True, False])
+@pytest.mark.parametrize("hours", [-1, 0, 1, 1000])
+def test_clock_that_is_wrong_makes_a_pause_longer_and_never_shorter(hours: int, *, has_dates: bool) -> None:
+    recorded = Recorded({"strategy": "Progressive", "steps": STEPS}, ahead=hours * HOUR, has_dates=has_dates)
+    ended = recorded.run()
+    assert ended.exit_code == 0
+    routed = [when(f"SetWorkerDeployment{what}Version", recorded) for what in ("Ramping", "Current")]
+    (first, second), (last,) = routed
+    behind = HOUR.seconds if hours < 0 else 0
+    assert 120 + behind <= second - first <= 125 + behind
+    assert 60 + behind <= last - second <= 65 + behind
+    told = "ahead of another one" in ended.output
+    assert told == (hours > 0), ended.output
 
 
 def test_rollout_that_is_settled_makes_no_call_after_its_one_look() -> None:

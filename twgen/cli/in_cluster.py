@@ -131,8 +131,7 @@ class IntentRollout:
         [spec] = specs.workers
         writer, reader = ClusterWriter(client, intent, timeout), RolloutReader(client, intent)
         journal = Journal(writer, intent, self.log.say)
-        caller = Caller(intent.identity, forced=True, drives=True)
-        view = _View(self.settings, specs, caller, self.log, journal)
+        view = _View(self.settings, specs, intent.caller, self.log, journal)
         usual = rollout_of(spec, lambda world: world, view, servers, opened)
 
         async def read() -> World:

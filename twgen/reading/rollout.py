@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
+from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -35,7 +36,6 @@ from twgen.versioning.names import (
 )
 
 _ENDED = {"Succeeded", "Failed"}
-_ENDS = {"Complete", "Failed"}
 _JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 
@@ -90,17 +90,13 @@ async def rollouts_in_cluster(
     place = f"/namespaces/{namespace}" if namespace else ""
     jobs = await _read(client, f"/apis/batch/v1{place}/jobs", deadline, ROLLOUT)
     ended: dict[tuple[str, str], EndedJob] = {}
-    for job in sorted(jobs.get("items") or (), key=_age):
+    for job in oldest_first(jobs.get("items") or ()):
         metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
-        conditions = value_at(job, "status", "conditions") or ()
-        ends = [
-            item for item in conditions if item["type"] in {"Complete", "Failed"} and item["status"] == "True"
-        ]
         key = metadata["namespace"], annotations.get(INTENT_HASH, "")
         ended.pop(key, None)
         # no self-heal makes a hook again
-        if ends and HOOK not in annotations:
-            ended_at = parse_time(ends[0]["lastTransitionTime"])
+        if (ending := ending_of(job)) and HOOK not in annotations:
+            ended_at = parse_time(ending["lastTransitionTime"])
             ended[key] = EndedJob(metadata["name"], metadata["uid"], ended_at)
     return found._replace(ended=ended)
 
@@ -180,7 +176,7 @@ class RolloutReader:
             found.append(list(listed.get("items") or ()))
         jobs, pods = found
         ours = [job for job in jobs if self._is_ours(job)]
-        newest = max(ours, key=_age, default=None)
+        newest = oldest_first(ours)[-1] if ours else None
         uid = value_at(newest, "metadata", "uid")
         older_pods = [
             pod
@@ -192,11 +188,6 @@ class RolloutReader:
 
     def _is_ours(self, item: Mapping[str, Any]) -> bool:
         return bool(value_at(item, "metadata", "annotations", INTENT_HASH) == self._intent.hash)
-
-
-def _age(job: Mapping[str, Any]) -> tuple[str, str]:
-    """Orders Jobs by when they were created; of two in the same second all must take the same for newer."""
-    return str(value_at(job, "metadata", "creationTimestamp")), str(value_at(job, "metadata", "uid"))
 
 
 def _owners(item: Mapping[str, Any]) -> frozenset[str]:
