@@ -29,8 +29,9 @@ _MORE_NAMESPACES = "apps-*"
 _PLUGIN = Path(__file__).parents[2] / "plugin.yaml"
 _KINDS = ("application", "applicationset", "appproject")
 _READY_WITHIN = 60.0
-# as docs/argocd.md advises for two cores
+# as docs/argocd.md advises for two cores, and for renders that wait for each other
 _RENDERS_AT_ONCE = "--parallelismlimit=4"
+_RENDER_WITHIN = "--repo-server-timeout-seconds=300"
 # otherwise the fifth change at one commit waits for minutes
 _SELF_HEAL = tuple(f"--self-heal-backoff-{name}=1" for name in ("timeout-seconds", "factor", "cap-seconds"))
 
@@ -145,7 +146,7 @@ def argocd(cluster: Cluster, folder: Path, *, resync: int = 180) -> Iterator[Arg
         start(
             "application-controller",
             *(f"--namespace={NAMESPACE}", f"--application-namespaces={_MORE_NAMESPACES}"),
-            *(*places, f"--metrics-port={metrics[1]}", *_SELF_HEAL),
+            *(*places, _RENDER_WITHIN, f"--metrics-port={metrics[1]}", *_SELF_HEAL),
         )
         yield found
 

@@ -1,11 +1,8 @@
 """Workers and Applications beside each other: what is wrong with one stays its own."""
 
 from base64 import b64encode
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from json import dumps
-from time import monotonic
 
 import pytest
 
@@ -20,13 +17,6 @@ from tests.servers.rollouts import side_by_side
 
 pytestmark = pytest.mark.server
 ELSEWHERE = "twgen-elsewhere"
-APPLICATIONS = 20
-BACK_WITHIN = 300.0
-
-
-def beside(story: ApplicationStory, worker_name: str) -> ApplicationStory:
-    """Another worker in the same folder and Application."""
-    return replace(story, worker_name=worker_name)
 
 
 def refused_by_the_api_server(worker: str) -> Document:
@@ -39,14 +29,15 @@ def refused_by_the_api_server(worker: str) -> Document:
 def test_attached_object_that_the_api_server_refuses_is_named_and_holds_up_no_other_worker(
     story: ApplicationStory,
 ) -> None:
-    biller = beside(story, "biller")
+    biller = replace(story, worker_name="biller")
 
     def commit(greeter: str, bill: str, *more: Document) -> str:
-        others = biller.documents(bill, steps=())[1:]
-        return story.commit(greeter, *others, *more, steps=())
+        policies = [policy_document(each.worker_name, driver="Job") for each in (story, biller)]
+        _, other = biller.documents(bill, steps=())
+        return story.commit(greeter, other, *policies, *more, steps=())
 
     commit("v1", "v1")
-    story.application.create()
+    story.application.create(retry={"limit": 1, "refresh": True})
     for each in (story, biller):
         each.stands("Settled", "v1")
     commit("v1", "v1", refused_by_the_api_server("greeter"))
@@ -97,6 +88,24 @@ def test_second_argo_cd_identity_of_one_worker_deployment_is_blocked_and_says_wh
         assert story.stands("Settled", "v1")["phase"] == "Settled"
         other.discard()
         eventually(lambda: not other.application.find(), SOON)
+
+
+@side_by_side
+def test_second_application_of_one_worker_is_refused_and_says_whose_it_is(story: ApplicationStory) -> None:
+    story.commit("v1", steps=())
+    story.application.create()
+    story.stands("Settled", "v1")
+    owner = story.manager()
+    other = replace(story, application=replace(story.application, name=f"{story.namespace}-copy"))
+    other.commit("v2", policy_document("greeter", identity="somebody/else"), steps=())
+    other.application.create()
+    [error] = eventually(other.application.errors, SOON)
+    assert f"greeter-v1 is of {owner}, and this is twgen/somebody/else" in error
+    for each in (other, story):
+        each.application.refresh("hard")
+    assert (other.application.errors(), story.application.errors()) == ([error], [])
+    assert (story.manager(), story.share("v1"), story.deployment("v2")) == (owner, 100, None)
+    other.application.discard()
 
 
 def introduced(story: ApplicationStory, cluster: Cluster) -> str:
@@ -168,55 +177,3 @@ def test_application_outside_of_argo_cds_namespace_has_the_identity_of_both_its_
     story.application.refresh("hard")
     story.application.synced(commit)
     story.application.discard()
-
-
-@side_by_side
-def test_applications_whose_cache_was_emptied_all_come_back_and_lose_nothing(
-    story: ApplicationStory,
-) -> None:
-    stories = [
-        replace(
-            story,
-            worker_name=f"greeter-{number}",
-            application=replace(story.application, name=f"{story.namespace}-{number}"),
-        )
-        for number in range(APPLICATIONS)
-    ]
-    for each in stories:
-        documents = each.documents("v1", policy_document(each.worker_name, driver="None"), steps=())
-        [container] = documents[1]["spec"]["template"]["spec"]["containers"]
-        container["command"] = ["sleep", "infinity"]
-        commit = each.commit_documents(each.worker_name, *documents)
-    for each in stories:
-        each.application.create()
-    for each in stories:
-        each.application.synced(commit)
-    before = live(story)
-    assert len(before) == APPLICATIONS
-    rendered = renders(story)
-    story.argo.empty_cache()
-    began = monotonic()
-    with ThreadPoolExecutor(APPLICATIONS) as pool:
-        list(pool.map(lambda each: each.application.refresh(), stories))
-    for each in stories:
-        each.application.synced(commit)
-        assert each.application.errors() == []
-    assert live(story) == before
-    assert monotonic() - began < BACK_WITHIN
-    assert renders(story) >= rendered + APPLICATIONS, "all were rendered anew"
-    print("TOOK", monotonic() - began)
-    for each in stories:
-        each.application.discard()
-
-
-def renders(story: ApplicationStory) -> int:
-    """How many have succeeded since Argo CD was started."""
-    return (story.argo.folder / "cmp-server.log").read_text().count("Plugin command successful")
-
-
-def live(story: ApplicationStory) -> Mapping[str, tuple[str, int]]:
-    """UID and replicas of every Deployment."""
-    return {
-        item["metadata"]["name"]: (item["metadata"]["uid"], item["spec"]["replicas"])
-        for item in story.cluster.list("deployments", story.namespace)
-    }

@@ -46,15 +46,20 @@ def test_temporal_that_is_away_is_said_in_a_line_and_nothing_is_pruned(story: Ap
         story.stands("Settled", "v2")
 
 
+@pytest.mark.parametrize("owners", ["Render", "None"])
 @side_by_side
-def test_version_that_a_render_lost_stays_with_all_that_is_attached_to_it(story: ApplicationStory) -> None:
-    more = (autoscaler_document("greeter"), budget_document("greeter"))
+def test_version_that_a_render_lost_stays_with_all_that_is_attached_to_it(
+    story: ApplicationStory, owners: str
+) -> None:
+    policy = policy_document("greeter", ownerReferences=owners)
+    more = (policy, autoscaler_document("greeter"), budget_document("greeter"))
     lost = config_map(story.namespace, "unprotected", {"what": "has no work"})
     story.commit("v1", *more, lost, steps=(25,))
     story.application.create()
     story.stands("Settled", "v1")
     story.application.refresh("hard")
-    eventually(lambda: all(attached(story, "v1").values()), SOON)
+    is_owned = owners == "Render"
+    eventually(lambda: all(bool(owner) is is_owned for owner in attached(story, "v1").values()), SOON)
     kept = uid(story.deployment("v1"))
 
     # the output of a plugin that has forgotten everything but one object, with pruning on
