@@ -91,7 +91,7 @@ def stack(folder: Path) -> Iterator[Stack]:
         argo = running.enter_context(argocd(cluster, folder / "argocd", resync=_LOOKS_EVERY))
         argo.configure([temporal.address])
         server = running.enter_context(argo.server())
-        yield Stack(folder, temporal, argo, server)
+        yield Stack(folder, temporal, argo, server.address)
 
 
 def main() -> None:
