@@ -57,7 +57,9 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._issue(_name(name), key.public_key(), extension, until)
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        credential(secret.decode())
+        _, first, second, *_ = secret.decode().splitlines()
+        # the private number: what is around it is in certificates too
+        credential(f"{first[48:]}\n{second[:26]}")
         return Certificate(
             _write(self._folder / f"{name}.crt", certificate.public_bytes(Encoding.PEM)),
             _write(self._folder / f"{name}.key", secret),

@@ -49,7 +49,7 @@ def _pieces(made: frozenset[str]) -> frozenset[bytes]:
 def _parts(text: str) -> Iterator[bytes]:
     """What of it is secret, in each form that it may have in a text."""
     # without its signature, which comes last, a token is worth nothing, and says what others say too
-    secret = "\n".join(line for line in text.rpartition(".")[2].splitlines() if "-----" not in line)
+    secret = text.rpartition(".")[2]
     yield from (line.encode() for line in secret.splitlines())
     for before in range(3):
         # the characters at both ends also depend on what stands there
