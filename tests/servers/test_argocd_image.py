@@ -15,6 +15,7 @@ import pytest
 from testing.argocd.application import Application
 from testing.argocd.argocd import IMAGE, ArgoCD, argocd
 from testing.argocd.server import ArgoServer
+from testing.argocd.tick import install_account
 from testing.image import built_image
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.local_node.image import Image
@@ -23,7 +24,6 @@ from testing.processes import eventually, free_ports
 from testing.servers import TemporalServer
 from tests.servers.gitops import SOON, Story, is_protected
 from tests.servers.live import Document, policy_document
-from tests.servers.test_argocd_tick import install_account
 from tests.servers.test_tick import built
 
 USER = 999

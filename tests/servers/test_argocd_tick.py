@@ -1,11 +1,8 @@
 """`twgen tick` beside a real Argo CD, as an account of it that may get applications and nothing else."""
 
-import re
-import shlex
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -13,9 +10,10 @@ from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
 from testing.argocd.application import Application
-from testing.argocd.argocd import NAMESPACE, ArgoCD
+from testing.argocd.argocd import ArgoCD
 from testing.argocd.repository import new_repository
 from testing.argocd.server import ArgoServer
+from testing.argocd.tick import install_account
 from testing.faults import Forwarder, Trouble, forwarding
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
@@ -23,9 +21,7 @@ from testing.servers import TemporalServer
 from tests.servers.gitops import SOON, Story, attached, budget_document, is_protected
 from tests.servers.live import Ended, autoscaler_document, run
 from tests.servers.rollouts import Told, side_by_side
-from twgen.yaml.reader import read_documents
 
-ROOT = Path(__file__).parents[2]
 MORE = (autoscaler_document("greeter"), budget_document("greeter"))
 KINDS = {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
 STORIES_AT_ONCE = 5
@@ -98,18 +94,6 @@ class Ticking:
         """It has its pods, and is protected."""
         found = self.gitops.deployment(build_id)
         return bool(found) and found["spec"]["replicas"] == 1 and is_protected(found)
-
-
-def install_account(argo: ArgoCD) -> str:
-    """Do in Argo CD what docs/tick.md tells an operator to do, word for word; the name of the account."""
-    page = (ROOT / "docs" / "tick.md").read_text()
-    [patch] = re.findall(r"^kubectl (patch configmap .*)$", page, re.MULTILINE)
-    argo.cluster.kubectl(*shlex.split(patch))
-    [policy] = re.findall(r"^```yaml\n(data:\n  policy.csv.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    [rights] = read_documents(policy)
-    argo.cluster.api.patch(f"/api/v1/namespaces/{NAMESPACE}/configmaps/argocd-rbac-cm", rights)
-    [name] = re.findall(r"argocd account generate-token --account ([\w-]+)", page)
-    return str(name)
 
 
 @pytest.fixture(scope="module")
