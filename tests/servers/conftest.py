@@ -8,6 +8,7 @@ from testing.argocd.application import Application
 from testing.argocd.argocd import ArgoCD, argocd
 from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
+from testing.leaks import leaks_below
 from testing.local_node.node import LocalNode, local_node
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
 from tests.servers.gitops import Story as ApplicationStory
@@ -15,6 +16,13 @@ from tests.servers.rollouts import Story, Told
 
 STORIES_AT_ONCE = 4
 """Of one module; each mostly waits."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_log_shows_a_credential(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Once all servers have stopped: theirs, those of Pods, and all that was written into a cluster."""
+    yield
+    assert leaks_below(tmp_path_factory.getbasetemp()) == {}
 
 
 @pytest.fixture(scope="session")
