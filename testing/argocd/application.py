@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from testing.argocd.argocd import NAMESPACE, ArgoCD
-from testing.argocd.repository import Repository
 from testing.kubernetes.api import Object, Refused
 from testing.processes import eventually
 
@@ -19,7 +18,6 @@ class Application:
     """An Application that deploys a folder of the repository into a namespace."""
 
     argo: ArgoCD
-    repository: Repository
     name: str
     namespace: str
     home: str = NAMESPACE
@@ -39,7 +37,7 @@ class Application:
     def create(self, retry: Mapping[str, Any] | None = None) -> None:
         """Create it, of the folder with its name; it syncs, prunes and heals by itself."""
         source = {
-            "repoURL": self.repository.address,
+            "repoURL": self.argo.repository.address,
             "path": self.name,
             "targetRevision": "main",
             "plugin": {"name": "twgen"},

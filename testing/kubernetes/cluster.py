@@ -9,6 +9,7 @@ from typing import Any
 
 from testing.install import installed
 from testing.kubernetes.api import Api, Object
+from testing.leaks import credential
 from testing.processes import ENVIRONMENT, eventually
 from testing.recipes import KUBECTL
 
@@ -148,7 +149,7 @@ class Cluster:
         """A token of a service account, good for a day."""
         request = {"spec": {"expirationSeconds": _TOKEN_SECONDS}}
         answer = self.api.create(f"{_CORE}/{namespace}/serviceaccounts/{account}/token", request)
-        return str(answer["status"]["token"])
+        return credential(str(answer["status"]["token"]))
 
     def write_kubeconfig(
         self,

@@ -60,7 +60,7 @@ class ApplicationStory:
     @property
     def folder(self) -> Path:
         """What its Application deploys, in a clone."""
-        return self.application.repository.clone / self.application.name
+        return self.argo.repository.clone / self.application.name
 
     @property
     def task_queue(self) -> str:
@@ -106,7 +106,7 @@ class ApplicationStory:
     def commit_documents(self, message: str, *documents: Document) -> str:
         self.folder.mkdir(exist_ok=True)
         (self.folder / "specs.yaml").write_text(write_documents(documents))
-        return self.application.repository.commit(message)
+        return self.argo.repository.commit(message)
 
     def run(self, *command: str) -> Ended:
         """What a person does at a terminal, in the clone, with the cluster at hand."""

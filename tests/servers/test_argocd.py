@@ -108,7 +108,7 @@ def test_revert_in_mid_ramp_takes_effect_within_one_sync(story: ApplicationStory
     story.commit("v2", steps=(25,))
     story.application.refresh()
     story.reaches("v2", 25)
-    story.application.synced(story.application.repository.revert())
+    story.application.synced(story.argo.repository.revert())
     story.reaches("v1", 100)
     assert story.share("v2") == 0
     story.stands("Settled", "v1")
@@ -137,7 +137,7 @@ def test_two_applications_keep_a_worker_each_in_one_namespace(story: Application
         story.argo,
         story.node,
         story.temporal,
-        Application(story.argo, story.application.repository, f"{story.namespace}-more", story.namespace),
+        Application(story.argo, f"{story.namespace}-more", story.namespace),
         "biller",
     )
     commits = {}
@@ -194,7 +194,7 @@ def test_rollback_goes_past_a_version_whose_pods_crash(story: ApplicationStory, 
     story.cluster.kubectl("delete", "pods", "--namespace", story.namespace, "--selector", V2)
     eventually(lambda: condition(story.deployment("v2") or {}, "Available") == "False", SOON)
 
-    story.application.repository.revert()
+    story.argo.repository.revert()
     story.application.refresh()
     story.reaches("v1", 100)
     story.stands("Settled", "v1")
@@ -214,7 +214,7 @@ def test_revert_of_a_version_that_never_starts_is_applied_by_a_retry_that_refres
     story.application.refresh()
     eventually(lambda: condition(story.deployment("v2") or {}, "Available") == "False", SOON)
 
-    commit = story.application.repository.revert()
+    commit = story.argo.repository.revert()
     story.application.refresh()
     story.stands("Settled", "v1")
     assert story.application.get()["status"]["sync"]["revision"] == commit

@@ -1,12 +1,13 @@
 """Workers and Applications beside each other: what is wrong with one stays its own."""
 
+import shutil
 from base64 import b64encode
 from dataclasses import replace
 from json import dumps
 
 import pytest
 
-from testing.argocd.argocd import NAMESPACE
+from testing.argocd.argocd import NAMESPACE, OWN_CLUSTER
 from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.local_node.node import local_node
@@ -147,11 +148,11 @@ def introduced(story: ApplicationStory, cluster: Cluster) -> str:
         },
     }
     story.cluster.apply([secret])
-    kubeconfig = str(cluster.write_kubeconfig("plugin", token))
-    access = {"project": "default", "kubeconfig": kubeconfig, "context": "testing"}
+    shutil.copy(cluster.write_kubeconfig("plugin", token), story.argo.sidecar.folder / "twgen-clusters")
+    access = {"kubeconfig": "/etc/twgen/clusters/plugin.kubeconfig", "context": "testing"}
     story.argo.configure(
         [story.temporal.address],
-        clusters=[{**access, "application": f"*-{ELSEWHERE}"}, story.argo.own_cluster],
+        clusters=[{"project": "default", "application": f"*-{ELSEWHERE}", **access}, OWN_CLUSTER],
     )
     return cluster.address
 

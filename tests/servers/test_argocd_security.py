@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from testing.argocd.argocd import OF_ANOTHER_PROJECT
+from testing.leaks import credential
 from testing.processes import eventually
 from tests.servers.gitops import SOON, ApplicationStory
 from tests.servers.live import Document, attached_document
@@ -13,17 +14,16 @@ from tests.servers.rollouts import side_by_side
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
-HIDDEN = "hunter2-is-what-nobody-may-see"
+HIDDEN = credential("hunter2-is-what-nobody-may-see")
 
 
 def refused(story: ApplicationStory, *parts: str) -> None:
-    """The first render fails, its error has these parts and no credential, and nothing was deployed."""
+    """The first render fails, its error has these parts and nothing hidden, and nothing was deployed."""
     story.application.create()
     [error] = eventually(story.application.errors, SOON)
     for part in parts:
         assert part in error
     assert HIDDEN not in error
-    assert story.argo.credential not in error
     assert story.cluster.list("deployments,jobs", story.namespace) == []
 
 
@@ -47,7 +47,7 @@ def test_repository_cannot_use_a_credential_for_another_namespace(story: Applica
 @side_by_side
 def test_repository_cannot_use_the_profile_of_another_project(story: ApplicationStory) -> None:
     story.commit("v1", steps=(), address=OF_ANOTHER_PROJECT)
-    refused(story, "this Argo CD project may not use profile")
+    refused(story, "this Argo CD project may not use profile 'payments'")
 
 
 @pytest.mark.parametrize(

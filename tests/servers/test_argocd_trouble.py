@@ -64,9 +64,9 @@ def test_version_that_a_render_lost_stays_with_all_that_is_attached_to_it(
 
     # the output of a plugin that has forgotten everything but one object, with pruning on
     rest = config_map(story.namespace, "rest", {"what": "is left"})
-    folder = story.application.repository.clone / story.namespace
+    folder = story.argo.repository.clone / story.namespace
     (folder / "specs.yaml").write_text(write_documents([rest]))
-    commit = story.application.repository.commit("Everything else is lost")
+    commit = story.argo.repository.commit("Everything else is lost")
     story.application.change({"spec": {"source": {"plugin": None}}})
     story.application.synced(commit)
     assert story.cluster.api.find(f"/api/v1/namespaces/{story.namespace}/configmaps/unprotected") is None

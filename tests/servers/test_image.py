@@ -12,9 +12,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from testing.image import Image, built_image
+from testing.image import built_image
 from testing.install import installed
 from testing.kubernetes.cluster import Cluster
+from testing.local_node.image import Image
 from testing.local_node.volumes import Mount
 from testing.processes import eventually, running
 from testing.recipes import ARGO_CD
