@@ -1,14 +1,17 @@
 """A worker that a team keeps in Git, and what Argo CD, Kubernetes and Temporal say of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
 from testing.argocd.application import Application
 from testing.argocd.argocd import ArgoCD
+from testing.argocd.repository import new_repository
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
@@ -174,7 +177,9 @@ class ApplicationStory:
         operation = self.application.find().get("status", {}).get("operationState", {})
         deployments = self.cluster.list("deployments", self.namespace)
         replicas = {item["metadata"]["name"]: item["spec"]["replicas"] for item in deployments}
-        return f"{self.status()}\n{replicas}\n{operation.get('phase')}: {operation.get('message')}"
+        said = f"{operation.get('phase')}: {operation.get('message')}"
+        conditions = self.application.find().get("status", {}).get("conditions", [])
+        return "\n".join(map(str, (self.status(), replicas, said, conditions)))
 
     def discard(self) -> None:
         """Nothing of it runs any more."""
@@ -186,6 +191,23 @@ def budget_document(worker: str) -> Document:
     selector: Document = {"matchLabels": {}}
     more: Document = {"maxUnavailable": 1, "selector": selector}
     return attached_document(worker, "budget", "policy/v1", "PodDisruptionBudget", **more)
+
+
+@contextmanager
+def new_story(argo: ArgoCD, node: LocalNode, temporal: TemporalServer) -> Iterator[ApplicationStory]:
+    """A story in a namespace and a repository of its own; where it goes wrong, what is to be read is told."""
+    namespace = f"test-{uuid4().hex[:8]}"
+    argo.cluster.create_namespace(namespace)
+    (folder := argo.folder / namespace).mkdir()
+    own = replace(argo, repository=new_repository(folder))
+    story = ApplicationStory(own, node, temporal, Application(own, namespace, namespace))
+    try:
+        yield story
+    except BaseException as error:
+        error.add_note(story.account())
+        raise
+    finally:
+        story.discard()
 
 
 def uid(document: Object | None) -> str:

@@ -50,7 +50,6 @@ def test_applications_whose_cache_was_emptied_all_come_back_and_lose_nothing(
     assert live(story) == before
     assert monotonic() - began < BACK_WITHIN
     assert renders(story) >= rendered + APPLICATIONS, "all were rendered anew"
-    print("TOOK", monotonic() - began)
     for each in stories:
         each.application.discard()
 

@@ -98,7 +98,10 @@ CONNECTION = "apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {nam
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("tagged.yaml", '!!python/object/apply:os.system ["touch PROOF"]\n'),
+        (
+            "tagged.yaml",
+            CONNECTION + 'spec: {hostPort: !!python/object/apply:os.system ["touch PROOF"]}\n',
+        ),
         ("template.yaml", CONNECTION + "spec: {hostPort: '{{ exec `touch PROOF` }}'}\n"),
         ("$(touch was-here).yaml", CONNECTION + "spec: {hostPort: '$(touch PROOF)'}\n"),
     ],
