@@ -21,7 +21,7 @@ from testing.recipes import ARGO_CD, KUBECTL, TEMPORAL_CLI, Server
 from testing.servers import NEWEST, TemporalServer, temporal_server
 
 _LOOKS_EVERY = 5
-_SETTLES_WITHIN = 120.0
+_SETTLES_WITHIN = 600.0
 _PROGRAMS = Path(sys.executable).parent
 _TOOLS = (KUBECTL, TEMPORAL_CLI, ARGO_CD)
 _WORKER = Path(__file__).parents[1] / "worker_program.py"
