@@ -89,10 +89,10 @@ class KeyIssuer:
         key = {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": _KEY_ID}
         return json.dumps({"keys": [{**key, "n": _number(numbers.n), "e": _number(numbers.e)}]})
 
-    def api_key(self, permissions: Sequence[str], *, expired: bool = False) -> str:
+    def api_key(self, permissions: Sequence[str], *, expired: bool = False, until: datetime = _FUTURE) -> str:
         """A key with permissions such as `payments:read`; `temporal-system:admin` is all of them."""
         header = {"alg": "RS256", "typ": "JWT", "kid": _KEY_ID}
-        until = _EXPIRED if expired else _FUTURE
+        until = _EXPIRED if expired else until
         claims = {"sub": "testing", "permissions": list(permissions), "exp": int(until.timestamp())}
         signed = f"{_encoded(json.dumps(header).encode())}.{_encoded(json.dumps(claims).encode())}"
         signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())

@@ -174,8 +174,9 @@ def _install(cluster: Cluster) -> str:
     )
     account = {"name": "argocd-repo-server", "namespace": NAMESPACE}
     objects.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
-    objects += read_documents((_DEPLOY / "in-cluster" / "rbac.yaml").read_text())
-    cluster.apply(objects)
+    role, binding = read_documents((_DEPLOY / "in-cluster" / "rbac.yaml").read_text())
+    cluster.apply([*objects, role, binding])
+    cluster.await_rights("argocd-repo-server", NAMESPACE, role["rules"][0])
     return cluster.token("argocd-repo-server", NAMESPACE)
 
 

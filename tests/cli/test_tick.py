@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -280,3 +281,17 @@ def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
         ended = CliRunner().invoke(twgen, arguments, env={"ARGOCD_AUTH_TOKEN": ""})
         assert isinstance(ended.exception, InvalidInput)
         assert told in str(ended.exception)
+
+
+@pytest.mark.parametrize(
+    ("interval", "told"), [("1m", ["warning: a look took 90 s, longer than --every"]), ("2m", [])]
+)
+def test_look_that_takes_longer_than_the_interval_is_told(interval: str, told: list[str]) -> None:
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    moments = iter(range(0, 10_000, 90))
+    with patch("twgen.cli.tick.time", SimpleNamespace(monotonic=lambda: next(moments), sleep=stop)):
+        recorded = Recorded({"strategy": "AllAtOnce"}, current="v3")
+        ended = run(recorded, "tick", "-n", "shop", "--every", interval)
+    assert [line.rpartition(":")[0] for line in ended.stderr.splitlines() if "look" in line] == told

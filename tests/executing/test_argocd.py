@@ -16,7 +16,7 @@ FAILED = {
 
 
 def rendered(name: str, *, is_old: bool = True) -> list[Rendered]:
-    return [Rendered(f"shop/{name}", name, "then" if is_old else "now", frozenset({"now"}))]
+    return [Rendered(f"shop/{name}", name, frozenset({"now"} if is_old else ()))]
 
 
 def test_what_is_old_is_refreshed_once_four_at_a_time_and_a_sync_is_left_alone() -> None:

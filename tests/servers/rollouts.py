@@ -1,6 +1,7 @@
 """A worker whose rollouts are Jobs of the cluster, and stories of it that are told side by side."""
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -8,8 +9,12 @@ from inspect import Signature, signature
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
+from temporalio.api.workflowservice.v1 import (
+    CountWorkflowExecutionsRequest,
+    DescribeWorkerDeploymentRequest,
+)
 
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
@@ -45,6 +50,8 @@ class Story:
     oldest_temporal: TemporalServer
     namespace: str
     folder: Path
+    identity: str = IDENTITY
+    """The manager of what is rendered."""
 
     @property
     def worker(self) -> DeployedWorker:
@@ -93,7 +100,7 @@ class Story:
         return run(
             self.folder,
             "render",
-            options=[*kubeconfig, "--operator-config", str(operator), "--identity", IDENTITY, "-q"],
+            options=[*kubeconfig, "--operator-config", str(operator), "--identity", self.identity, "-q"],
         )
 
     def run(self, *command: str, is_of_specs: bool = True) -> Ended:
@@ -190,6 +197,37 @@ class Story:
     def log(self) -> str:
         newest = max(self.pods(), key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
         return self.node.logs(self.namespace, newest["metadata"]["name"])
+
+
+def settled(story: Story) -> None:
+    """Its first version is current."""
+    story.describe("v1", steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+
+
+def gates_of(story: Story, build_id: str) -> int:
+    """How many gate workflows were ever started on a version."""
+    workflow_id = f"test-{story.worker.name}:{build_id}-{story.task_queue}"
+    request = CountWorkflowExecutionsRequest(namespace="default", query=f"WorkflowId = '{workflow_id}'")
+    return int(story.temporal.ask("count_workflow_executions", request).count)
+
+
+def outlast(seconds: float) -> None:
+    """Go on when something would have happened by then."""
+    over = time.monotonic() + seconds + 5
+    eventually(lambda: time.monotonic() > over, SOON)
+
+
+def process_of(job: Object) -> int:
+    """The process that a Job runs."""
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    intent = container["args"][container["args"].index("--intent-hash") + 1]
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or ()
+        if intent in words and words[0] != "unshare":
+            return process.pid
+    raise AssertionError("it does not run")
 
 
 def last_word(pod: Object) -> str:

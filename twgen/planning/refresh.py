@@ -46,10 +46,8 @@ class Rendered(NamedTuple):
     worker: str
     application: str
     """As Argo CD tracks it: `name`, or `namespace_name` outside its own namespace."""
-    stamped: str
-    """The plan hash that its intent carries; empty: none."""
     wanted: frozenset[str]
-    """Those that a render could stamp now: one that reads the cluster, and one that does not."""
+    """The plan hashes that a render could have now; empty: one of them is that of the applied intent."""
 
 
 class ApplicationState(NamedTuple):
@@ -72,7 +70,7 @@ def refresh_reason(
         return ""
     if state.render_error:
         return f"its last render failed: {state.render_error}"
-    outdated = [item.worker for item in workers if item.stamped not in item.wanted]
+    outdated = [item.worker for item in workers if item.wanted]
     return f"a render of {listed(outdated)} would be another one" if outdated else ""
 
 
