@@ -191,7 +191,8 @@ def _rendered(worker: Worker, plan: Plan, world: World) -> Rendered:
         if hashes[-1] == worker.intent.plan_hash:
             hashes = []
             break
-    return Rendered(worker.spec.worker_deployment, worker.intent.application, frozenset(hashes))
+    intent = worker.intent
+    return Rendered(worker.spec.worker_deployment, intent.application, intent.plan_hash, frozenset(hashes))
 
 
 def _possible_renders(worker: Worker, plan: Plan, world: World) -> Iterator[WorkerVersions]:
