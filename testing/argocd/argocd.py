@@ -15,6 +15,7 @@ from testing.argocd.server import ArgoServer
 from testing.argocd.sidecar import Sidecar
 from testing.install import installed
 from testing.kubernetes.cluster import Cluster
+from testing.leaks import credential
 from testing.local_node.image import Image
 from testing.processes import eventually, free_ports, running
 from testing.recipes import ARGO_CD, REDIS
@@ -25,12 +26,22 @@ IMAGE = "registry.example.com/twgen:testing"
 """What the Jobs of rollouts run."""
 
 NAMESPACE = "argocd"
-"""Where Argo CD and its Applications are."""
+"""Where Argo CD and its Applications are; Applications may be in a namespace `apps-...` too."""
+
+OF_ANOTHER_PROJECT = "temporal.payments.example.com:7233"
+"""A Temporal that Applications of the project `default` may not use, although the operator has its key."""
+
+OWN_CLUSTER = {"project": "default", "application": "*", "inCluster": True}
+"""The entry of the operator's file by which the plugin reads the cluster that this runs in."""
 
 _LOOPBACK = "127.0.0.1"
 _DEPLOY = Path(__file__).parents[2] / "deploy"
 _KINDS = ("application", "applicationset", "appproject")
 _READY_WITHIN = 60.0
+_MORE_NAMESPACES = "apps-*"
+# as docs/argocd.md advises for two cores, and for renders that wait for each other
+_RENDERS_AT_ONCE = "--parallelismlimit=4"
+_RENDER_WITHIN = "--repo-server-timeout-seconds=300"
 # otherwise the fifth change at one commit waits for minutes
 _SELF_HEAL = tuple(f"--self-heal-backoff-{name}=1" for name in ("timeout-seconds", "factor", "cap-seconds"))
 
@@ -60,16 +71,26 @@ class ArgoCD:
             {"name": f"at-{number}", "projects": ["default"]}
             for number in range(len(temporal) + len(secured))
         ]
+        profiles.append({"name": "payments", "projects": ["payments"]})
         operator = {
             "apiVersion": "twgen.io/v1alpha1",
             "kind": "OperatorConfig",
             "instance": "testing",
             "temporal": {"configFile": "/etc/twgen/temporal/temporal.toml", "profiles": profiles},
-            "clusters": [{"project": "default", "application": "*", "inCluster": True}],
+            "clusters": [OWN_CLUSTER],
             "rollout": {"image": IMAGE},
+            "attached": {"kinds": [{"group": "networking.k8s.io", "kind": "NetworkPolicy"}]},
             **more,
         }
-        self.sidecar.operate(operator, temporal, secured)
+        self.sidecar.operate(operator, temporal, secured, _profile_of_another_project())
+
+    def empty_cache(self) -> None:
+        """Let it forget everything that it has rendered."""
+        address, port = self.places[0].removeprefix("--redis=").split(":")
+        with socket.create_connection((address, int(port))) as redis:
+            redis.sendall(b"FLUSHALL\r\n")
+            if (answer := redis.recv(64)) != b"+OK\r\n":
+                raise RuntimeError(answer)
 
     @contextmanager
     def server(self) -> Iterator[ArgoServer]:
@@ -116,13 +137,19 @@ def argocd(
         found.configure([])
         eventually((plugins / "twgen.sock").exists, _READY_WITHIN)
         at = (f"--address={_LOOPBACK}", f"--port={port}")
-        start("repo-server", places[0], *at, f"--metrics-port={metrics[0]}")
+        start("repo-server", places[0], *at, f"--metrics-port={metrics[0]}", _RENDERS_AT_ONCE)
         eventually(lambda: _listens(port), _READY_WITHIN)
         start(
             "application-controller",
-            *(f"--namespace={NAMESPACE}", *places, f"--metrics-port={metrics[1]}", *_SELF_HEAL),
+            *(f"--namespace={NAMESPACE}", f"--application-namespaces={_MORE_NAMESPACES}"),
+            *(*places, _RENDER_WITHIN, f"--metrics-port={metrics[1]}", *_SELF_HEAL),
         )
         yield found
+
+
+def _profile_of_another_project() -> str:
+    key = credential(secrets.token_urlsafe())
+    return f'[profile.payments]\naddress = "{OF_ANOTHER_PROJECT}"\nnamespace = "default"\napi_key = "{key}"'
 
 
 def _variables(cluster: Cluster, folder: Path, resync: int) -> Mapping[str, str]:
@@ -169,6 +196,7 @@ def _install(cluster: Cluster) -> str:
                 "sourceRepos": ["*"],
                 "destinations": [{"server": "*", "namespace": "*"}],
                 "clusterResourceWhitelist": everything,
+                "sourceNamespaces": [_MORE_NAMESPACES],
             },
         }
     )

@@ -49,8 +49,10 @@ class Sidecar:
         (self.folder / "config").mkdir()
         shutil.copy(_ROOT / "plugin.yaml", self.folder / "config")
 
-    def operate(self, operator: Any, addresses: Sequence[str], secured: Sequence[TemporalServer]) -> None:
-        """Write the operator's file, and a profile of Temporal `at-<number>` for each of the servers."""
+    def operate(
+        self, operator: Any, addresses: Sequence[str], secured: Sequence[TemporalServer], *more: str
+    ) -> None:
+        """Write the operator's file, a profile of Temporal `at-<number>` for each server, and more."""
         own = self.folder / "twgen-temporal"
         profiles = [_profile(number, address) for number, address in enumerate(addresses)]
         for number, server in enumerate(secured, len(addresses)):
@@ -66,7 +68,7 @@ class Sidecar:
                 shutil.copy(file, own / f"{number}-{file.name}")
                 lines.append(f'{key} = "/etc/twgen/temporal/{number}-{file.name}"')
             profiles.append("\n".join(lines))
-        (own / "temporal.toml").write_text("\n\n".join(profiles))
+        (own / "temporal.toml").write_text("\n\n".join([*profiles, *more]))
         (self.folder / "twgen-operator" / "operator.yaml").write_text(json.dumps(operator))
 
     def start(self, plugins: Path, cluster: Cluster) -> tuple[list[str], dict[str, str]]:

@@ -2,27 +2,23 @@
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from uuid import uuid4
+from dataclasses import dataclass
 
 import pytest
 
-from testing.argocd.application import Application
 from testing.argocd.argocd import IMAGE, ArgoCD
-from testing.argocd.repository import new_repository
 from testing.credentials import Certificate
 from testing.leaks import leaks_below
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.security import Security
 from testing.servers import NEWEST, TemporalServer, temporal_server
-from tests.servers.gitops import SOON, Story
+from tests.servers.gitops import SOON, ApplicationStory, new_story
 from tests.servers.live import Document, connection_document, worker_container, worker_document
 from tests.servers.pods import config_map
-from tests.servers.rollouts import Told, side_by_side
+from tests.servers.rollouts import Told, given, side_by_side, told_side_by_side
 from tests.servers.test_temporal_credentials import SECRETS
 
 SECURED = (Security.API_KEY, Security.MUTUAL_TLS)
@@ -36,7 +32,7 @@ Servers = Mapping[Security, TemporalServer]
 class Secured:
     """A worker in Git, whose server asks for credentials."""
 
-    gitops: Story
+    gitops: ApplicationStory
     servers: Servers
 
     @property
@@ -113,29 +109,12 @@ def told_stories(
     rollout = {"image": IMAGE, "caBundle": {"configMap": "temporal-ca"}}
     argo.configure([], list(servers.values()), rollout=rollout)
 
-    def begin(test: pytest.Function) -> None:
-        namespace = f"test-{uuid4().hex[:8]}"
-        argo.cluster.create_namespace(namespace)
-        (folder := argo.folder / namespace).mkdir()
-        own = replace(argo, repository=new_repository(folder))
-        application = Application(own, namespace, namespace)
-        story = Story(own, node, servers[test.callspec.params["security"]], application)
-        try:
-            test.function.tell(Secured(story, servers), **test.callspec.params)
-        except BaseException as error:
-            error.add_note(f"{story.status()} {story.application.errors()}")
-            raise
-        finally:
-            story.discard()
+    def begin(test: pytest.Function, tell: Callable[..., None]) -> None:
+        with new_story(argo, node, servers[given(test)["security"]]) as story:
+            tell(Secured(story, servers))
 
-    tests = [item for item in request.session.items if isinstance(item, pytest.Function)]
-    with ThreadPoolExecutor(len(SECURED)) as pool:
-        yield {
-            test.name: pool.submit(begin, test)
-            for test in tests
-            if test.module is request.module and hasattr(test.function, "tell")
-        }
-        pool.shutdown(cancel_futures=True)
+    with told_side_by_side(request, begin) as told:
+        yield told
 
 
 @pytest.mark.parametrize("security", SECURED, ids=lambda security: security.name)

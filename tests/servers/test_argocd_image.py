@@ -22,7 +22,7 @@ from testing.local_node.image import Image
 from testing.local_node.node import local_node
 from testing.processes import eventually, free_ports
 from testing.servers import TemporalServer
-from tests.servers.gitops import SOON, Story, is_protected
+from tests.servers.gitops import SOON, ApplicationStory, is_protected
 from tests.servers.live import Document, policy_document
 from tests.servers.test_tick import built
 
@@ -49,7 +49,7 @@ class Installed:
 
     argo: ArgoCD
     server: ArgoServer
-    story: Story
+    story: ApplicationStory
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,9 @@ def installed(
         assert install_account(argo) == "twgen-tick"
         server = running.enter_context(argo.server())
         cluster.create_namespace("shop")
-        yield Installed(argo, server, Story(argo, node, newest_temporal, Application(argo, "shop", "shop")))
+        yield Installed(
+            argo, server, ApplicationStory(argo, node, newest_temporal, Application(argo, "shop", "shop"))
+        )
 
 
 def test_story_is_told_by_the_image_alone(installed: Installed, image: Image, tmp_path: Path) -> None:
@@ -168,7 +170,7 @@ def look_once(installed: Installed) -> str:
     return installed.story.node.logs("twgen", pod["metadata"]["name"])
 
 
-def is_available(story: Story) -> bool:
+def is_available(story: ApplicationStory) -> bool:
     deployment = story.cluster.get("deployment", "twgen-tick", "twgen")
     return bool(deployment.get("status", {}).get("availableReplicas") == 1)
 

@@ -1,26 +1,22 @@
 """`twgen tick` beside a real Argo CD, as an account of it that may get applications and nothing else."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from uuid import uuid4
+from dataclasses import dataclass, field
 
 import pytest
 from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
-from testing.argocd.application import Application
 from testing.argocd.argocd import ArgoCD
-from testing.argocd.repository import new_repository
 from testing.argocd.server import ArgoServer
 from testing.argocd.tick import install_account
 from testing.faults import Forwarder, Trouble, forwarding
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
-from tests.servers.gitops import SOON, Story, attached, budget_document, is_protected
+from tests.servers.gitops import SOON, ApplicationStory, attached, budget_document, is_protected, new_story
 from tests.servers.live import Ended, autoscaler_document, run
-from tests.servers.rollouts import Told, side_by_side
+from tests.servers.rollouts import Told, side_by_side, told_side_by_side
 
 MORE = (autoscaler_document("greeter"), budget_document("greeter"))
 KINDS = {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
@@ -42,7 +38,7 @@ class Account:
 class Ticking:
     """A worker in Git beside which tick may run."""
 
-    gitops: Story
+    gitops: ApplicationStory
     account: Account
 
     def tick(self, code: int = 0) -> Ended:
@@ -114,28 +110,12 @@ def told_stories(
 ) -> Iterator[Told]:
     """The stories of this module side by side, each in a namespace and a repository of its own."""
 
-    def begin(test: pytest.Function) -> None:
-        namespace = f"test-{uuid4().hex[:8]}"
-        argo.cluster.create_namespace(namespace)
-        (folder := argo.folder / namespace).mkdir()
-        own = replace(argo, repository=new_repository(folder))
-        story = Story(own, node, newest_temporal, Application(own, namespace, namespace))
-        try:
-            test.function.tell(Ticking(story, account))
-        except BaseException as error:
-            error.add_note(f"{story.status()} {story.application.errors()}")
-            raise
-        finally:
-            story.discard()
+    def begin(_: pytest.Function, tell: Callable[..., None]) -> None:
+        with new_story(argo, node, newest_temporal) as story:
+            tell(Ticking(story, account))
 
-    tests = [item for item in request.session.items if isinstance(item, pytest.Function)]
-    with ThreadPoolExecutor(STORIES_AT_ONCE) as pool:
-        yield {
-            test.name: pool.submit(begin, test)
-            for test in tests
-            if test.module is request.module and hasattr(test.function, "tell")
-        }
-        pool.shutdown(cancel_futures=True)
+    with told_side_by_side(request, begin, STORIES_AT_ONCE) as told:
+        yield told
 
 
 @side_by_side
