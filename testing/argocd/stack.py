@@ -21,7 +21,7 @@ from testing.recipes import ARGO_CD, KUBECTL, TEMPORAL_CLI, Server
 from testing.servers import NEWEST, TemporalServer, temporal_server
 
 _LOOKS_EVERY = 5
-_SETTLES_WITHIN = 120.0
+_SETTLES_WITHIN = 600.0
 _PROGRAMS = Path(sys.executable).parent
 _TOOLS = (KUBECTL, TEMPORAL_CLI, ARGO_CD)
 _WORKER = Path(__file__).parents[1] / "worker_program.py"
@@ -70,7 +70,7 @@ Everything runs, and greeter v1 is current. {folder} has all files and logs.
                 (twgen tick asks for it when a version has drained; {folder}/tick.log)
   Temporal      temporal --address {temporal} worker deployment describe --name shop/greeter
   twgen         twgen status --from-cluster -n shop; twgen plan shop -n shop
-  Argo CD       argocd --server {place} --plaintext --auth-token $(cat {token}) app get shop
+  Argo CD       argocd --server {place} --plaintext --auth-token $(cat {token}) app list
                 (as tick, which may get applications and nothing else; no user interface is built)
 
 Argo CD looks for commits every {every} s. Ctrl-C stops everything, and removes it.

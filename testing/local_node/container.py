@@ -26,6 +26,7 @@ _KEPT_MESSAGE = 2048
 _LONGEST_MESSAGE = 4096
 _MESSAGE_PATH = "/dev/termination-log"
 _ANYBODY_WRITES = 0o666
+_OWN = tuple({Path(__file__).parents[2], Path(sys.prefix)})
 _SIGNALLED = 128
 _KILLED = _SIGNALLED + signal.SIGKILL
 
@@ -207,6 +208,10 @@ class Container:
         self._last_word.touch()
         self._last_word.chmod(_ANYBODY_WRITES)
         seen.append(Mount(self._last_word, self.spec.get("terminationMessagePath", _MESSAGE_PATH), False))  # noqa: FBT003 - it is written to
+        if not self._image:
+            # a volume at /tmp hides a checkout that is there, and the programs in it
+            hidden = [own for own in _OWN if any(own.is_relative_to(mount.target) for mount in seen)]
+            seen += [Mount(own, str(own), read_only=True) for own in hidden]
         folder = self.spec.get("workingDir", "")
         return [*place.unshare, *entering(root, words, seen, folder, self._image)]
 

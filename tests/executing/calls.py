@@ -99,7 +99,7 @@ class Recorded:
         """The ways to its servers, in a loop of one's own."""
         return Connections(runner, _Temporal(self), _Kubernetes(self))
 
-    def run(self) -> Result:
+    def run(self, *options: str) -> Result:
         """Run the command that the Job runs, to its end."""
         opened = self.opened(asyncio.Runner(loop_factory=lambda: self.loop))
         place = f"{self.intent.namespace}/{self.intent.worker}-rollout"
@@ -111,7 +111,7 @@ class Recorded:
             patch("twgen.cli.in_cluster.clock", self.now),
         ):
             return CliRunner().invoke(
-                twgen, ["rollout", "--intent", place, "--intent-hash", self.intent.hash]
+                twgen, ["rollout", "--intent", place, "--intent-hash", self.intent.hash, *options]
             )
 
 

@@ -31,7 +31,7 @@ def look(read: Read, *workers: Worker) -> Seen:
         raise AssertionError
 
     async def story() -> Seen:
-        return await asyncio.wait_for(Tick(read, delete, print).act(workers), 30)
+        return await asyncio.wait_for(Tick(read, delete, delete, print).act(workers), 30)
 
     return asyncio.run(story())
 

@@ -11,6 +11,7 @@ from inspect import Signature, signature
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from temporalio.api.workflowservice.v1 import (
     CountWorkflowExecutionsRequest,
@@ -218,6 +219,17 @@ def outlast(seconds: float) -> None:
     """Go on when something would have happened by then."""
     over = time.monotonic() + seconds + 5
     eventually(lambda: time.monotonic() > over, SOON)
+
+
+def process_of(job: Object) -> int:
+    """The process that a Job runs."""
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    intent = container["args"][container["args"].index("--intent-hash") + 1]
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or ()
+        if intent in words and words[0] != "unshare":
+            return process.pid
+    raise AssertionError("it does not run")
 
 
 def last_word(pod: Object) -> str:

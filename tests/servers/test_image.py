@@ -64,7 +64,7 @@ def inside(image: Image, tmp_path: Path) -> Inside:
 
 def test_image_is_below_250_megabytes_on_a_slim_base(files: Mapping[str, os.stat_result]) -> None:
     distinct = {status.st_ino: status.st_size for status in files.values()}
-    assert 100e6 < sum(distinct.values()) < 250e6
+    assert 100e6 < sum(distinct.values()) < 210e6, "some 200 on Debian's own, so that others have room"
 
 
 def test_image_runs_twgen_as_999_without_a_shell_or_a_health_check(image: Image) -> None:

@@ -18,15 +18,19 @@ from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.argocd import ArgoCD
 from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.argocd import Refreshes
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.tick import Tick, Worker
 from twgen.reading.rollout import rollouts_in_cluster, specs_of
-from twgen.records.rollout_status import RolloutStatus
+from twgen.records.intent import Intent
+from twgen.records.rollout_status import RolloutStatus, write_rollout_status
 from twgen.reporting.printable import printable
 from twgen.reporting.status.metrics import openmetrics
 
+_MANAGER = "twgen-tick"
+"""The field manager of the statuses that no rollout writes."""
 _MISSED = 3
 """So many looks may fail before it counts as broken."""
 
@@ -130,19 +134,32 @@ async def _look(
         raise InvalidInput("tick needs a cluster: there is no kubeconfig, and this is no Pod")
     found = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
     workers, failures = [], list(found.unusable)
+    told = {status.worker: status for status in found.statuses}
     for intent in found.intents:
         try:
             [spec] = specs_of(intent).workers
-            workers.append(Worker(intent, spec, found.ended.get((intent.namespace, intent.hash))))
+            ended = found.ended.get((intent.namespace, intent.hash))
+            workers.append(Worker(intent, spec, ended, told.get(spec.worker_deployment)))
         except InvalidInput as error:
             failures.append(str(error))
     tick = Tick(
         read=partial(servers.read_each, opened),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
+        record=partial(_keep, client, timeout),
         say=_say,
     )
     seen = await tick.act(workers)
     failures += seen.failures
     if refreshes:
         failures += await refreshes.ask(seen.applications, clock())
-    return [seen.newer(status) for status in found.statuses], failures
+    return seen.newer(found.statuses), failures
+
+
+async def _keep(client: KubernetesClient, timeout: float, intent: Intent, status: RolloutStatus) -> None:  # noqa: ASYNC109 - of each request
+    try:
+        await ClusterWriter(client, intent, timeout, _MANAGER).record(write_rollout_status(status))
+    except StateUnavailable as error:
+        raise StateUnavailable(
+            f"the status of {status.worker}, which has driver None, cannot be kept: does the account have the"
+            f" rights of deploy/tick/statuses? ({error})"
+        ) from error

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
@@ -10,14 +10,14 @@ from typing import NamedTuple, Protocol
 from twgen.errors import TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan, WorkerVersions
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.world import EndedJob, OlderJob, Routing, World
 from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, runs_again
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import RolloutStatus
-from twgen.reporting.status.document import rollout_status
+from twgen.reporting.status.document import is_news, rollout_status
 
 _AT_ONCE = 8
 """Namespaces: with those of a server that never answers, the others still have their turn."""
@@ -30,6 +30,13 @@ class Worker(NamedTuple):
     spec: WorkerSpec
     ended: EndedJob | None
     """The newest Job of its intent, where that has ended."""
+    told: RolloutStatus | None = None
+    """The status that the cluster keeps of it."""
+
+    @property
+    def is_rolled_out_by_hand(self) -> bool:
+        """No Job writes its status: a person or CI moves its traffic."""
+        return self.spec.policy.driver is Driver.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ class Seen:
     """What each has rendered last."""
     statuses: dict[str, RolloutStatus] = field(default_factory=dict)
     """How each worker stands now."""
+    kept: dict[str, RolloutStatus] = field(default_factory=dict)
+    """The statuses of those whose traffic nothing in the cluster moves."""
     failures: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -50,13 +59,16 @@ class Seen:
         except TwgenError as error:
             self.failures.append(str(error))
 
-    def newer(self, status: RolloutStatus) -> RolloutStatus:
-        """What a rollout left to read, with what its worker has become since.
+    def newer(self, told: Iterable[RolloutStatus]) -> list[RolloutStatus]:
+        """What rollouts left to read, with what their workers have become since.
 
-        Phase and reason stay the rollout's own word: a look reads neither task queues nor gates.
+        Phase and reason stay the rollout's own word: most looks read neither task queues nor gates.
         """
-        now = self.statuses.get(status.worker)
-        return replace(status, percentage=now.percentage, document=now.document) if now else status
+        found = {status.worker: status for status in told}
+        for worker in found.keys() & self.statuses.keys():
+            now = self.statuses[worker]
+            found[worker] = replace(found[worker], percentage=now.percentage, document=now.document)
+        return [status for _, status in sorted((found | self.kept).items())]
 
 
 class Read(Protocol):
@@ -74,12 +86,14 @@ class Tick:
 
     read: Read
     delete: Callable[[Intent, OlderJob], Awaitable[None]]
+    record: Callable[[Intent, RolloutStatus], Awaitable[None]]
+    """Keeps the status of a worker in the cluster."""
     say: Callable[[str], None]
     """Gets every change that was made."""
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def act(self, workers: Sequence[Worker]) -> Seen:
-        """Delete the Jobs that are to run again, and tell what was seen."""
+        """Delete the Jobs that are to run again, keep the statuses that no Job keeps; what was seen."""
         seen = Seen()
         by_namespace: defaultdict[str, list[Worker]] = defaultdict(list)
         for worker in workers:
@@ -88,15 +102,22 @@ class Tick:
         async def look_at(group: Sequence[Worker]) -> None:
             async with self._turns:
                 found = await self._read(group, seen)
+                unsettled = []
                 for worker, world in found:
                     with seen.whatever_fails():
                         _note(worker, world, seen)
-                # what decides on traffic is only read where there may be something to do
-                unsettled = [worker for worker, world in found if worker.ended and _moves(worker, world)]
+                        # what decides on traffic is only read where there may be something to do
+                        if _moves(worker, world) and (worker.ended or worker.is_rolled_out_by_hand):
+                            unsettled.append(worker)
+                        elif worker.is_rolled_out_by_hand:
+                            await self._keep(worker, world, seen)
                 if unsettled:
                     for worker, world in await self._read(unsettled, seen, for_routing=True):
                         with seen.whatever_fails():
-                            await self._run_again(worker, world)
+                            if worker.is_rolled_out_by_hand:
+                                await self._keep(worker, world, seen)
+                            else:
+                                await self._run_again(worker, world)
 
         await asyncio.gather(*map(look_at, by_namespace.values()))
         return seen
@@ -114,10 +135,19 @@ class Tick:
             if key in world.workers
         ]
 
+    async def _keep(self, worker: Worker, world: World, seen: Seen) -> None:
+        """Write the status of a worker whose traffic nothing in the cluster moves, where there is news."""
+        now, told = _status(worker, world, _plan(worker, world)), worker.told
+        if told and (told.phase, told.reason) == (now.phase, now.reason):
+            now = replace(now, since=told.since)
+        seen.kept[now.worker] = now
+        if not told or is_news(told, now):
+            await self.record(worker.intent, now)
+
     async def _run_again(self, worker: Worker, world: World) -> None:
         """Delete a Job that has ended and has something to do again."""
         job, now = worker.ended, world.taken_at
-        [plan] = make_plan([worker.spec], world, now, _caller(worker)).workers
+        [plan] = _plan(worker, world).workers
         if job and runs_again(plan, job.ended_at, now):
             await self.delete(worker.intent, OlderJob(job.name, job.uid))
             because = plan.routing.because
@@ -126,12 +156,19 @@ class Tick:
 
 def _note(worker: Worker, world: World, seen: Seen) -> None:
     """How it stands, and whether it is rendered as it would be now."""
-    now, intent, caller = world.taken_at, worker.intent, _caller(worker)
-    plan = make_plan([worker.spec], world, now, caller)
-    status = make_status(plan, world, caller)
-    seen.statuses[worker.spec.worker_deployment] = rollout_status(status, now, intent.hash)
-    if intent.application:
-        seen.applications[intent.application].append(_rendered(worker, plan, world))
+    plan, application = _plan(worker, world), worker.intent.application
+    seen.statuses[worker.spec.worker_deployment] = _status(worker, world, plan)
+    if application:
+        seen.applications[application].append(_rendered(worker, plan, world))
+
+
+def _plan(worker: Worker, world: World) -> Plan:
+    return make_plan([worker.spec], world, world.taken_at, _caller(worker))
+
+
+def _status(worker: Worker, world: World, plan: Plan) -> RolloutStatus:
+    status = make_status(plan, world, _caller(worker))
+    return rollout_status(status, world.taken_at, worker.intent.hash)
 
 
 def _moves(worker: Worker, world: World) -> bool:
@@ -143,7 +180,7 @@ def _moves(worker: Worker, world: World) -> bool:
 
 def _caller(worker: Worker) -> Caller:
     """As whom its rollout is carried out."""
-    return worker.intent.caller
+    return replace(worker.intent.caller, drives=not worker.is_rolled_out_by_hand)
 
 
 def _rendered(worker: Worker, plan: Plan, world: World) -> Rendered:
@@ -154,7 +191,8 @@ def _rendered(worker: Worker, plan: Plan, world: World) -> Rendered:
         if hashes[-1] == worker.intent.plan_hash:
             hashes = []
             break
-    return Rendered(worker.spec.worker_deployment, worker.intent.application, frozenset(hashes))
+    intent = worker.intent
+    return Rendered(worker.spec.worker_deployment, intent.application, intent.plan_hash, frozenset(hashes))
 
 
 def _possible_renders(worker: Worker, plan: Plan, world: World) -> Iterator[WorkerVersions]:
