@@ -12,6 +12,7 @@ from twgen.cli.surroundings import usual_kubeconfig
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
@@ -105,9 +106,12 @@ class Servers:
                 f"no worker's Connection has the address {address}: --via has no effect"
                 for address in sorted(unused)
             )
-        profiles = settings.surroundings.profiles(
-            settings.operator, allow_unlisted=settings.allow_unlisted_connections
-        )
+
+        def profiles() -> Profiles:
+            return settings.surroundings.profiles(
+                settings.operator, allow_unlisted=settings.allow_unlisted_connections
+            )
+
         if settings.no_cluster:
             access = None
         elif settings.kubeconfig or settings.context:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
-from twgen.clients.temporal_failures import is_absent, is_expired, is_passing, refusal, unreachable
+from twgen.clients.temporal_failures import (
+    is_absent,
+    is_expired,
+    is_mended_by_connecting,
+    is_passing,
+    refusal,
+    unreachable,
+)
 from twgen.model.spec import Connection
 
 if TYPE_CHECKING:
@@ -66,12 +73,14 @@ class Call(Generic[Answer]):
 class TemporalClients:
     """Connections to any number of Temporal servers, each with the credentials of its profile.
 
-    They outlive a reading, and belong to the event loop that first used them. `via` says where to reach an
-    address instead of at itself.
+    They outlive a reading, and belong to the event loop that first used them. One whose credentials a server
+    does not take, or that is broken, is forgotten: a key or a certificate may have been renewed, and the next
+    call connects with what `profiles` tells then. `via` says where to reach an address instead of at itself.
     """
 
-    def __init__(self, profiles: Profiles, via: Mapping[str, str]) -> None:
-        self._profiles = profiles
+    def __init__(self, profiles: Callable[[], Profiles], via: Mapping[str, str]) -> None:
+        self._load = profiles
+        self._profiles: Profiles | None = profiles()
         self._via = via
         self.server_versions: dict[str, str] = {}
         """By address, once known; a plan is the slower for one that is old by now, and no faster."""
@@ -80,6 +89,7 @@ class TemporalClients:
 
     def profile_of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The profile that calls about a worker use (None: none); raises StateUnavailable when none may."""
+        self._profiles = self._profiles or self._load()
         return self._profiles.of(connection, namespace, worker)
 
     async def ask(self, call: Call[Answer], deadline: Deadline) -> Answer:
@@ -118,6 +128,8 @@ class TemporalClients:
         try:
             answer: Any = await attempts(attempt)
         except RPCError as error:
+            if is_mended_by_connecting(error):
+                self._forget(client)
             if call.may_be_absent and is_absent(error):
                 return call.value(None)
             if is_expired(error):
@@ -145,6 +157,13 @@ class TemporalClients:
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
             raise unreachable(self._who(call), call.connection.name, key[1], error) from error
+
+    def _forget(self, client: "ServiceClient") -> None:
+        """Connect anew at the next call, unless another one has done so already."""
+        for key, opened in list(self._connecting.items()):
+            if opened.done() and opened.result() is client:
+                del self._connecting[key]
+                self._profiles = None
 
     async def _connect(self, address: str, profile: Profile | None) -> "ServiceClient":
         from temporalio.service import ConnectConfig, ServiceClient, TLSConfig

@@ -180,7 +180,7 @@ def _moves(worker: Worker, world: World) -> bool:
 
 def _caller(worker: Worker) -> Caller:
     """As whom its rollout is carried out."""
-    return Caller(worker.intent.identity, forced=True, drives=not worker.is_rolled_out_by_hand)
+    return replace(worker.intent.caller, drives=not worker.is_rolled_out_by_hand)
 
 
 def _rendered(worker: Worker, plan: Plan, world: World) -> Rendered:

@@ -18,6 +18,7 @@ from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.specs.attached import KINDS
 from twgen.versioning.injection import DEPLOYMENT, Identity, injection
 from twgen.versioning.names import (
+    API_KEY_FILE,
     HOOK,
     HOOK_DELETE_POLICY,
     INTENT_HASH,
@@ -41,6 +42,8 @@ _ENDS_FOR_GOOD = [1, 2, 4]
 _RESOURCES = {"requests": {"cpu": "10m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}}
 _CA_FOLDER = "/etc/temporal/ca"
 _CA_VOLUME = "temporal-ca"
+_KEY_FOLDER = "/etc/temporal/key"
+_KEY_VOLUME = "temporal-key"
 _LARGEST_INTENT = 1024 * 1024
 """Bytes of all that a ConfigMap holds."""
 _RBAC = "rbac.authorization.k8s.io"
@@ -178,7 +181,7 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
     connection, own = _control_plane(spec), jobs.pod
     who = Identity(spec.temporal_namespace, spec.worker_deployment, "")
     connects = injection(connection, who, EnvironmentNames.CURRENT)
-    of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID"}
+    of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
     place = f"{spec.namespace}/{rollout_name(spec.name)}"
     arguments = ["rollout", "--intent", place, "--intent-hash", intent.hash]
     if jobs.driver is Driver.HOOK:
@@ -199,9 +202,15 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *connects.mounts],  # noqa: S108
     }
     volumes = [{"name": "tmp", "emptyDir": {}}, *connects.volumes]
+    if key := connection.api_key_secret:
+        # a Job lives longer than a key may: a file follows its Secret, a variable does not
+        container["env"].append({"name": API_KEY_FILE, "value": f"{_KEY_FOLDER}/{key.key}"})
+        container["volumeMounts"].append({"name": _KEY_VOLUME, "mountPath": _KEY_FOLDER})
+        items = [{"key": key.key, "path": key.key}]
+        volumes.append({"name": _KEY_VOLUME, "secret": {"secretName": key.name, "items": items}})
     if own.ca_bundle and connection.needs_credentials:
-        key, source = own.ca_bundle.key, {"name": own.ca_bundle.config_map}
-        container["env"].append({"name": "TEMPORAL_TLS_SERVER_CA_CERT_PATH", "value": f"{_CA_FOLDER}/{key}"})
+        trusted, source = f"{_CA_FOLDER}/{own.ca_bundle.key}", {"name": own.ca_bundle.config_map}
+        container["env"].append({"name": "TEMPORAL_TLS_SERVER_CA_CERT_PATH", "value": trusted})
         container["volumeMounts"].append({"name": _CA_VOLUME, "mountPath": _CA_FOLDER})
         volumes.append({"name": _CA_VOLUME, "configMap": source})
     placed = {
