@@ -1,6 +1,7 @@
 """`twgen tick` over a modelled cluster and Temporal, and an Argo CD that is asked over HTTP."""
 
 import asyncio
+import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
+BOTH = pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 OPERATOR = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n"
 
 
@@ -329,6 +331,33 @@ def test_specs_have_the_metrics_of_a_cluster_but_for_what_nobody_has_followed() 
     )
     followed = {name for name in of_cluster if name.startswith("twgen_tick_")}
     assert of_specs == of_cluster - followed - {"twgen_rollout_unchanged_seconds"}
+
+
+@pytest.mark.parametrize(
+    ("address", "asked"),
+    [
+        ("127.0.0.1:0", ("127.0.0.1",)),
+        pytest.param("[::1]:0", ("[::1]",), marks=BOTH),
+        pytest.param("[::]:0", ("[::1]", "127.0.0.1"), marks=BOTH),
+        pytest.param(":0", ("[::1]", "127.0.0.1"), marks=BOTH),
+    ],
+)
+def test_metrics_are_served_where_the_address_says(address: str, asked: tuple[str, ...]) -> None:
+    exposed = Exposed()
+    with exposing(address, exposed):
+        for host in asked:
+            answer = request("GET", f"http://{host}:{exposed.port}/metrics", retries=False, timeout=30)
+            assert (answer.status, answer.data) == (200, b"# EOF\n")
+
+
+def test_client_that_says_nothing_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twgen.cli.metrics._PATIENCE", 0.2)
+    exposed = Exposed()
+    with exposing("127.0.0.1:0", exposed):
+        for said in (b"", b"GET /metrics HTTP/1.1\r\nHost"):
+            with socket.create_connection(("127.0.0.1", exposed.port), timeout=30) as client:
+                client.sendall(said)
+                assert client.recv(1) == b""
 
 
 def test_health_ends_when_looks_do() -> None:

@@ -80,7 +80,7 @@ def specs(folder: Path) -> tuple[WorkerSpec, ...]:
 def history(folder: Path, *build_ids: str, name: str = "pay", seconds: float = 30) -> GitHistory:
     [spec] = (spec for spec in specs(folder) if spec.name == name)
     sources = SpecSources([str(folder)], RULE, ())
-    return read_history(spec, build_ids, sources, time.monotonic() + seconds, "there is none")
+    return read_history(spec, frozenset(build_ids), sources, time.monotonic() + seconds, "there is none")
 
 
 def pod(found: GitHistory, build_id: str) -> dict[str, Any]:

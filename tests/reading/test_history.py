@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from testing.processes import ENVIRONMENT
-from tests.reading.repositories import CONNECTION, POLICY, Repository, history, pod, variables, worker
+from tests.reading.repositories import CONNECTION, POLICY, Repository, history, pod, specs, variables, worker
 
 
 @pytest.fixture
@@ -118,6 +118,28 @@ def test_version_of_one_branch_is_found_where_another_had_gone_on_from_an_older_
     assert deployed in found.versions, found.ends
 
 
+def test_version_that_a_merge_replaced_has_the_connection_of_its_own_branch(repository: Repository) -> None:
+    """And not that of where the other branch began."""
+    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "old"})["pay"]
+    repository.git("checkout", "--quiet", "-b", "branch")
+    repository.commit({"app/pay.yaml": worker("2")})
+    repository.git("checkout", "--quiet", "main")
+    repository.commit({"app/temporal.yaml": CONNECTION % "new"})
+    repository.git("merge", "--quiet", "--no-edit", "branch")
+    repository.commit({"app/pay.yaml": worker("3")})
+    found = history(repository.root / "app", first)
+    assert variables(found, first)["TEMPORAL_ADDRESS"] == "new:7233"
+
+
+def test_folder_whose_name_begins_with_dots_is_inside_of_its_repository(repository: Repository) -> None:
+    path = repository.root / "..app"
+    first = repository.commit({"..app/pay.yaml": worker("1"), "..app/temporal.yaml": CONNECTION % "a"})
+    assert not first
+    [spec] = specs(path)
+    repository.commit({"..app/pay.yaml": worker("2")})
+    assert history(path, spec.build_id).versions.keys() == {spec.build_id}
+
+
 def test_newest_template_of_a_custom_build_id_is_what_ran_last(repository: Repository) -> None:
     repository.commit({"app/pay.yaml": worker("1", custom="blue"), "app/temporal.yaml": CONNECTION % "a"})
     repository.commit({"app/pay.yaml": worker("2", custom="blue")})
@@ -182,6 +204,24 @@ def test_shallow_clone_says_so(repository: Repository, tmp_path: Path) -> None:
     assert history(clone / "app", first).ends.endswith("the clone is shallow")
     repository.git("-C", str(clone), "fetch", "--quiet", "--unshallow")
     assert first in history(clone / "app", first).versions
+
+
+@pytest.mark.parametrize("lost", ["pay", "policy"])
+def test_partial_clone_says_so(repository: Repository, tmp_path: Path, lost: str) -> None:
+    """Also where only the policy is missing, without which the version would be another one."""
+    policy = {"app/policy.yaml": POLICY % ("HostPort", "Target")}
+    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a", **policy})[
+        "pay"
+    ]
+    blob = repository.git("rev-parse", f"HEAD:app/{lost}.yaml")
+    repository.commit({"app/pay.yaml": worker("2"), "app/policy.yaml": POLICY % ("Current", "Target")})
+    assert first in history(repository.root / "app", first).versions
+    (tmp_path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    found = history(repository.root / "app", first)
+    assert (found.versions, found.ends) == (
+        {},
+        "the clone is partial: git has not the content of each commit",
+    )
 
 
 def test_folder_that_no_repository_holds_says_why(tmp_path: Path) -> None:

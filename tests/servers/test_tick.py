@@ -72,7 +72,7 @@ def test_forms_differ_in_how_they_go_on_alone(tmp_path: Path) -> None:
     deployment, cron_job = pod(every["Deployment"]), pod(once["CronJob"])
     more = {variable["name"]: variable["value"] for variable in deployment.pop("env")}
     settings = {variable["name"]: variable["value"] for variable in cron_job.pop("env")}
-    assert more == settings | {"TWGEN_EVERY": "1m", "TWGEN_METRICS": "0.0.0.0:9402"}
+    assert more == settings | {"TWGEN_EVERY": "1m", "TWGEN_METRICS": ":9402"}
     probes = {deployment.pop(name)["httpGet"]["path"] for name in ("readinessProbe", "livenessProbe")}
     assert probes == {"/healthz"}
     assert cron_job.pop("restartPolicy") == "Never"

@@ -1,14 +1,18 @@
 """What `twgen tick --metrics` serves: how rollouts go, and whether it still looks."""
 
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 from twgen.errors import InvalidInput
 from twgen.reporting.status.metrics import CONTENT_TYPE
+
+_PATIENCE = 10
+"""Seconds until a client that says nothing, or takes nothing, is hung up on: each holds a thread."""
 
 
 @dataclass(slots=True)
@@ -33,11 +37,26 @@ class Exposed:
         return 404, "text/plain", b"there are /metrics and /healthz\n"
 
 
+class _IPv6Server(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+    def server_bind(self) -> None:
+        """Take the address for IPv4 too, where the system lets one."""
+        with suppress(OSError):
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+
 @contextmanager
 def exposing(address: str, exposed: Exposed) -> Iterator[None]:
-    """Serve it at HOST:PORT, or at :PORT of every address; raises InvalidInput where that cannot be."""
+    """Serve it at HOST:PORT, or at :PORT of every address; raises InvalidInput where that cannot be.
+
+    An IPv6 address stands in brackets, and `[::]` is every address of IPv4 too.
+    """
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = _PATIENCE
+
         def do_GET(self) -> None:
             status, kind, body = exposed.answer(self.path)
             self.send_response(status)
@@ -49,8 +68,9 @@ def exposing(address: str, exposed: Exposed) -> Iterator[None]:
         def log_message(self, *_: object) -> None: ...
 
     host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or ("::" if socket.has_dualstack_ipv6() else "")
     try:
-        server = ThreadingHTTPServer((host, int(port)), Handler)
+        server = (_IPv6Server if ":" in host else ThreadingHTTPServer)((host, int(port)), Handler)
     except (ValueError, OverflowError, OSError) as error:
         raise InvalidInput(f"--metrics {address}: nothing can be served there ({error})") from error
     exposed.port = server.server_port

@@ -80,10 +80,14 @@ class Repository:
         with self._asking("rev-parse", "--is-shallow-repository") as output:
             return output.read().strip() == b"true"
 
-    def commits_of(self, path: str) -> Iterator[Commit]:
-        """The commits that changed a file, the newest first, also under its earlier names."""
+    def commits_of(self, path: str, *, first_parents: bool) -> Iterator[Commit]:
+        """The commits that changed a file, the newest first, also under its earlier names.
+
+        With `first_parents` those of the branch itself, in which a merge changed what it brought.
+        """
         form = "--format=%x01%H %P"
-        safe = ("--no-ext-diff", "--no-textconv", "--no-show-signature", "--no-color")
+        branch = ("--first-parent", "-m") if first_parents else ()
+        safe = (*branch, "--no-ext-diff", "--no-textconv", "--no-show-signature", "--no-color")
         with self._asking("log", "--follow", "--name-only", "-z", form, *safe, "--", path) as output:
             commit, parent = "", ""
             for piece in _split(output):
@@ -113,17 +117,21 @@ class Repository:
         asked, told = self._contents
         if "\n" in path:
             return None
-        text = None
+        text, line = None, b""
         with suppress(BrokenPipeError):
             asked.write(os.fsencode(f"{commit}:{path}\n"))
             asked.flush()
-            if found := _FOUND.fullmatch(told.readline()):
+            line = told.readline()
+            if found := _FOUND.fullmatch(line):
                 size = int(found[2])
                 is_wanted = found[1] == b"blob" and size <= most
                 text = told.read(size) if is_wanted else None
                 for start in range(size if is_wanted else 0, size + 1, _PIECE):  # and the end of the line
                     told.read(min(_PIECE, size + 1 - start))
         self._in_time()
+        # what a commit names and git has not may be the policy of a worker, or a version that is looked for
+        if line.endswith(b" missing\n") and any(self.files_at(commit, [path])):
+            raise HistoryEnds("the clone is partial: git has not the content of each commit")
         return text
 
     @cached_property

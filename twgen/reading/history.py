@@ -1,9 +1,10 @@
 """Old versions, as the commits tell that changed their specs."""
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
+from itertools import chain
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from twgen.cluster.deployments import recorded_deployment
@@ -34,7 +35,7 @@ class SpecSources(NamedTuple):
 
 
 def read_history(
-    spec: WorkerSpec, build_ids: Collection[str], sources: SpecSources, ends: float, without_repository: str
+    spec: WorkerSpec, build_ids: frozenset[str], sources: SpecSources, ends: float, without_repository: str
 ) -> GitHistory:
     """The versions of a worker that the commits of its spec tell of, of those that are asked for.
 
@@ -50,9 +51,9 @@ def read_history(
     try:
         with Repository(root, ends) as repository:
             walk = _Walk(repository, spec, sources)
-            for recorded in walk.versions(frozenset(build_ids)):
+            for recorded in walk.versions(build_ids):
                 found[recorded.build_id] = recorded_deployment(target_deployment(recorded))
-                if found.keys() >= set(build_ids):
+                if found.keys() >= build_ids:
                     return GitHistory(found)
             why = f"no commit of {file} has it"
             if repository.is_shallow:
@@ -81,15 +82,19 @@ class _Walk:
         self._spec = spec
         self._sources = sources
         self._file = _below(repository, spec.document.source)
+        self._build_ids: dict[Commit, str] = {}
+        """By the commits that were read: most are those of the branch itself."""
 
     def versions(self, build_ids: frozenset[str]) -> Iterator[WorkerSpec]:
         """The worker's spec as it last described each of these versions, the newest version first.
 
         Connection and policy are those of the last commit that has it, for they reach a live target; the
-        names of variables, and a connection that is for new versions only, are those of the first.
+        names of variables, and a connection that is for new versions only, are those of the first. What the
+        branch itself had comes first, for that is what was deployed: a commit of another branch, which was
+        merged later, stood beside other connections.
         """
         wanted = set(build_ids)
-        for run in self._runs():
+        for run in chain(self._runs(first_parents=True), self._runs(first_parents=False)):
             if run.build_id not in wanted:
                 continue
             # of two branches, the newer commit that was listed last may stand on another version
@@ -107,10 +112,12 @@ class _Walk:
                 last = replace(last, policy=policy, connection=connection)
             yield last
 
-    def _runs(self) -> Iterator[_Run]:
+    def _runs(self, *, first_parents: bool) -> Iterator[_Run]:
         run, last = None, _HEAD
-        for commit in self._repository.commits_of(self._file):
-            build_id = self._build_id_in(commit)
+        for commit in self._repository.commits_of(self._file, first_parents=first_parents):
+            if commit not in self._build_ids:
+                self._build_ids[commit] = self._build_id_in(commit)
+            build_id = self._build_ids[commit]
             if run and run.build_id == build_id:
                 run = run._replace(oldest=commit)
             else:
@@ -184,5 +191,5 @@ class _Walk:
 
 def _below(repository: Repository, path: str) -> str:
     """A path from the root of the repository, `.`; what holds that is read from there on too."""
-    found = os.path.relpath(os.path.realpath(path), repository.root)
-    return "." if found.startswith("..") else found
+    found = Path(os.path.realpath(path))
+    return str(found.relative_to(repository.root)) if found.is_relative_to(repository.root) else "."
