@@ -2,9 +2,11 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from inspect import Signature, signature
 from pathlib import Path
 from typing import Any
@@ -253,6 +255,9 @@ def last_word(pod: Object) -> str:
 
 Told = Mapping[str, Future[None]]
 
+STORIES_AT_ONCE = 4
+"""Of one module; each mostly waits."""
+
 
 def side_by_side(tell: Callable[..., None]) -> Callable[..., None]:
     """A test whose story begins when there is room beside the others of its module, and ends with it."""
@@ -265,3 +270,36 @@ def side_by_side(tell: Callable[..., None]) -> Callable[..., None]:
     vars(test).update(vars(tell), tell=tell, __signature__=Signature([asked, requested, *parameters]))
     test.__name__ = tell.__name__
     return test
+
+
+def side_by_side_tests(request: pytest.FixtureRequest) -> Sequence[pytest.Function]:
+    """Those of the module that are told so."""
+    tests = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    return [test for test in tests if test.module is request.module and hasattr(test.function, "tell")]
+
+
+def kind_of_story(test: pytest.Function) -> type:
+    """What it is told of: the class of its first parameter."""
+    first, *_ = signature(test.function.tell).parameters.values()
+    kind: type = first.annotation
+    return kind
+
+
+@contextmanager
+def told_side_by_side(
+    request: pytest.FixtureRequest,
+    begin: Callable[[pytest.Function, Callable[..., None]], None],
+    at_once: int = STORIES_AT_ONCE,
+) -> Iterator[Told]:
+    """The stories of the module's tests; each begins with its test, and with what tells it of a story."""
+    tests = side_by_side_tests(request)
+    with ThreadPoolExecutor(at_once) as pool:
+        yield {
+            test.name: pool.submit(begin, test, partial(test.function.tell, **given(test))) for test in tests
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+def given(test: pytest.Function) -> Mapping[str, Any]:
+    """What a test is parametrized with."""
+    return test.callspec.params if hasattr(test, "callspec") else {}

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.broken_documents import json_values
+from twgen.yaml.json_text import read_json
 from twgen.yaml.limits import Budget, Limits
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
@@ -30,11 +32,31 @@ def test_all_documents_are_read_and_empty_ones_are_null() -> None:
         '1: a\n"1": b\n',
         "{a: 1, a: 1}",
         '{"a": 1, "a": 1}',
+        '{"a" : 1, "a": 1}',
+        '{"a":1,"a"\n:1}',
+        '{"a": {"b": ":"}, "c": [{"d": 1}, {"d": 1, "d": 2}]}',
+        '{"a\\"": 1, "a\\"": ":"}',
+        '{"a\\\\": 1, "a\\\\": 1}',
         "<<: {a: 1}\na: 2\na: 3\n",
     ],
 )
 def test_a_key_that_is_there_twice_is_refused(text: str) -> None:
     assert "is there twice" in failure(text)[1]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("a", 'a"', "b:", ":", " :", "\\")), json_values), max_size=4),
+    st.sampled_from((":", ": ", " :", "\n:", "\t: ")),
+)
+def test_json_is_what_python_reads_unless_a_key_is_there_twice(
+    pairs: list[tuple[str, Any]], colon: str
+) -> None:
+    text = json.dumps([{}])[:-2] + ",".join(
+        f"{json.dumps(key)}{colon}{json.dumps(item)}" for key, item in pairs
+    )
+    budget = Budget()
+    is_unique = len(dict(pairs)) == len(pairs)
+    assert (read_json(f"{text}}}]", budget) is not None) == is_unique
 
 
 def test_a_merged_key_may_be_overridden_after_the_merge() -> None:

@@ -115,7 +115,7 @@ class KubernetesClient:
                 document = {"message": content[:200].decode(errors="replace")}
             return status, document if isinstance(document, dict) else {}
 
-        return await deadline.bound(who, answer())
+        return await deadline.for_answer().bound(who, answer())
 
     async def _listed(
         self, path: str, namespace: str, label_selector: str, deadline: Deadline
@@ -127,7 +127,7 @@ class KubernetesClient:
                 api = await self._api()
                 return await in_thread(lambda: list(self._pages(api, who, path, namespace, label_selector)))
 
-        return await deadline.bound(who, pages())
+        return await deadline.for_answer().bound(who, pages())
 
     async def _api(self) -> "ApiClient":
         loading = self._loading

@@ -97,12 +97,13 @@ class TemporalClients:
 
         Raises StateUnavailable when the server refuses or cannot be reached, OutOfTime after the deadline.
         """
+        deadline = deadline.for_answer()
         return await deadline.bound(self._who(call), self._answer(call, deadline))
 
     async def _answer(self, call: Call[Answer], deadline: Deadline) -> Answer:
         from aiolimiter import AsyncLimiter
         from temporalio.service import RPCError
-        from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, wait_random_exponential
+        from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
         client = await self._client(call, deadline)
         attempts = AsyncRetrying(
@@ -111,7 +112,7 @@ class TemporalClients:
             ),
             # many renders start together and must not come back together
             wait=wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE),
-            stop=stop_before_delay(deadline.remaining),
+            stop=lambda state: state.upcoming_sleep >= deadline.remaining,
             reraise=True,
         )
 
@@ -121,7 +122,7 @@ class TemporalClients:
             self._limiters[key] = AsyncLimiter(rate.at_once, rate.at_once / rate.calls)
 
         async def attempt() -> Any:
-            await self._limiters[key].acquire()
+            await deadline.turn(self._limiters[key].acquire())
             return await getattr(client.workflow_service, call.method)(call.request, retry=False)
 
         try:

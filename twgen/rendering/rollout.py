@@ -56,14 +56,26 @@ class RolloutJobs:
     driver: Driver
     """Hook or Job."""
     image: str
+    """Empty: nobody named one, and no Job is rendered."""
     more_kinds: tuple[GroupKind, ...] = ()
     """What the operator lets be attached beside the kinds that twgen knows."""
     pod: RolloutPod = field(default_factory=RolloutPod)
 
+    @property
+    def drivers(self) -> frozenset[Driver]:
+        """The drivers of a policy by which a worker gets an object for its rollout."""
+        return frozenset(Driver if self.image else {Driver.NONE})
+
 
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
-    """The objects that carry out the rollout of a worker."""
+    """The objects that carry out the rollout of a worker; only its intent where a person or CI does so.
+
+    `tick` looks at what has an intent, whoever moves its traffic.
+    """
     spec = worker.spec
+    by_hand = spec.policy.driver is Driver.NONE
+    if not (identity if by_hand else jobs.image):
+        return
     intent = intent_of(spec, identity, worker.warnings, jobs.more_kinds)
     manifest = write_intent(intent)
     manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
@@ -71,10 +83,11 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     if size > _LARGEST_INTENT:
         raise InvalidInput(
             f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, and"
-            f" a ConfigMap holds {_LARGEST_INTENT}: make its pod template or what is attached to it smaller,"
-            " or roll out elsewhere (spec.driver None of a RolloutPolicy)"
+            f" a ConfigMap holds {_LARGEST_INTENT}: make its pod template or what is attached to it smaller"
         )
     yield manifest
+    if by_hand:
+        return
     account = spec.policy.service_account_name
     if not account:
         account = rollout_name(spec.name)

@@ -5,6 +5,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from tests.planning.situations import (
     DAY,
@@ -17,12 +18,13 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.strategies import NOW
+from tests.strategies import NOW, specs, worlds
 from twgen.cluster.deployments import recorded_deployment
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.spec import ConnectionChanges, HistorySource, PodTemplate, WorkerSpec
-from twgen.model.world import GitHistory, VersionStatus
-from twgen.planning.versions.plan import versions_to_look_for
+from twgen.model.world import GitHistory, VersionStatus, World
+from twgen.planning.versions.plan import version_facts, versions_to_look_for
+from twgen.planning.versions.table import decide
 from twgen.rendering.deployments import target_deployment
 
 CHANGED = replace(SPEC, template=PodTemplate(SPEC.template.content, "another hash"))
@@ -150,3 +152,28 @@ def test_drained_versions_that_need_nothing_are_not_looked_for() -> None:
     says = temporal(drained(DAY), version("v3"), traffic=routing("v3"))
     [worker] = situation(says, [live("v3")]).workers.values()
     assert not versions_to_look_for(SPEC, worker, NOW)
+
+
+@given(specs, worlds())
+def test_every_version_that_keeps_a_manifest_nobody_tells_is_looked_for(
+    spec: WorkerSpec, world: World
+) -> None:
+    for worker in world.workers.values():
+        wanted = {
+            version.build_id
+            for version in version_facts(spec, worker, NOW)
+            if not version.is_target and decide(version)[1].action is not VersionAction.DROP
+        }
+        for order in ORDERS:
+            asked = replace(spec, policy=replace(spec.policy, history=order))
+            before = order[: order.index(GIT)] if GIT in order else order
+            told = set(worker.ledger if LEDGER in before else ())
+            told |= {live.build_id for live in worker.deployments or () if CLUSTER in before}
+            expected = wanted - told if GIT in order else set()
+            assert versions_to_look_for(asked, worker, NOW) == expected
+
+
+def test_drained_version_with_open_workflows_is_looked_for() -> None:
+    busy = replace(drained(DAY), open_workflows=1)
+    [worker] = situation(temporal(busy, version("v3"), traffic=routing("v3")), [live("v3")]).workers.values()
+    assert versions_to_look_for(SPEC, worker, NOW) == {busy.build_id}

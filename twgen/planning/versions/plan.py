@@ -1,6 +1,7 @@
 """Planning the versions of one worker: the version table applied to all that exist."""
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 
@@ -9,7 +10,14 @@ from twgen.errors import StateUnavailable
 from twgen.model.plan import AttachedObject, LaterAction, VersionAction, VersionPlan, WorkerVersions
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.spec import HistorySource, MissingTemplate, WorkerSpec
-from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
+from twgen.model.world import (
+    LiveDeployment,
+    RecordedDeployment,
+    Version,
+    VersionStatus,
+    WorkerDeployment,
+    WorkerWorld,
+)
 from twgen.planning.ownership import doubts_about_cluster
 from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import routed_build_ids, status_of
@@ -67,17 +75,23 @@ def versions_to_look_for(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -
     if HistorySource.GIT not in history:
         return frozenset()
     before = history[: history.index(HistorySource.GIT)]
-    told = {spec.build_id, *(worker.ledger if HistorySource.LEDGER in before else ())}
-    if HistorySource.CLUSTER in before:
-        told |= {live.build_id for live in worker.deployments or ()}
-    known = {version.build_id for version in (worker.temporal.versions if worker.temporal else ())}
     live = {deployment.build_id for deployment in worker.deployments or ()}
-    if not (known | live | routed_build_ids(worker.temporal)) - told:
-        return frozenset()
+    told = {
+        spec.build_id,
+        *(worker.ledger if HistorySource.LEDGER in before else ()),
+        *(live if HistorySource.CLUSTER in before else ()),
+    }
+    # of a hundred thousand versions most are long drained: those need no look at the whole table
+    untold = {
+        build_id
+        for build_id, version in _known_to_temporal(worker).items()
+        if build_id not in told
+        and (worker.deployments is None or _may_have_work(build_id, version, worker.temporal))
+    } | (live - told)
     return frozenset(
         version.build_id
-        for version in version_facts(spec, worker, now)
-        if version.build_id not in told and decide(version)[1].action is not VersionAction.DROP
+        for version in (version_facts(spec, worker, now, untold) if untold else ())
+        if decide(version)[1].action is not VersionAction.DROP
     )
 
 
@@ -113,23 +127,22 @@ def later_actions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> dict[
     return found
 
 
-def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Iterator[VersionFacts]:
-    """Every version that is the target, deployed or known to Temporal, by build ID."""
+def version_facts(
+    spec: WorkerSpec, worker: WorkerWorld, now: datetime, among: AbstractSet[str] | None = None
+) -> Iterator[VersionFacts]:
+    """Every version that is the target, deployed or known to Temporal, by build ID; only those `among`."""
     live = deployments_of(spec, worker)
-    versions = {
-        version.build_id: version for version in (worker.temporal.versions if worker.temporal else ())
-    }
-    known = {*versions, *routed_build_ids(worker.temporal)}
-    # names have no capitals, and fewer signs than build IDs
+    versions = _known_to_temporal(worker)
+    # names have no capitals, and fewer signs than build IDs; in doubt is only what Temporal does not know
     names = {
         versioned_deployment_name(spec.name, build_id): build_id
-        for build_id in (known - live.keys() if live else ())
-        if status_of(build_id, version := versions.get(build_id), worker.temporal) not in _WITHOUT_WORK
-        or (version and version.open_workflows)
+        for build_id, version in (versions.items() if live.keys() - versions.keys() else ())
+        if build_id not in live and _may_have_work(build_id, version, worker.temporal)
     }
     memories = {HistorySource.LEDGER: worker.ledger, HistorySource.GIT: worker.history.versions}
     sources = [source for source in spec.policy.history if source in memories]
-    for build_id in sorted({spec.build_id, *live, *known}):
+    known = {spec.build_id, *live, *versions}
+    for build_id in sorted(known if among is None else known & among):
         version = versions.get(build_id)
         source = next((source for source in sources if build_id in memories[source]), HistorySource.GIT)
         several = live.get(build_id, [])
@@ -149,6 +162,19 @@ def version_facts(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> Itera
             twins=tuple(other for other in several[1:] if not other.terminating),
             namesake=names.get(deployment.name, "") if deployment else "",
         )
+
+
+def _known_to_temporal(worker: WorkerWorld) -> dict[str, Version | None]:
+    """What Temporal says of each version that it lists, by build ID; None of one that only routing names."""
+    found: dict[str, Version | None] = dict.fromkeys(routed_build_ids(worker.temporal))
+    listed_ones = worker.temporal.versions if worker.temporal else ()
+    return found | {version.build_id: version for version in listed_ones}
+
+
+def _may_have_work(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> bool:
+    """Temporal does not say of the version that nothing runs on it."""
+    is_idle = status_of(build_id, version, temporal) in _WITHOUT_WORK
+    return not is_idle or (version is not None and bool(version.open_workflows))
 
 
 def _planned(version: VersionFacts, reason: Reason, decision: Decision, not_created: str) -> VersionPlan:
