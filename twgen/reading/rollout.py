@@ -13,7 +13,7 @@ from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
-from twgen.model.spec import MissingTemplate
+from twgen.model.spec import Driver, MissingTemplate
 from twgen.model.times import parse_time
 from twgen.model.world import EndedJob, OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
@@ -83,12 +83,14 @@ async def rollouts_in_cluster(
     for item in listed.get("items") or ():
         try:
             if "phase" in (item.get("data") or {}):  # an intent has the same label
-                status = parse_rollout_status(item)
-                statuses.append(status if jobs is None else _with_its_jobs(status, jobs))
+                statuses.append(parse_rollout_status(item))
             else:
                 intents.append(parse_intent(item))
         except InvalidInput as error:
             unusable.append(str(error))
+    if jobs is not None:
+        wanted = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
+        statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
     by_worker = sorted(statuses, key=attrgetter("worker"))
     return RolloutsInCluster(tuple(intents), tuple(by_worker), tuple(unusable), _ended(jobs or ()))
 
@@ -106,7 +108,9 @@ def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]
     return ended
 
 
-def _with_its_jobs(status: RolloutStatus, jobs: Iterable[Mapping[str, Any]]) -> RolloutStatus:
+def _with_its_jobs(
+    status: RolloutStatus, jobs: Iterable[Mapping[str, Any]], intent: Intent | None
+) -> RolloutStatus:
     """The status that a rollout left, or that nobody works on it: one that is killed tells nothing itself."""
     namespace, _, worker = status.worker.partition("/")
     own = [
@@ -115,7 +119,7 @@ def _with_its_jobs(status: RolloutStatus, jobs: Iterable[Mapping[str, Any]]) -> 
         if (job["metadata"]["namespace"], value_at(job, "metadata", "labels", ROLLOUT)) == (namespace, worker)
     ]
     endings = [ending_of(job) for job in own]
-    if not needs_a_rollout(status.phase, status.reason) or None in endings:
+    if not needs_a_rollout(status.phase, status.reason) or None in endings or _is_by_hand(intent):
         return status
     if not own:
         return left_alone(status, "there is no Job of it", status.since)
@@ -123,6 +127,14 @@ def _with_its_jobs(status: RolloutStatus, jobs: Iterable[Mapping[str, Any]]) -> 
     said = " ".join(filter(None, (ending.get("reason"), ending.get("message"))))
     why = f"Job {own[-1]['metadata']['name']} has ended as {ending['type']}" + (f" ({said})" if said else "")
     return left_alone(status, why, parse_time(ending["lastTransitionTime"]))
+
+
+def _is_by_hand(intent: Intent | None) -> bool:
+    """A person or CI moves the traffic, and no Job."""
+    try:
+        return intent is not None and specs_of(intent).workers[0].policy.driver is Driver.NONE
+    except InvalidInput:
+        return False
 
 
 def specs_of(intent: Intent) -> Specs:
