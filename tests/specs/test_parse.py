@@ -431,6 +431,18 @@ def test_old_spelling_never_hides_a_reference_of_the_wrong_type() -> None:
     assert "spec.workerOptions.connectionRef: must be a mapping, not a string" in found
 
 
+def test_rollout_is_checked_by_itself_also_after_one_that_is_equal() -> None:
+    def rollout(percentage: object) -> dict[str, Any]:
+        steps = [{"rampPercentage": percentage, "pauseDuration": "30s"}]
+        return worker(rollout={"strategy": "Progressive", "steps": steps})
+
+    for percentage in (1, True, 1, 1.5, 1.5):
+        found = parsed(rollout(percentage), CONNECTION)
+        assert bool(found.problems) == (percentage is True)
+        assert bool(found.warnings) == (percentage == 1.5)
+        assert found.problems or [step.percentage for step in found.workers[0].rollout.steps] == [percentage]
+
+
 MANY = range(20_000)
 PORTS = [{"containerPort": 0} for _ in MANY]
 CONTAINER = {"name": "w", "image": "i:v1"}
