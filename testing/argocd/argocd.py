@@ -39,8 +39,7 @@ _DEPLOY = Path(__file__).parents[2] / "deploy"
 _KINDS = ("application", "applicationset", "appproject")
 _READY_WITHIN = 60.0
 _MORE_NAMESPACES = "apps-*"
-# as docs/argocd.md advises for two cores, and for renders that wait for each other
-_RENDERS_AT_ONCE = "--parallelismlimit=4"
+# as docs/argocd.md advises for renders that share few cores
 _RENDER_WITHIN = "--repo-server-timeout-seconds=300"
 # otherwise the fifth change at one commit waits for minutes
 _SELF_HEAL = tuple(f"--self-heal-backoff-{name}=1" for name in ("timeout-seconds", "factor", "cap-seconds"))
@@ -137,7 +136,7 @@ def argocd(
         found.configure([])
         eventually((plugins / "twgen.sock").exists, _READY_WITHIN)
         at = (f"--address={_LOOPBACK}", f"--port={port}")
-        start("repo-server", places[0], *at, f"--metrics-port={metrics[0]}", _RENDERS_AT_ONCE)
+        start("repo-server", places[0], *at, f"--metrics-port={metrics[0]}")
         eventually(lambda: _listens(port), _READY_WITHIN)
         start(
             "application-controller",
