@@ -17,7 +17,7 @@ RUN set -eu; \
     apt-get install -qq --no-install-recommends git ${missing:-}
 WORKDIR /build
 COPY requirements.lock tools/locked.py ./
-# left out: Rust sources, and generated code that is never imported; they are half of it all
+# left out: Rust sources, types, generated code and whole packages that twgen never imports: they are half of it all
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,target=/run/ca.pem set -eu; \
     if [ -s /run/ca.pem ]; then export PIP_CERT=/run/ca.pem; fi; \
     export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1; \
@@ -27,28 +27,37 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,ta
     python3 locked.py requirements.lock twgen > runtime.lock; \
     venv/bin/pip install --require-hashes -r build.lock; \
     venv/bin/pip --python /opt/twgen/bin/python install --no-compile --require-hashes -r runtime.lock; \
+    venv/bin/pip --python /opt/twgen/bin/python uninstall --yes --quiet \
+        aiohttp aiohttp-retry aiohappyeyeballs aiosignal frozenlist multidict propcache yarl \
+        markdown-it-py mdurl pygments types-protobuf; \
     cd /opt/twgen/lib/python3*/site-packages; \
-    rm -r kubernetes/aio kubernetes/client/api temporalio/bridge/sdk-core
+    rm -r kubernetes/aio kubernetes/client/api temporalio/bridge/sdk-core temporalio/contrib; \
+    find kubernetes/client/models -name '*.py' ! -name __init__.py -delete; \
+    find . -name '*.pyi' -delete; \
+    find . -depth -type d -name tests -exec rm -r {} +
 COPY . .
 RUN set -eu; \
     venv/bin/pip wheel --no-deps --no-build-isolation --no-index --wheel-dir dist .; \
     venv/bin/pip --python /opt/twgen/bin/python install --no-deps --no-index --no-compile dist/*.whl; \
-    python3 -m compileall -q --invalidation-mode unchecked-hash -x kubernetes/client/models /opt/twgen
+    python3 -m compileall -q --invalidation-mode unchecked-hash /opt/twgen
 
 FROM base
 # of git only the one program that reads a repository: the package would bring Perl, and the ways to other machines
 COPY --from=build /usr/bin/git /usr/bin/git
 COPY --from=build /opt/twgen /opt/twgen
 COPY plugin.yaml /home/argocd/cmp-server/config/plugin.yaml
-# a base may leave the standard library uncompiled, which a read-only root would do anew at every start
+# a base may bring a pip, which nobody needs here, and leave the standard library uncompiled, which a read-only root
+# would do anew at every start
 RUN set -eu; \
+    if python3 -m pip --version 2> /dev/null; then python3 -m pip uninstall --yes --quiet pip; fi; \
     ln -s /opt/twgen/bin/twgen /usr/local/bin/twgen; \
     git --version; \
     echo 'argocd:x:999:999::/home/argocd:/usr/sbin/nologin' >> /etc/passwd; \
     echo 'argocd:x:999:' >> /etc/group; \
     find / -xdev -type f -perm /6000 -exec chmod a-s {} +; \
     library=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))'); \
-    python3 -m compileall -q -x '/(test|tests|idlelib|lib2to3|turtledemo|ensurepip|site-packages)/' "$library"
+    rm -rf "$library/ensurepip" "$library/idlelib" "$library/lib2to3" "$library/turtledemo" "$library/test"; \
+    python3 -m compileall -q -x '/site-packages/' "$library"
 ARG VERSION REVISION
 LABEL org.opencontainers.image.title="twgen" \
       org.opencontainers.image.description="GitOps manifests for Temporal workers: Argo CD plugin and rollout Job" \

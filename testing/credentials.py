@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from testing.leaks import credential
+
 SERVER_NAME = "temporal.example"
 """What the certificate of a server is for, besides its address."""
 
@@ -55,6 +57,9 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._issue(_name(name), key.public_key(), extension, until)
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        _, first, second, *_ = secret.decode().splitlines()
+        # the private number: what is around it is in certificates too
+        credential(f"{first[48:]}\n{second[:26]}")
         return Certificate(
             _write(self._folder / f"{name}.crt", certificate.public_bytes(Encoding.PEM)),
             _write(self._folder / f"{name}.key", secret),
@@ -84,14 +89,14 @@ class KeyIssuer:
         key = {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": _KEY_ID}
         return json.dumps({"keys": [{**key, "n": _number(numbers.n), "e": _number(numbers.e)}]})
 
-    def api_key(self, permissions: Sequence[str], *, expired: bool = False) -> str:
+    def api_key(self, permissions: Sequence[str], *, expired: bool = False, until: datetime = _FUTURE) -> str:
         """A key with permissions such as `payments:read`; `temporal-system:admin` is all of them."""
         header = {"alg": "RS256", "typ": "JWT", "kid": _KEY_ID}
-        until = _EXPIRED if expired else _FUTURE
+        until = _EXPIRED if expired else until
         claims = {"sub": "testing", "permissions": list(permissions), "exp": int(until.timestamp())}
         signed = f"{_encoded(json.dumps(header).encode())}.{_encoded(json.dumps(claims).encode())}"
         signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return f"{signed}.{_encoded(signature)}"
+        return credential(f"{signed}.{_encoded(signature)}")
 
 
 def _name(common_name: str) -> x509.Name:

@@ -67,6 +67,12 @@ class Forwarder:
         """Accept connections again, at the same address."""
         self._background.run(self._listen(int(self.address.rsplit(":")[1])))
 
+    def turn(self, target: str) -> None:
+        """Lead to another server from now on; connections break."""
+        self.die()
+        self._target = target.rsplit(":", 1)
+        self.revive()
+
     def close(self) -> None:
         """Stop for good."""
         self.die()

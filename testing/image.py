@@ -1,4 +1,4 @@
-"""The image that the Dockerfile makes, built for real, and commands that run in it as in a Pod."""
+"""The image that the Dockerfile makes, built for real."""
 
 import hashlib
 import json
@@ -10,16 +10,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import certifi
 
 from testing.building import CannotInstall, cache, complete_or_absent, run, say
 from testing.install import installed
-from testing.local_node import enter
-from testing.local_node.volumes import Mount
+from testing.local_node.image import Image
 from testing.recipes import BUILDAH, DEBOOTSTRAP
 
 _ROOT = Path(__file__).parents[1]
@@ -31,49 +29,6 @@ _OWN_MOUNTS = ("unshare", "--mount")
 """What a program mounts ends with it: /proc left in a folder would be cleaned up with that folder."""
 _OF_INDEX = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
 _KEPT_FOR = 24 * 3600
-_OF_MACHINE = [["/dev", "/dev", False], ["/proc", "/proc", False], ["/etc/hosts", "/etc/hosts", True]]
-
-
-class Image(NamedTuple):
-    """A built image."""
-
-    root: Path
-    """Its file system, which nobody may change."""
-    config: Mapping[str, Any]
-    """`User`, `Env`, `Entrypoint`, `Labels` and the like, as OCI has them."""
-
-    def command(
-        self,
-        words: Sequence[str],
-        scratch: Path,
-        mounts: Sequence[Mount] = (),
-        folder: str = "",
-        variables: Mapping[str, str] | None = None,
-    ) -> list[str]:
-        """The command that runs these words as a Pod does: as the image's user, its root read-only.
-
-        Scratch is an empty folder; the container's `/tmp` is in it.
-        """
-        user = int(self.config["User"].partition(":")[0])
-        for name in ("root", "tmp"):
-            (scratch / name).mkdir(exist_ok=True)
-        os.chown(scratch / "tmp", user, user)
-        wanted = {
-            "root": str(scratch / "root"),
-            "image": str(self.root),
-            "user": user,
-            "mounts": [
-                *_OF_MACHINE,
-                [str(scratch / "tmp"), "/tmp", False],  # noqa: S108 - of the container
-                *([str(mount.source), mount.target, mount.read_only] for mount in mounts),
-            ],
-            "workingDir": folder or self.config["WorkingDir"],
-            "command": list(words),
-        }
-        own = (f"{name}={value}" for name, value in (variables or {}).items())
-        environment = ["env", "-i", *self.config["Env"], *own]
-        inside = [sys.executable, "-I", "-S", str(enter.__file__), json.dumps(wanted)]
-        return ["unshare", "--mount", *environment, *inside]
 
 
 def built_image() -> Image:

@@ -77,8 +77,9 @@ def dashboard_text() -> str:
     )
     for name in ("looks", "errors", "refreshes"):
         built.with_panel(
-            _lines(name.capitalize(), f"increase(twgen_tick_{name}_total[$__rate_interval])", name, span=8)
+            _lines(name.capitalize(), f"increase(twgen_tick_{name}_total[$__rate_interval])", name, span=6)
         )
+    built.with_panel(_lines("A look takes", "twgen_tick_look_seconds", "look", unit="s", span=6))
     return json.dumps(built.build(), cls=JSONEncoder, indent=2) + "\n"
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from testing.argocd.argocd import NAMESPACE, ArgoCD
 from testing.kubernetes.api import Object, Refused
 from testing.processes import eventually
 
-_PATH = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications"
 _REFRESH = "argocd.argoproj.io/refresh"
 _SOON = 300.0
 
@@ -20,11 +20,19 @@ class Application:
     argo: ArgoCD
     name: str
     namespace: str
+    home: str = NAMESPACE
+    """The namespace of its own object."""
+    server: str = "https://kubernetes.default.svc"
+    """The cluster that it deploys into; by default that of Argo CD."""
 
     @property
     def path(self) -> str:
         """Of its object, for plain requests."""
-        return f"{_PATH}/{self.name}"
+        return f"{self._collection}/{self.name}"
+
+    @property
+    def _collection(self) -> str:
+        return f"/apis/argoproj.io/v1alpha1/namespaces/{self.home}/applications"
 
     def create(self, retry: Mapping[str, Any] | None = None) -> None:
         """Create it, of the folder with its name; it syncs, prunes and heals by itself."""
@@ -37,13 +45,17 @@ class Application:
         spec: Object = {
             "project": "default",
             "source": source,
-            "destination": {"server": "https://kubernetes.default.svc", "namespace": self.namespace},
+            "destination": {"server": self.server, "namespace": self.namespace},
             "syncPolicy": {"automated": {"prune": True, "selfHeal": True}},
         }
         if retry:
             spec["syncPolicy"] |= {"retry": retry}
         head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": self.name}}
-        self.argo.cluster.api.create(_PATH, {**head, "spec": spec})
+        self.argo.cluster.api.create(self._collection, {**head, "spec": spec})
+
+    def find(self) -> Object:
+        """Its object, empty when there is none."""
+        return self.argo.cluster.api.find(self.path) or {}
 
     def get(self) -> Object:
         """Its object; it has a status also before Argo CD has seen it."""
@@ -73,6 +85,17 @@ class Application:
         conditions: Sequence[Object] = self.get()["status"].get("conditions", [])
         return [str(one["message"]) for one in conditions if one["type"].endswith("Error")]
 
+    def waits_for_a_person(self) -> bool:
+        """It is to be deleted, and Argo CD first wants to hear that it may be; only a log says so."""
+        log = (self.argo.folder / "application-controller.log").read_text()
+        waits = [line for line in log.splitlines() if "requires manual confirmation to delete" in line]
+        return any(f'"application":"{self.name}"' in line for line in waits)
+
+    def approve_deletion(self) -> None:
+        """Say that it may be deleted with all it has, as `argocd app confirm-deletion` does."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # noqa: TID251 - Argo CD compares it
+        self.change({"metadata": {"annotations": {"argocd.argoproj.io/deletion-approved": now}}})
+
     def differing(self) -> Sequence[tuple[str, str]]:
         """Kind and name of all that is not as Git has it."""
         resources: Sequence[Object] = self.get()["status"].get("resources", [])
@@ -88,10 +111,27 @@ class Application:
 
     def delete(self, *, with_all_it_has: bool = False) -> None:
         """Delete it, and wait until it is gone; what it deployed stays unless told otherwise."""
+        self.begin_to_delete(with_all_it_has=with_all_it_has)
+        eventually(lambda: not self.find(), _SOON)
+
+    def operation(self) -> Object:
+        """The sync that runs, or else the last one; empty before the first."""
+        found: Object = self.get()["status"].get("operationState", {})
+        return found
+
+    def terminate(self) -> None:
+        """End the sync that runs, as `argocd app terminate-op` does."""
+        self.change({"status": {"operationState": {"phase": "Terminating"}}})
+
+    def sync(self) -> None:
+        """Begin a sync as a person does, of all that it has."""
+        self.change({"operation": {"sync": {"prune": True, "syncStrategy": {"hook": {}}}}})
+
+    def begin_to_delete(self, *, with_all_it_has: bool) -> None:
+        """Delete it, and do not wait for its end."""
         finalizers = ["resources-finalizer.argocd.argoproj.io"] if with_all_it_has else None
         self.change({"metadata": {"finalizers": finalizers}})
         self.argo.cluster.api.delete(self.path)
-        eventually(lambda: self.argo.cluster.api.find(self.path) is None, _SOON)
 
     def discard(self) -> None:
         """Delete it if it is there, without waiting."""

@@ -1,10 +1,7 @@
 """Starts Argo CD with twgen as its plugin, beside a cluster, each of its servers a process on loopback."""
 
-import json
 import secrets
-import shutil
 import socket
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,18 +11,37 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from testing.argocd.repository import Repository, new_repository
+from testing.argocd.server import ArgoServer
+from testing.argocd.sidecar import Sidecar
 from testing.install import installed
 from testing.kubernetes.cluster import Cluster
-from testing.processes import ENVIRONMENT, eventually, free_ports, running
+from testing.leaks import credential
+from testing.local_node.image import Image
+from testing.processes import eventually, free_ports, running
 from testing.recipes import ARGO_CD, REDIS
+from testing.servers import TemporalServer
+from twgen.yaml.reader import read_documents
+
+IMAGE = "registry.example.com/twgen:testing"
+"""What the Jobs of rollouts run."""
 
 NAMESPACE = "argocd"
-"""Where Argo CD and its Applications are."""
+"""Where Argo CD and its Applications are; Applications may be in a namespace `apps-...` too."""
+
+OF_ANOTHER_PROJECT = "temporal.payments.example.com:7233"
+"""A Temporal that Applications of the project `default` may not use, although the operator has its key."""
+
+OWN_CLUSTER = {"project": "default", "application": "*", "inCluster": True}
+"""The entry of the operator's file by which the plugin reads the cluster that this runs in."""
 
 _LOOPBACK = "127.0.0.1"
-_PLUGIN = Path(__file__).parents[2] / "plugin.yaml"
+_DEPLOY = Path(__file__).parents[2] / "deploy"
 _KINDS = ("application", "applicationset", "appproject")
 _READY_WITHIN = 60.0
+_MORE_NAMESPACES = "apps-*"
+# as docs/argocd.md advises for two cores, and for renders that wait for each other
+_RENDERS_AT_ONCE = "--parallelismlimit=4"
+_RENDER_WITHIN = "--repo-server-timeout-seconds=300"
 # otherwise the fifth change at one commit waits for minutes
 _SELF_HEAL = tuple(f"--self-heal-backoff-{name}=1" for name in ("timeout-seconds", "factor", "cap-seconds"))
 
@@ -42,37 +58,43 @@ class ArgoCD:
     """The options by which its servers find each other."""
     variables: Mapping[str, str]
     """The environment of its servers."""
+    sidecar: Sidecar
     plugin: Popen[bytes]
     """The plugin's server, which starts a twgen for each render."""
 
-    def configure(self, temporal: Sequence[str], **more: Any) -> None:
-        """Write the operator's file, from the next render on: which Temporal addresses may be used."""
+    def configure(self, temporal: Sequence[str], secured: Sequence[TemporalServer] = (), **more: Any) -> None:
+        """Write the operator's files, from the next render on: which servers of Temporal may be used.
+
+        One that asks for credentials gets those of somebody who may only read.
+        """
         profiles = [
-            f'[profile.at-{number}]\naddress = "{address}"\nnamespace = "default"\n'
-            for number, address in enumerate(temporal)
+            {"name": f"at-{number}", "projects": ["default"]}
+            for number in range(len(temporal) + len(secured))
         ]
-        credentials = self.folder / "temporal.toml"
-        credentials.write_text("\n".join(profiles))
-        access = {"kubeconfig": str(self.folder / "plugin.kubeconfig"), "context": "testing"}
+        profiles.append({"name": "payments", "projects": ["payments"]})
         operator = {
             "apiVersion": "twgen.io/v1alpha1",
             "kind": "OperatorConfig",
             "instance": "testing",
-            "temporal": {
-                "configFile": str(credentials),
-                "profiles": [
-                    {"name": f"at-{number}", "projects": ["default"]} for number in range(len(temporal))
-                ],
-            },
-            "clusters": [{"project": "default", "application": "*", **access}],
-            "rollout": {"image": "registry.example.com/twgen:testing"},
+            "temporal": {"configFile": "/etc/twgen/temporal/temporal.toml", "profiles": profiles},
+            "clusters": [OWN_CLUSTER],
+            "rollout": {"image": IMAGE},
+            "attached": {"kinds": [{"group": "networking.k8s.io", "kind": "NetworkPolicy"}]},
             **more,
         }
-        (self.folder / "operator.json").write_text(json.dumps(operator))
+        self.sidecar.operate(operator, temporal, secured, _profile_of_another_project())
+
+    def empty_cache(self) -> None:
+        """Let it forget everything that it has rendered."""
+        address, port = self.places[0].removeprefix("--redis=").split(":")
+        with socket.create_connection((address, int(port))) as redis:
+            redis.sendall(b"FLUSHALL\r\n")
+            if (answer := redis.recv(64)) != b"+OK\r\n":
+                raise RuntimeError(answer)
 
     @contextmanager
-    def server(self) -> Iterator[str]:
-        """The API server, which nothing but clients needs; its address, `http://host:port`."""
+    def server(self) -> Iterator[ArgoServer]:
+        """The API server, which nothing but clients needs."""
         port, metrics_port = free_ports(2)
         command = [
             *(str(installed(ARGO_CD)), f"--namespace={NAMESPACE}", "--insecure", *self.places),
@@ -81,51 +103,53 @@ class ArgoCD:
         variables = {**self.variables, "ARGOCD_BINARY_NAME": "argocd-server"}
         with running(command, self.folder / "server.log", variables):
             eventually(lambda: _listens(port), _READY_WITHIN)
-            yield f"http://{_LOOPBACK}:{port}"
+            yield ArgoServer(f"http://{_LOOPBACK}:{port}", self.cluster, NAMESPACE, self.folder)
 
 
 @contextmanager
-def argocd(cluster: Cluster, folder: Path, *, resync: int = 180) -> Iterator[ArgoCD]:
+def argocd(
+    cluster: Cluster, folder: Path, *, resync: int = 180, image: Image | None = None
+) -> Iterator[ArgoCD]:
     """Argo CD in a cluster, which looks for new commits every `resync` seconds; its files are in the folder.
 
-    Its plugin is the twgen of this checkout, which its operator has yet to configure.
+    Its plugin is the twgen of this checkout, or of the image; its operator has yet to configure it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="twgen-argocd-") as sockets, ExitStack() as servers:
         variables = _variables(cluster, Path(sockets), resync)
 
-        def start(role: str, *options: str, grace: float = 10.0, **more: str) -> Popen[bytes]:
+        def start(role: str, *options: str) -> None:
             command = [str(installed(ARGO_CD)), *options]
-            environment = {**variables, "ARGOCD_BINARY_NAME": f"argocd-{role}", **more}
-            return servers.enter_context(running(command, folder / f"{role}.log", environment, grace=grace))
+            environment = {**variables, "ARGOCD_BINARY_NAME": f"argocd-{role}"}
+            servers.enter_context(running(command, folder / f"{role}.log", environment))
 
-        _install(cluster, folder)
-        (folder / "plugin").mkdir()
-        shutil.copy(_PLUGIN, folder / "plugin")
-        plugin = start(
-            "cmp-server",
-            f"--config-dir-path={folder / 'plugin'}",
-            grace=0,  # it ignores every polite signal
-            # it gets no cluster and no credentials but what the operator's file names
-            KUBECONFIG="",
-            PATH=f"{Path(sys.executable).parent}:{ENVIRONMENT['PATH']}",
-            TWGEN_OPERATOR_CONFIG=str(folder / "operator.json"),
-        )
+        sidecar = Sidecar(folder / "sidecar", image)
+        sidecar.prepare(cluster, _install(cluster))
+        plugins = Path(sockets) / "plugins"
+        command, environment = sidecar.start(plugins, cluster)
+        # it ignores every polite signal
+        plugin = servers.enter_context(running(command, folder / "cmp-server.log", environment, grace=0))
         store, port, *metrics = free_ports(4)
         redis = [str(installed(REDIS)), f"--port {store}", f"--bind {_LOOPBACK}", "--save", ""]
         servers.enter_context(running([*redis, f"--dir {folder}"], folder / "redis.log"))
         places = (f"--redis={_LOOPBACK}:{store}", f"--repo-server={_LOOPBACK}:{port}")
-        found = ArgoCD(cluster, new_repository(folder), folder, places, variables, plugin)
+        found = ArgoCD(cluster, new_repository(folder), folder, places, variables, sidecar, plugin)
         found.configure([])
-        eventually((Path(sockets) / "plugins" / "twgen.sock").exists, _READY_WITHIN)
+        eventually((plugins / "twgen.sock").exists, _READY_WITHIN)
         at = (f"--address={_LOOPBACK}", f"--port={port}")
-        start("repo-server", places[0], *at, f"--metrics-port={metrics[0]}")
+        start("repo-server", places[0], *at, f"--metrics-port={metrics[0]}", _RENDERS_AT_ONCE)
         eventually(lambda: _listens(port), _READY_WITHIN)
         start(
             "application-controller",
-            *(f"--namespace={NAMESPACE}", *places, f"--metrics-port={metrics[1]}", *_SELF_HEAL),
+            *(f"--namespace={NAMESPACE}", f"--application-namespaces={_MORE_NAMESPACES}"),
+            *(*places, _RENDER_WITHIN, f"--metrics-port={metrics[1]}", *_SELF_HEAL),
         )
         yield found
+
+
+def _profile_of_another_project() -> str:
+    key = credential(secrets.token_urlsafe())
+    return f'[profile.payments]\naddress = "{OF_ANOTHER_PROJECT}"\nnamespace = "default"\napi_key = "{key}"'
 
 
 def _variables(cluster: Cluster, folder: Path, resync: int) -> Mapping[str, str]:
@@ -147,8 +171,8 @@ def _variables(cluster: Cluster, folder: Path, resync: int) -> Mapping[str, str]
     }
 
 
-def _install(cluster: Cluster, folder: Path) -> None:
-    """What an installation of Argo CD has in its cluster besides servers, and the account of the plugin."""
+def _install(cluster: Cluster) -> str:
+    """Make what Argo CD has in its cluster besides servers; a token of the repo-server's account."""
     kinds = installed(ARGO_CD).with_name("crds")
     files = [option for kind in _KINDS for option in ("-f", str(kinds / f"{kind}-crd.yaml"))]
     cluster.kubectl("apply", "--server-side", *files)
@@ -172,26 +196,16 @@ def _install(cluster: Cluster, folder: Path) -> None:
                 "sourceRepos": ["*"],
                 "destinations": [{"server": "*", "namespace": "*"}],
                 "clusterResourceWhitelist": everything,
+                "sourceNamespaces": [_MORE_NAMESPACES],
             },
         }
     )
-    reads = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]}
-    rbac = "rbac.authorization.k8s.io"
-    account = {"name": "plugin", "namespace": NAMESPACE}
-    objects += [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": "plugin"}, "rules": [reads]},
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "plugin"},
-            "subjects": [{"kind": "ServiceAccount", **account}],
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "plugin"},
-        },
-    ]
-    cluster.apply(objects)
-    kubeconfig = cluster.write_kubeconfig("plugin", cluster.token("plugin", NAMESPACE))
-    shutil.copy(kubeconfig, folder / "plugin.kubeconfig")
+    account = {"name": "argocd-repo-server", "namespace": NAMESPACE}
+    objects.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    role, binding = read_documents((_DEPLOY / "in-cluster" / "rbac.yaml").read_text())
+    cluster.apply([*objects, role, binding])
+    cluster.await_rights("argocd-repo-server", NAMESPACE, role["rules"][0])
+    return cluster.token("argocd-repo-server", NAMESPACE)
 
 
 def _listens(port: int) -> bool:

@@ -10,14 +10,20 @@ from tempfile import TemporaryDirectory
 
 from testing.argocd.application import Application
 from testing.argocd.argocd import NAMESPACE, ArgoCD, argocd
+from testing.argocd.server import ArgoServer
+from testing.argocd.tick import install_account
 from testing.building import say
+from testing.install import installed
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.local_node.node import local_node
-from testing.processes import eventually
+from testing.processes import eventually, running
+from testing.recipes import ARGO_CD, KUBECTL, TEMPORAL_CLI, Server
 from testing.servers import NEWEST, TemporalServer, temporal_server
 
 _LOOKS_EVERY = 5
-_SETTLES_WITHIN = 120.0
+_SETTLES_WITHIN = 600.0
+_PROGRAMS = Path(sys.executable).parent
+_TOOLS = (KUBECTL, TEMPORAL_CLI, ARGO_CD)
 _WORKER = Path(__file__).parents[1] / "worker_program.py"
 _EXAMPLE = """\
 apiVersion: temporal.io/v1alpha1
@@ -53,6 +59,7 @@ _TOLD = """
 Everything runs, and greeter v1 is current. {folder} has all files and logs.
 
   export KUBECONFIG={kubeconfig}
+  export PATH={programs}:$PATH
   git clone {repository} workers && cd workers
 
   watch it      kubectl get -n {argocd} application/shop; kubectl get -n shop deployments,pods,jobs
@@ -60,9 +67,11 @@ Everything runs, and greeter v1 is current. {folder} has all files and logs.
   next version  sed -i 's/v1$/v2/' shop/worker.yaml && git commit -am v2 && git push
   roll it back  git revert --no-edit HEAD && git push
   look again    kubectl annotate -n {argocd} application/shop argocd.argoproj.io/refresh=hard
+                (twgen tick asks for it when a version has drained; {folder}/tick.log)
   Temporal      temporal --address {temporal} worker deployment describe --name shop/greeter
-  Argo CD       {server} (its API: no user interface is built; user admin, password in Secret
-                argocd-initial-admin-secret)
+  twgen         twgen status --from-cluster -n shop; twgen plan shop -n shop
+  Argo CD       argocd --server {place} --plaintext --auth-token $(cat {token}) app list
+                (as tick, which may get applications and nothing else; no user interface is built)
 
 Argo CD looks for commits every {every} s. Ctrl-C stops everything, and removes it.
 """
@@ -75,23 +84,37 @@ class Stack:
     folder: Path
     temporal: TemporalServer
     argo: ArgoCD
-    server: str
-    """The address of Argo CD's API."""
+    server: ArgoServer
+    token: Path
+    """Of the account that `twgen tick` has."""
 
 
 @contextmanager
 def stack(folder: Path) -> Iterator[Stack]:
     """Everything, with an example that has been deployed and is yet to settle."""
-    with ExitStack() as running:
+    with ExitStack() as started:
         say("starting Temporal and Kubernetes")
-        temporal = running.enter_context(temporal_server(folder, NEWEST))
-        cluster = running.enter_context(kubernetes_cluster(folder / "kubernetes"))
-        running.enter_context(local_node(cluster))
+        temporal = started.enter_context(temporal_server(folder, NEWEST))
+        cluster = started.enter_context(kubernetes_cluster(folder / "kubernetes"))
+        started.enter_context(local_node(cluster))
         say("starting Argo CD")
-        argo = running.enter_context(argocd(cluster, folder / "argocd", resync=_LOOKS_EVERY))
+        argo = started.enter_context(argocd(cluster, folder / "argocd", resync=_LOOKS_EVERY))
         argo.configure([temporal.address])
-        server = running.enter_context(argo.server())
-        yield Stack(folder, temporal, argo, server)
+        account = install_account(argo)
+        server = started.enter_context(argo.server())
+        token = folder / "tick.token"
+        token.write_text(server.token(account))
+        tick = [
+            *(str(_PROGRAMS / "twgen"), "tick", "--all-namespaces", "--every=1m"),
+            *(f"--argocd-server={server.address}", f"--argocd-token-file={token}"),
+        ]
+        variables = {"KUBECONFIG": str(cluster.kubeconfig)}
+        started.enter_context(running(tick, folder / "tick.log", variables))
+        yield Stack(folder, temporal, argo, server, token)
+
+
+def _folder_of(program: Server) -> Path:
+    return installed(program).parent
 
 
 def main() -> None:
@@ -120,10 +143,12 @@ def main() -> None:
         told = _TOLD.format(
             folder=name,
             kubeconfig=cluster.kubeconfig,
+            programs=":".join(str(place) for place in (_PROGRAMS, *map(_folder_of, _TOOLS))),
             repository=repository.address,
             argocd=NAMESPACE,
             temporal=found.temporal.address,
-            server=found.server,
+            place=found.server.address.removeprefix("http://"),
+            token=found.token,
             every=_LOOKS_EVERY,
         )
         sys.stdout.write(told)

@@ -9,6 +9,7 @@ from typing import Any
 
 from testing.install import installed
 from testing.kubernetes.api import Api, Object
+from testing.leaks import credential
 from testing.processes import ENVIRONMENT, eventually
 from testing.recipes import KUBECTL
 
@@ -20,6 +21,7 @@ _APPS = "/apis/apps/v1/namespaces"
 _BATCH = "/apis/batch/v1/namespaces"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"
 _RBAC_GROUP = "rbac.authorization.k8s.io"
+_ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TOKEN_SECONDS = 24 * 3600
 
 
@@ -119,13 +121,35 @@ class Cluster:
         role = {"apiGroup": _RBAC_GROUP, "kind": "Role", "name": name}
         binding = {"metadata": metadata, "subjects": [subject], "roleRef": role}
         self.api.create(f"{_RBAC}/{namespace}/rolebindings", binding)
+        for rule in rules[:1]:
+            self.await_rights(name, namespace, rule)
         return self.write_kubeconfig(f"{namespace}-{name}", self.token(name, namespace), contexts, namespace)
+
+    def may(self, account: str, namespace: str, attributes: Mapping[str, Any]) -> bool:
+        """The API server lets an account do it: `{"verb": "list", "group": "apps", "resource": "pods"}`."""
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+        user = {"user": f"system:serviceaccount:{namespace}:{account}", "groups": groups}
+        review = {"spec": {**user, "resourceAttributes": attributes}}
+        return bool(self.api.create(_ACCESS, review)["status"]["allowed"])
+
+    def await_rights(self, account: str, namespace: str, rule: Mapping[str, Any]) -> None:
+        """Wait until an account has what a rule grants: the API server learns of new roles a moment later."""
+        resource, _, below = rule["resources"][0].partition("/")
+        attributes = {
+            "namespace": namespace,
+            "verb": rule["verbs"][0],
+            "group": rule["apiGroups"][0],
+            "resource": resource,
+            "subresource": below,
+            "name": rule.get("resourceNames", [""])[0],
+        }
+        eventually(lambda: self.may(account, namespace, attributes))
 
     def token(self, account: str, namespace: str = "default") -> str:
         """A token of a service account, good for a day."""
         request = {"spec": {"expirationSeconds": _TOKEN_SECONDS}}
         answer = self.api.create(f"{_CORE}/{namespace}/serviceaccounts/{account}/token", request)
-        return str(answer["status"]["token"])
+        return credential(str(answer["status"]["token"]))
 
     def write_kubeconfig(
         self,

@@ -1,5 +1,6 @@
 """Starts etcd, an API server and the controllers, on free ports of loopback."""
 
+import json
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +14,27 @@ from urllib3.exceptions import HTTPError
 from testing.install import installed
 from testing.kubernetes.api import Api, Refused
 from testing.kubernetes.cluster import DEFAULT_CONTEXTS, Cluster, kubeconfig_text
+from testing.leaks import credential
 from testing.processes import eventually, free_ports, running
 from testing.recipes import ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER
 
 _READY_WITHIN = 90.0
 _LOOPBACK = "127.0.0.1"
+_UNSAID = ("authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io")
 # there is no kubelet that renews a lease, so nothing may conclude from its absence that the node is gone
 _CONTROLLERS = "*,-node-lifecycle-controller,-node-ipam-controller"
+# all that anybody writes into the cluster, but for what is secret there
+_WRITTEN = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "omitManagedFields": True,
+    "rules": [
+        {"level": "None", "resources": [{"group": "", "resources": ["secrets", "nodes"]}]},
+        {"level": "None", "resources": [{"group": group} for group in _UNSAID]},
+        {"level": "Request", "verbs": ["create", "update", "patch"]},
+    ],
+}
 
 
 @contextmanager
@@ -27,7 +42,7 @@ def kubernetes_cluster(folder: Path) -> Iterator[Cluster]:
     """A cluster with RBAC and every controller, without nodes; its logs are in the folder."""
     store_port, peer_port, port, manager_port = free_ports(4)
     store = f"http://{_LOOPBACK}:{store_port}"
-    token = secrets.token_urlsafe()
+    token = credential(secrets.token_urlsafe())
     folder.mkdir(parents=True, exist_ok=True)
     tokens = _private(folder / "tokens.csv", f'{token},admin,admin,"system:masters"\n')
     key = _private(folder / "accounts.key", _new_key())
@@ -75,6 +90,8 @@ def _api_server(folder: Path, store: str, port: int, tokens: Path, key: Path) ->
         f"--service-account-key-file={key}",
         f"--service-account-signing-key-file={key}",
         "--allow-privileged",
+        f"--audit-policy-file={_private(folder / 'audit.json', json.dumps(_WRITTEN))}",
+        f"--audit-log-path={folder / 'audit.log'}",
     ]
 
 

@@ -1,6 +1,5 @@
 """A container as a process: starts it, starts it again as the Pod's restart policy says, and stops it."""
 
-import json
 import os
 import signal
 import subprocess
@@ -16,16 +15,18 @@ from threading import Thread
 
 from testing.kubernetes.api import Object
 from testing.local_node.environment import command, environment
+from testing.local_node.image import Image, entering
 from testing.local_node.materials import CannotStart, Materials
 from testing.local_node.probes import ReadinessProbe
 from testing.local_node.volumes import Mount, mounts
 from testing.processes import ENVIRONMENT
 
-_ENTER = str(Path(__file__).with_name("enter.py"))
 _LONGEST_BACK_OFF = 30.0
 _KEPT_MESSAGE = 2048
 _LONGEST_MESSAGE = 4096
 _MESSAGE_PATH = "/dev/termination-log"
+_ANYBODY_WRITES = 0o666
+_OWN = tuple({Path(__file__).parents[2], Path(sys.prefix)})
 _SIGNALLED = 128
 _KILLED = _SIGNALLED + signal.SIGKILL
 
@@ -40,6 +41,8 @@ class Place:
     """The folder of each volume; raises CannotStart while one cannot be written."""
     unshare: Sequence[str]
     """The command that makes a mount namespace."""
+    images: Mapping[str, Image]
+    """The file systems of images, by name; of any other image, nothing but the name is known."""
     back_off: float
     """Seconds before the first restart; each further one waits twice as long."""
     changed: Callable[[], None]
@@ -58,6 +61,7 @@ class Container:
         """When `advance` has something to do, on the monotonic clock; None: when the process ends."""
         self._policy = policy
         self._place = place
+        self._image = place.images.get(spec.get("image", ""))
         self._process: Popen[bytes] | None = None
         self._probe: ReadinessProbe | None = None
         self._started_at = ""
@@ -202,16 +206,18 @@ class Container:
         root.mkdir(exist_ok=True)
         seen: list[Mount] = mounts(self.spec, place.volumes(), place.materials.pod, variables)
         self._last_word.touch()
+        self._last_word.chmod(_ANYBODY_WRITES)
         seen.append(Mount(self._last_word, self.spec.get("terminationMessagePath", _MESSAGE_PATH), False))  # noqa: FBT003 - it is written to
-        wanted = {
-            "root": str(root),
-            "mounts": [(str(mount.source), mount.target, mount.read_only) for mount in seen],
-            "workingDir": self.spec.get("workingDir", "/"),
-            "command": list(words),
-        }
-        return [*place.unshare, sys.executable, "-I", "-S", _ENTER, json.dumps(wanted)]
+        if not self._image:
+            # a volume at /tmp hides a checkout that is there, and the programs in it
+            hidden = [own for own in _OWN if any(own.is_relative_to(mount.target) for mount in seen)]
+            seen += [Mount(own, str(own), read_only=True) for own in hidden]
+        folder = self.spec.get("workingDir", "")
+        return [*place.unshare, *entering(root, words, seen, folder, self._image)]
 
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        if self._image:
+            return {**self._image.variables, **variables}
         # of the machine only where its programs are: all else is the Pod's
         path = f"{Path(sys.executable).parent}:{ENVIRONMENT['PATH']}"
         return {"PATH": path, "HOME": str(self._place.folder), **variables}

@@ -1,7 +1,7 @@
 """The node: binds every Pod to itself, and runs it."""
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -10,6 +10,7 @@ from urllib3.exceptions import HTTPError
 
 from testing.kubernetes.api import Object, Refused, Watch
 from testing.kubernetes.cluster import Cluster
+from testing.local_node.image import Image
 from testing.local_node.materials import ADDRESS
 from testing.local_node.pod import Pod, Settings, pod_folder
 from testing.local_node.status import FINISHED
@@ -25,11 +26,13 @@ _ROOM = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
 class LocalNode:
     """A node of the cluster; use `local_node`, which stops it."""
 
-    def __init__(self, cluster: Cluster, folder: Path, name: str, back_off: float) -> None:
+    def __init__(
+        self, cluster: Cluster, folder: Path, name: str, back_off: float, images: Mapping[str, Image]
+    ) -> None:
         self.name = name
         self.folder = folder
         self._api = cluster.api
-        self._settings = Settings(cluster.api, cluster.address, folder, _unshare(), back_off)
+        self._settings = Settings(cluster.api, cluster.address, folder, mounts_alone(), images, back_off)
         self._pods: dict[str, Pod] = {}
         self._stopped = Event()
         self._lock = Lock()
@@ -129,20 +132,27 @@ class LocalNode:
 
 @contextmanager
 def local_node(
-    cluster: Cluster, folder: Path | None = None, *, name: str = "local", back_off: float = 1.0
+    cluster: Cluster,
+    folder: Path | None = None,
+    *,
+    name: str = "local",
+    back_off: float = 1.0,
+    images: Mapping[str, Image] | None = None,
 ) -> Iterator[LocalNode]:
     """A node that runs every Pod of the cluster; what they write is kept in the folder.
 
     A container that ends is started again after `back_off` seconds, then after twice as long, and so on.
+    One of an image that is given runs in its file system and as its user; all others see the machine.
     """
-    node = LocalNode(cluster, folder or cluster.folder / name, name, back_off)
+    node = LocalNode(cluster, folder or cluster.folder / name, name, back_off, images or {})
     try:
         yield node
     finally:
         node.stop()
 
 
-def _unshare() -> Sequence[str]:
+def mounts_alone() -> Sequence[str]:
+    """The command that makes a mount namespace here."""
     for command in _UNSHARE:
         with suppress(OSError):
             if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:

@@ -14,6 +14,7 @@ from urllib3.exceptions import HTTPError
 
 from testing.kubernetes.api import Api, Object, Refused
 from testing.local_node.container import Container, Place
+from testing.local_node.image import Image
 from testing.local_node.materials import Materials
 from testing.local_node.status import pod_status
 from testing.local_node.volumes import write_volumes
@@ -32,6 +33,8 @@ class Settings:
     folder: Path
     unshare: Sequence[str]
     """The command that makes a mount namespace."""
+    images: Mapping[str, Image]
+    """The file systems of images, by name."""
     back_off: float
     """Seconds before the first restart of a container."""
 
@@ -83,7 +86,15 @@ class Pod:
         def volumes() -> Mapping[str, Path]:
             return write_volumes(self.folder / "volumes", materials)
 
-        place = Place(self.folder, materials, volumes, settings.unshare, settings.back_off, self._wake.set)
+        place = Place(
+            self.folder,
+            materials,
+            volumes,
+            settings.unshare,
+            settings.images,
+            settings.back_off,
+            self._wake.set,
+        )
         policy = spec.get("restartPolicy", "Always")
         initial = "Never" if policy == "Never" else "OnFailure"
         return (

@@ -8,6 +8,8 @@ from testing.kubernetes.api import Object
 from testing.local_node.environment import expanded
 from testing.local_node.materials import NOT_CONFIGURED, CannotStart, Materials
 
+# as a kubelet has it; the folder above them lets nobody in
+_ANYBODY_READS, _ANYBODY_WRITES = 0o644, 0o777
 _READ_ONLY = ("configMap", "secret", "projected", "downwardAPI")
 
 
@@ -29,6 +31,8 @@ def write_volumes(folder: Path, materials: Materials) -> Mapping[str, Path]:
             place = Path(volume["hostPath"]["path"])
         else:
             place.mkdir(parents=True, exist_ok=True)
+            if "emptyDir" in volume:
+                place.chmod(_ANYBODY_WRITES)
             for path, content in _files(volume, materials).items():
                 _write(place / path, content)
         volumes[volume["name"]] = place
@@ -94,5 +98,5 @@ def _fields(items: Iterable[Object], materials: Materials) -> dict[str, bytes]:
 
 def _write(file: Path, content: bytes) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch(mode=0o600)
     file.write_bytes(content)
+    file.chmod(_ANYBODY_READS)

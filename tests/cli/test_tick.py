@@ -1,8 +1,10 @@
 """`twgen tick` over a modelled cluster and Temporal, and an Argo CD that is asked over HTTP."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -20,6 +22,7 @@ from twgen.cli.live import Servers
 from twgen.cli.main import twgen
 from twgen.cli.metrics import Exposed, exposing
 from twgen.errors import InvalidInput, StateUnavailable
+from twgen.records.intent import write_intent
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
@@ -75,6 +78,72 @@ def a_job(recorded: Recorded, **conditions: str) -> str:
     told = [{"type": name, "status": "True", "lastTransitionTime": at} for name, at in conditions.items()]
     recorded.api.put(path, {"metadata": metadata, "status": {"conditions": told}})
     return path
+
+
+BY_HAND = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "RolloutPolicy",
+    "metadata": {"name": "payments", "namespace": "shop"},
+    "spec": {"driver": "None"},
+}
+
+
+def by_hand(rollout: Mapping[str, Any], current: str) -> Recorded:
+    """A worker whose policy says that a person rolls it out."""
+    recorded = Recorded(rollout, current=current)
+    recorded.intent = replace(recorded.intent, documents=(*recorded.intent.documents, BY_HAND))
+    recorded.api.put(INTENT, write_intent(recorded.intent))
+    return recorded
+
+
+def test_status_of_a_worker_that_a_person_rolls_out_is_kept(served: Served, tmp_path: Path) -> None:
+    recorded = by_hand(RAMP, current="v1")
+    apply(recorded, tmp_path)
+    assert tick(recorded, served) == ""
+    first = recorded.api.objects[STATUS]
+    assert (first["data"]["phase"], first["data"]["settled"]) == ("Waiting", "")
+    assert "driver None: `twgen rollout` makes the change" in first["data"]["message"]
+    [owner] = first["metadata"]["ownerReferences"]
+    assert owner["uid"] == recorded.api.objects[INTENT]["metadata"]["uid"]
+    shown = run(recorded, "status", "--from-cluster", "-n", "shop").stdout
+    assert shown.startswith("shop/payments: Waiting")
+    recorded.loop.at += 600
+    tick(recorded, served)
+    assert recorded.api.objects[STATUS] == first, "nothing is news but the time"
+    recorded.model.set_current("v3")
+    tick(recorded, served)
+    then = recorded.api.objects[STATUS]["data"]
+    assert (then["phase"], then["settled"]) == ("Settled", recorded.intent.hash)
+    assert then["since"] > first["data"]["since"]
+    recorded.loop.at += 2 * DAY.total_seconds()
+    assert tick(recorded, served) == "pay: refreshed, since a render of shop/payments would be another one\n"
+
+
+def test_status_that_may_not_be_kept_is_told_with_what_it_needs(served: Served, tmp_path: Path) -> None:
+    recorded = by_hand(RAMP, current="v1")
+    apply(recorded, tmp_path)
+    ask = recorded.api.ask
+
+    async def refuse(method: str, *arguments: Any, **more: Any) -> Any:
+        forbidden = 403, {"message": "configmaps is forbidden"}
+        return forbidden if method == "PATCH" else await ask(method, *arguments, **more)
+
+    recorded.api.ask = refuse  # type: ignore[method-assign]
+    with pytest.raises(StateUnavailable, match=r"rights of deploy/tick/statuses\? \(.*is forbidden\)"):
+        tick(recorded, served)
+
+
+def test_person_rolls_out_the_intent_of_such_a_worker_until_another_one_stands() -> None:
+    recorded = by_hand(RAMP, current="v1")
+    assert recorded.run().exit_code == 0
+    assert recorded.api.objects[STATUS]["data"]["phase"] == "Settled"
+    stopped = by_hand(RAMP, current="v1")
+    stopped.later = [(70, lambda at: at.api.annotate(INTENT, **{INTENT_HASH: "another"}))]
+    ended = stopped.run()
+    assert ended.exit_code == 0
+    assert "its intent has changed" in ended.output
+    assert stopped.model.routing.current is not None
+    assert stopped.model.routing.current.build_id == "v1"
 
 
 def test_render_is_as_wanted_until_a_version_has_drained_for_long_enough(
@@ -280,3 +349,17 @@ def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
         ended = CliRunner().invoke(twgen, arguments, env={"ARGOCD_AUTH_TOKEN": ""})
         assert isinstance(ended.exception, InvalidInput)
         assert told in str(ended.exception)
+
+
+@pytest.mark.parametrize(
+    ("interval", "told"), [("1m", ["warning: a look took 90 s, longer than --every"]), ("2m", [])]
+)
+def test_look_that_takes_longer_than_the_interval_is_told(interval: str, told: list[str]) -> None:
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    moments = iter(range(0, 10_000, 90))
+    with patch("twgen.cli.tick.time", SimpleNamespace(monotonic=lambda: next(moments), sleep=stop)):
+        recorded = Recorded({"strategy": "AllAtOnce"}, current="v3")
+        ended = run(recorded, "tick", "-n", "shop", "--every", interval)
+    assert [line.rpartition(":")[0] for line in ended.stderr.splitlines() if "look" in line] == told

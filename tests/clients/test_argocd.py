@@ -61,9 +61,13 @@ def test_token_may_end_its_line_and_nothing_that_is_none_is_sent_or_told(
     [
         (403, b'{"message": "permission denied"}', "needs `applications, get` (403: permission denied)"),
         (404, b"<html>", "is it the right Argo CD? (404: <html>)"),
-        (307, b"", "did not answer with it (307: )"),
-        (520, b"", "did not answer with it (520: )"),
-        (502, b"\xff", "did not answer with it (502: \ufffd)"),
+        (400, b"{}", "refuses: is it an Argo CD of 2.14 or later? (400: )"),
+        (401, b'{"message": "expired"}', "asks for another token: is it still valid? (401: expired)"),
+        (429, b"slow down", "the next look asks again; make --every longer (429: slow down)"),
+        (307, b"", "sends one elsewhere: give the address of its API itself (307: )"),
+        (520, b"", "the next look asks again; look into the log of argocd-server (520: )"),
+        (502, b"\xff", "the next look asks again; look into the log of argocd-server (502: \ufffd)"),
+        (200, b"[" * 100_000, "it answers with something else: is that its address?"),
         (200, b"<html>", "it answers with something else: is that its address?"),
         (200, b"[]", "it answers with something else: is that its address?"),
     ],
@@ -77,6 +81,18 @@ def test_refusal_is_one_line_without_the_token(served: Served, status: int, body
     assert served.token not in repr((refused.value, ArgoCD(served.address, served.token)))
     assert "\n" not in str(refused.value)
     assert served.asked == ["/api/v1/applications/pay"], "a redirect is not followed"
+
+
+@pytest.mark.parametrize("body", [b'{"items": 1}', b'{"items": [1]}', b'{"items": [{"targetState": "{"}]}'])
+def test_render_that_cannot_be_read_is_told(served: Served, body: bytes) -> None:
+    served.status, served.body = 200, body
+    argocd = ArgoCD(served.address, served.token)
+    with pytest.raises(StateUnavailable, match="application pay: it answers with something else"):
+        asyncio.run(argocd.config_maps("pay", Deadline(5)))
+    served.body = b'{"items": null}'
+    assert asyncio.run(argocd.config_maps("team-a_pay", Deadline(5))) == []
+    path = "/api/v1/applications/pay/managed-resources?appNamespace=team-a&kind=ConfigMap"
+    assert served.asked[-1] == path
 
 
 def test_argocd_that_is_not_there_or_never_answers_is_cut(served: Served) -> None:

@@ -59,6 +59,33 @@ def test_server_that_never_answers_is_cut_by_the_deadline(tmp_path: Path, silent
     assert time.monotonic() - started < 2
 
 
+@pytest.mark.parametrize(
+    ("date", "told"),
+    [
+        ("Sun, 22 Nov 2026 10:20:30 GMT", "2026-11-22T10:20:30+00:00"),
+        ("Sun, 22 Nov 2026 10:20:30 -0000", "2026-11-22T10:20:30+00:00"),
+        ("soon", None),
+    ],
+)
+def test_time_of_an_answer_is_heard_when_it_tells_one(date: str, told: str | None, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as pool:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(4096)
+                head = f"HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Length: 2\r\n\r\n"
+                connection.sendall(head.encode() + b"{}")
+
+        pool.submit(answer)
+        path = kubeconfig(tmp_path, f"http://127.0.0.1:{listening.getsockname()[1]}")
+        with closing(KubernetesClient(ClusterAccess(str(path)))) as client:
+            asyncio.run(client.ask("GET", "/version", Deadline(5)))
+            heard = client.heard
+    assert (heard and heard.said.isoformat()) == told
+    assert not heard or time.monotonic() - heard.at < 10
+
+
 def test_answer_that_is_cut_short_is_told_alike_however_much_of_it_came(tmp_path: Path) -> None:
     told = set()
     for came in (b"", b'{"items": ['):

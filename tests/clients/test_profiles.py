@@ -8,6 +8,7 @@ import pytest
 from twgen.clients.profiles import Profile, Profiles, load_profiles
 from twgen.errors import StateUnavailable
 from twgen.model.spec import Connection, SecretKey
+from twgen.versioning.names import API_KEY_FILE
 
 FILE = """
 [profile.payments]
@@ -121,6 +122,22 @@ def test_variables_of_temporal_are_a_profile_at_a_terminal() -> None:
     profiles = Profiles(load("", **variables))
     assert key_for(profiles, Connection("local", "localhost:7233"), "mine") == "k"
     assert load("", environment=False, **variables) == ()
+
+
+def test_key_in_a_file_is_that_of_the_variables_and_is_read_anew(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    variables = {"TEMPORAL_ADDRESS": "localhost:7233", API_KEY_FILE: str(file)}
+    local = Connection("local", "localhost:7233")
+    for key in ("old", "new"):
+        file.write_text(f"{key}\n")
+        assert key_for(Profiles(load("", **variables)), local, "default") == key
+    assert load("", environment=False, **variables) == ()
+    file.write_bytes(b"\xff")
+    with pytest.raises(StateUnavailable, match=r"key: the API key cannot be read \(it is no text\)$"):
+        load("", **variables)
+    file.unlink()
+    with pytest.raises(StateUnavailable, match=r"key: the API key cannot be read \(No such file"):
+        load("", **variables)
 
 
 def test_variables_that_are_no_text_are_nobodys_concern() -> None:

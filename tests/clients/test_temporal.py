@@ -52,7 +52,7 @@ def test_waiter_on_a_connection_that_failed_does_not_forget_the_next_one(
     monkeypatch.setattr(ServiceClient, "connect", network.connect)
 
     async def story() -> list[str]:
-        clients = TemporalClients(Profiles(allow_unlisted=True), {})
+        clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
         # the first to hear of a failure asks anew before the others hear of it
         together = await asyncio.gather(*(ask_until_it_answers(clients) for _ in range(3)))
         return [*together, await clients.ask(CALL, Deadline(5))]
@@ -75,7 +75,7 @@ def test_connection_whose_certificate_was_not_there_yet_is_tried_anew(
     profile: Any = Profile("prod", HERE.host_port, "default", Credentials())  # type: ignore[arg-type]
 
     async def story() -> str:
-        clients = TemporalClients(Profiles((profile,)), {})
+        clients = TemporalClients(lambda: Profiles((profile,)), {})
         with pytest.raises(StateUnavailable, match=r"profile 'prod' of Temporal: .*ca\.pem cannot be read"):
             await clients.ask(CALL, Deadline(5))
         certificate.write_bytes(b"pem")

@@ -18,6 +18,10 @@ class Served:
 
     applications: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """By name; others are refused as Argo CD refuses what an account may not know."""
+    rendered: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    """The manifests of an application's last render, by its name."""
+    refused: str = ""
+    """What a request has in its path that is refused as a server in trouble refuses; empty: none is."""
     token: str = "secret-token"  # noqa: S105
     status: int = 0
     """Answered to whatever is asked, unless 0."""
@@ -51,9 +55,16 @@ class Served:
             return self.status, self.body
         if token != f"Bearer {self.token}":
             return 401, b'{"error": "x", "message": "invalid session"}'
-        name = path.removeprefix(PATH).partition("?")[0]
+        name, _, below = path.removeprefix(PATH).partition("?")[0].partition("/")
         if name not in self.applications:
             return 403, b'{"message": "permission denied"}'
+        if self.refused and self.refused in path:
+            return 503, b'{"message": "no endpoints"}'
+        if below == "managed-resources":
+            items = [
+                {"kind": "ConfigMap", "targetState": json.dumps(item)} for item in self.rendered.get(name, ())
+            ]
+            return 200, json.dumps({"items": items or None}).encode()
         return 200, json.dumps({"metadata": {"name": name}, **self.applications[name]}).encode()
 
 

@@ -17,7 +17,7 @@ from tests.strategies import a_spec
 from twgen.cli.live import Connections, Servers
 from twgen.cli.main import twgen
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.kubernetes import Heard, KubernetesClient
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.problem import Document
@@ -58,6 +58,10 @@ class Recorded:
     current: str = "v1"
     later: list[tuple[int, Callable[["Recorded"], None]]] = field(default_factory=list)
     """What else happens, so many seconds after the start."""
+    ahead: timedelta = timedelta()
+    """Of all others is the clock of the machine that it runs on."""
+    has_dates: bool = True
+    """The API server tells the time."""
     calls: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -95,24 +99,31 @@ class Recorded:
         """The ways to its servers, in a loop of one's own."""
         return Connections(runner, _Temporal(self), _Kubernetes(self))
 
-    def run(self) -> Result:
+    def run(self, *options: str) -> Result:
         """Run the command that the Job runs, to its end."""
         opened = self.opened(asyncio.Runner(loop_factory=lambda: self.loop))
         place = f"{self.intent.namespace}/{self.intent.worker}-rollout"
         with (
             patch.object(Servers, "_open", lambda *_: opened),
             patch("twgen.cli.live.clock", self.now),
-            patch("twgen.cli.rollout.clock", self.now),
+            patch("twgen.cli.rollout.clock", lambda: self.now() + self.ahead),
+            patch("twgen.cli.rollout.monotonic", lambda: self.loop.at),
             patch("twgen.cli.in_cluster.clock", self.now),
         ):
             return CliRunner().invoke(
-                twgen, ["rollout", "--intent", place, "--intent-hash", self.intent.hash]
+                twgen, ["rollout", "--intent", place, "--intent-hash", self.intent.hash, *options]
             )
 
 
 class _Kubernetes(KubernetesClient):
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
+
+    @property
+    def heard(self) -> Heard | None:
+        """Answers come at once, with the right time."""
+        recorded = self._recorded
+        return Heard(recorded.now(), int(recorded.loop.at)) if recorded.has_dates else None
 
     def close(self) -> None: ...
 
@@ -139,7 +150,7 @@ class _Kubernetes(KubernetesClient):
 
 class _Temporal(TemporalClients):
     def __init__(self, recorded: Recorded) -> None:
-        super().__init__(Profiles(), {})
+        super().__init__(Profiles, {})
         self._recorded = recorded
 
     def profile_of(self, *_: Any) -> None:

@@ -2,12 +2,16 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from tests.executing.argocd import Served, serving
 from tests.strategies import NOW
 from twgen.clients.argocd import ArgoCD
 from twgen.executing.argocd import Refreshes
 from twgen.planning.refresh import Rendered
+from twgen.versioning.names import PLAN_HASH, rollout_labels
 
 RUNNING = {"status": {"operationState": {"phase": "Running"}}}
 FAILED = {
@@ -16,7 +20,18 @@ FAILED = {
 
 
 def rendered(name: str, *, is_old: bool = True) -> list[Rendered]:
-    return [Rendered(f"shop/{name}", name, "then" if is_old else "now", frozenset({"now"}))]
+    return [Rendered(f"shop/{name}", name, "then" if is_old else "now", frozenset({"now"} if is_old else ()))]
+
+
+def an_intent(worker: str, plan_hash: str) -> dict[str, Any]:
+    labels, annotations = rollout_labels(worker), {PLAN_HASH: plan_hash}
+    metadata = {
+        "name": f"{worker}-rollout",
+        "namespace": "shop",
+        "labels": labels,
+        "annotations": annotations,
+    }
+    return {"kind": "ConfigMap", "metadata": metadata}
 
 
 def test_what_is_old_is_refreshed_once_four_at_a_time_and_a_sync_is_left_alone() -> None:
@@ -52,6 +67,39 @@ def test_render_that_takes_longer_than_one_waits_for_it_is_no_failure() -> None:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 1, said.append)
         assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
         assert len(served.refreshed) == len(said) == 1
+
+
+def test_render_that_is_right_and_waits_for_a_person_is_left_alone() -> None:
+    other = {"kind": "ConfigMap", "metadata": {"name": "settings"}}
+    with serving(Served({"pay": {}}, rendered={"pay": [other, an_intent("pay", "now")]})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert served.refreshed == []
+        # time has made it another one again
+        served.rendered = {"pay": [an_intent("pay", "before")]}
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
+
+
+def test_refresh_that_argocd_refuses_is_asked_for_again_and_was_not_in_vain() -> None:
+    with serving(Served({"pay": {}}, refused="refresh=hard")) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
+        for minutes in (0, 5, 10, 20):
+            failures = asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW + timedelta(minutes=minutes)))
+            assert len(failures) == (minutes != 5)
+        assert (len(served.refreshed), refreshes.made) == (3, 0)
+        served.refused = "managed-resources"
+        later = NOW + timedelta(minutes=30)
+        [told] = asyncio.run(refreshes.ask({"pay": rendered("pay")}, later))
+        assert "is in trouble: the next look asks again" in told
+
+
+@pytest.mark.parametrize("status", ["ok", {"conditions": 1}, {"conditions": ["?"], "operationState": []}])
+def test_application_that_reads_like_no_other_is_refreshed_all_the_same(status: Any) -> None:
+    with serving(Served({"pay": {"status": status}})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert len(served.refreshed) == 1
 
 
 def test_application_that_cannot_be_asked_stops_no_other() -> None:

@@ -1,14 +1,22 @@
 """The calls of a rollout, in their order: a new one is a reviewed change (`make cases` writes them anew)."""
 
+import os
 import re
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import pytest
 
 from tests.executing.api_server import INTENT, STATUS
-from tests.executing.calls import TOLD, Recorded, golden_files
+from tests.executing.calls import RAMP, STEPS, TOLD, Recorded, golden_files
+from tests.planning.situations import HOUR
 from twgen.errors import InvalidInput
+from twgen.model.plan import Phase
+from twgen.model.reasons import RoutingReason
 from twgen.records.rollout_status import parse_rollout_status
+from twgen.versioning.names import INTENT_HASH
 
 GOLDEN = golden_files()
 DESCRIBE = "DescribeWorkerDeployment"
@@ -45,11 +53,89 @@ def test_pause_of_a_step_is_one_describe_in_30_seconds_and_writes_nothing_to_the
     assert not [second for second in written if begins < second < ends]
 
 
+@pytest.mark.parametrize("has_dates", [True, False])
+@pytest.mark.parametrize("hours", [-1, 0, 1, 1000])
+def test_clock_that_is_wrong_makes_a_pause_longer_and_never_shorter(hours: int, *, has_dates: bool) -> None:
+    recorded = Recorded({"strategy": "Progressive", "steps": STEPS}, ahead=hours * HOUR, has_dates=has_dates)
+    ended = recorded.run()
+    assert ended.exit_code == 0
+    routed = [when(f"SetWorkerDeployment{what}Version", recorded) for what in ("Ramping", "Current")]
+    (first, second), (last,) = routed
+    behind = HOUR.seconds if hours < 0 else 0
+    assert 120 + behind <= second - first <= 125 + behind
+    assert 60 + behind <= last - second <= 65 + behind
+    told = "ahead of another one" in ended.output
+    assert told == (hours > 0), ended.output
+
+
 def test_rollout_that_is_settled_makes_no_call_after_its_one_look() -> None:
     recorded = TOLD["settled"]()
     recorded.run()
     assert when(DESCRIBE, recorded) == [0]
     assert recorded.loop.at < 1
+
+
+def _fails(_: Recorded) -> None:
+    raise KeyError("a token that nobody is to read")
+
+
+def _is_told_to_end(_: Recorded) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.fixture
+def answered_signal() -> Iterator[None]:
+    """As the program's own boundary does."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit("not answered"))
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+ENDS: Mapping[str, tuple[Sequence[tuple[int, Callable[[Recorded], None]]], Sequence[str], int, str]] = {
+    "bug": ([(70, _fails)], (), 1, "a bug ended it (KeyError); before, it was Waiting: it stays at 5 % "),
+    "signal": (
+        [(70, _is_told_to_end)],
+        (),
+        143,
+        "its Pod was told to end; before, it was Waiting: it stays at 5 % ",
+    ),
+    "limit": ((), ("--within", "70s"), 4, "shop/payments is not settled within 1m10s: "),
+}
+
+
+@pytest.mark.usefixtures("answered_signal")
+@pytest.mark.parametrize("end", ENDS)
+def test_rollout_that_ends_too_early_says_that_nobody_works_on_it(end: str) -> None:
+    later, options, code, why = ENDS[end]
+    recorded = Recorded(RAMP, later=list(later))
+    ended = recorded.run(*options)
+    assert getattr(ended.exception, "exit_code", ended.exit_code) == code
+    status = parse_rollout_status(recorded.api.objects[STATUS])
+    assert (status.phase, status.reason) == (Phase.BLOCKED, RoutingReason.ROLLOUT_ENDED)
+    assert status.message.startswith(f"nobody moves its traffic: {why}")
+    assert "token" not in str(recorded.api.objects)
+    [worker] = status.document["workers"]
+    assert (worker["phase"], worker["reason"], worker["because"]) == (
+        "Blocked",
+        "RolloutEnded",
+        status.message,
+    )
+    events = [item["reason"] for path, item in recorded.api.objects.items() if "/events/" in path]
+    assert events[-1] == "RolloutEnded"
+
+
+@pytest.mark.usefixtures("answered_signal")
+@pytest.mark.parametrize("end", [_fails, _is_told_to_end])
+def test_rollout_that_ends_after_a_newer_intent_leaves_the_status_to_the_newer_one(
+    end: Callable[[Recorded], None],
+) -> None:
+    def newer(recorded: Recorded) -> None:
+        recorded.api.annotate(INTENT, **{INTENT_HASH: "another"})
+        end(recorded)
+
+    recorded = Recorded(RAMP, later=[(70, newer)])
+    recorded.run()
+    assert parse_rollout_status(recorded.api.objects[STATUS]).reason == "RampPaused"
 
 
 def test_rollout_that_settles_says_for_which_intent() -> None:

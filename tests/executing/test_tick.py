@@ -10,7 +10,6 @@ import pytest
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
 from tests.strategies import NOW, live_manifest
 from twgen.cluster.deployments import recorded_deployment
-from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.tick import Read, Seen, Tick, Worker
 from twgen.model.operator import Caller
 from twgen.model.spec import HistorySource, WorkerSpec
@@ -32,7 +31,7 @@ def look(read: Read, *workers: Worker) -> Seen:
         raise AssertionError
 
     async def story() -> Seen:
-        return await asyncio.wait_for(Tick(read, delete, print).act(workers), 30)
+        return await asyncio.wait_for(Tick(read, delete, delete, print).act(workers), 30)
 
     return asyncio.run(story())
 
@@ -46,34 +45,25 @@ def empty(specs: Sequence[WorkerSpec]) -> World:
 def test_server_that_does_not_answer_holds_up_no_worker_of_another_namespace() -> None:
     others_were_read = asyncio.Event()
 
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> World:  # noqa: ARG001
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
         if specs[0].namespace == "a":
             await others_were_read.wait()
-            raise OutOfTime("Temporal did not answer")
+            return World(NOW, {}), ["Temporal did not answer"]
         others_were_read.set()
-        return empty(specs)
+        return empty(specs), []
 
     seen = look(read, worker("a"), worker("b"))
     assert (list(seen.applications), seen.failures) == (["b"], ["Temporal did not answer"])
+    assert seen.applications["b"][0].wanted, "an intent without a plan hash"
 
 
-def test_workers_that_cannot_be_read_together_are_read_alone_and_at_the_same_time() -> None:
-    alone: set[str] = set()
-    all_of_them = asyncio.Event()
-
-    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> World:  # noqa: ARG001
-        if len(specs) > 1:
-            raise StateUnavailable("one of them is wrong")
-        alone.add(specs[0].name)
-        if len(alone) == 4:
-            all_of_them.set()
-        await all_of_them.wait()
-        if specs[0].name == "w2":
-            raise StateUnavailable("it is w2")
-        return empty(specs)
+def test_workers_that_can_be_read_are_looked_at_beside_one_that_cannot() -> None:
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        return empty([spec for spec in specs if spec.name != "w2"]), ["it is w2"]
 
     seen = look(read, *(worker("a", f"w{number}") for number in range(4)))
-    assert (len(seen.applications["a"]), seen.failures) == (3, ["it is w2"])
+    assert [item.worker for item in seen.applications["a"]] == ["a/w0", "a/w1", "a/w3"]
+    assert seen.failures == ["it is w2"]
 
 
 @pytest.mark.parametrize("history", [(HistorySource.LEDGER,), (HistorySource.LEDGER, HistorySource.CLUSTER)])
@@ -93,8 +83,10 @@ def test_render_is_as_wanted_whether_or_not_it_has_a_ledger_and_reads_the_cluste
     [planned] = plan_versions([spec], World(NOW, {KEY: rendering}), NOW, Caller("me", forced=True)).workers
     stamped = plan_hash(planned)
 
-    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> World:  # noqa: ARG001
-        return found
+    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        return found, []
 
     [rendered] = look(read, worker("shop", spec=spec, stamped=stamped)).applications["shop"]
-    assert rendered.stamped in rendered.wanted
+    assert not rendered.wanted
+    [outdated] = look(read, worker("shop", spec=spec, stamped="another")).applications["shop"]
+    assert stamped in outdated.wanted

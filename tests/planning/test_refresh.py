@@ -1,6 +1,8 @@
 """When Argo CD is asked for another render, and when a Job runs again."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -21,11 +23,10 @@ from tests.planning.situations import (
 from twgen.model.operator import Caller
 from twgen.model.world import VersionStatus as S
 from twgen.planning.plan import make_plan
-from twgen.planning.refresh import ApplicationState, Rendered, refresh_reason, runs_again
+from twgen.planning.refresh import ApplicationState, Refresh, Rendered, due_refresh, runs_again
 from twgen.versioning.names import ABORTED
 
-SAME = Rendered("shop/payments", "pay", "now", frozenset({"now", "unread"}))
-UNREAD = SAME._replace(stamped="unread")
+SAME = Rendered("shop/payments", "pay", "now", frozenset())
 OLD = Rendered("shop/mail", "pay", "then", frozenset({"now", "unread"}))
 IDLE = ApplicationState(is_syncing=False, render_error="")
 FAILED = IDLE._replace(render_error="twgen: Temporal did not answer")
@@ -34,7 +35,7 @@ FAILED = IDLE._replace(render_error="twgen: Temporal did not answer")
 @pytest.mark.parametrize(
     ("workers", "state", "ago", "reason"),
     [
-        ([SAME, UNREAD], IDLE, None, ""),
+        ([SAME, SAME], IDLE, None, ""),
         ([SAME, OLD], IDLE, None, "a render of shop/mail would be another one"),
         ([OLD], IDLE._replace(is_syncing=True), None, ""),
         ([OLD], IDLE, 9 * MINUTE, ""),
@@ -42,13 +43,53 @@ FAILED = IDLE._replace(render_error="twgen: Temporal did not answer")
         ([SAME], FAILED, None, "its last render failed: twgen: Temporal did not answer"),
         ([SAME], FAILED._replace(is_syncing=True), None, ""),
         ([SAME], FAILED, MINUTE, ""),
-        ([SAME._replace(stamped="")], IDLE, None, "a render of shop/payments would be another one"),
     ],
 )
 def test_application_is_refreshed_when_that_changes_something_and_disturbs_nothing(
     workers: list[Rendered], state: ApplicationState, ago: timedelta | None, reason: str
 ) -> None:
-    assert refresh_reason(workers, state, None if ago is None else NOW - ago, NOW) == reason
+    last = None if ago is None else Refresh("something else", at=NOW - ago)
+    due = due_refresh(workers, state, last, NOW)
+    assert (due.because if due else "") == reason
+
+
+@pytest.mark.parametrize(("rendered", "is_due"), [("then", True), ("now", False), ("unread", False)])
+def test_render_that_is_right_and_not_applied_waits_for_a_person(rendered: str, *, is_due: bool) -> None:
+    state = IDLE._replace(rendered={OLD.worker: rendered})
+    assert bool(due_refresh([SAME, OLD], state, None, NOW)) is is_due
+
+
+def refreshes(until: timedelta, situations: Callable[[timedelta], Rendered]) -> list[timedelta]:
+    """When an application is refreshed that is looked at every minute."""
+    last, found, ago = None, [], timedelta()
+    while ago <= until:
+        due = due_refresh([situations(ago)], IDLE, last, NOW + ago)
+        if due:
+            last = due._replace(at=NOW + ago)
+            found.append(ago)
+        ago += MINUTE
+    return found
+
+
+def test_refresh_that_changes_nothing_is_asked_for_ever_more_seldom_and_daily_at_last() -> None:
+    found = refreshes(5 * 24 * HOUR, lambda _: OLD)
+    pauses = [later - earlier for earlier, later in pairwise(found)]
+    assert pauses[:4] == [10 * MINUTE, 20 * MINUTE, 40 * MINUTE, 80 * MINUTE]
+    assert set(pauses[8:]) == {24 * HOUR}
+
+
+def test_what_changes_meanwhile_is_refreshed_at_once() -> None:
+    """Whatever was in vain before: another plan, or another render."""
+    changed = [(55 * MINUTE, {"wanted": frozenset({"later"})}), (100 * MINUTE, {"stamped": "another"})]
+
+    def situation_at(ago: timedelta) -> Rendered:
+        item = OLD
+        for since, change in changed:
+            item = item._replace(**change) if ago >= since else item
+        return item
+
+    found = refreshes(105 * MINUTE, situation_at)
+    assert {since for since, _ in changed} <= set(found)
 
 
 def again(traffic: Any, ago: timedelta = HOUR, target: dict[str, Any] | None = None, pods: int = 3) -> bool:

@@ -92,12 +92,16 @@ def test_injected_names_are_those_of_the_policy(names: EnvironmentNames, expecte
         (OnDelete.DELETE, "ServerSideApply=true,Prune=false"),
     ],
 )
-def test_protection_on_deletion_is_that_of_the_policy(on_delete: OnDelete, options: str) -> None:
-    spec = a_spec()
-    spec = replace(spec, policy=replace(spec.policy, on_delete=on_delete))
-    annotations = deployment(spec, [])["metadata"]["annotations"]
-    assert annotations["argocd.argoproj.io/sync-options"] == options
-    assert annotations["argocd.argoproj.io/compare-options"] == "IgnoreExtraneous"
+def test_protection_on_deletion_is_that_of_the_policy_also_for_what_is_attached(
+    on_delete: OnDelete, options: str
+) -> None:
+    spec = replace(a_spec(), attached=(BUDGET,))
+    found = rendered(replace(spec, policy=replace(spec.policy, on_delete=on_delete)), [])
+    assert len(found) == len(["the Deployment", "its budget"])
+    for item in found:
+        annotations = item["metadata"]["annotations"]
+        assert annotations["argocd.argoproj.io/sync-options"] == options
+        assert annotations["argocd.argoproj.io/compare-options"] == "IgnoreExtraneous"
 
 
 def test_version_on_its_way_out_is_not_protected() -> None:

@@ -29,6 +29,7 @@ from twgen.planning.plan import plan_versions
 from twgen.records.intent import Intent, intent_of, parse_intent, write_intent
 from twgen.rendering.manifests import render_manifests
 from twgen.rendering.rollout import RolloutJobs
+from twgen.versioning.names import PLAN_HASH, SYNC_WAVE
 
 ME = Caller("twgen/me", forced=True)
 SPEC = a_spec()
@@ -161,9 +162,20 @@ def test_nothing_beside_a_tracked_job_has_a_hook_or_a_wave() -> None:
     assert "argocd.argoproj.io/hook" not in text
 
 
-def test_driver_none_renders_nothing_that_rolls_out() -> None:
-    kinds = [item["kind"] for item in rendered(with_policy(driver=Driver.NONE))]
-    assert kinds == ["Deployment"]
+@pytest.mark.parametrize("jobs", [JOB, HOOK, replace(JOB, image="")])
+def test_driver_none_renders_the_intent_and_nothing_that_rolls_out(jobs: RolloutJobs) -> None:
+    spec = with_policy(driver=Driver.NONE)
+    manifests = rendered(spec, jobs, live_manifest(spec, "v1", 2))
+    assert [item["kind"] for item in manifests] == ["ConfigMap", "Deployment", "Deployment"]
+    assert of_kind("ConfigMap", manifests)["metadata"]["annotations"][PLAN_HASH]
+    assert SYNC_WAVE not in json.dumps(manifests)
+
+
+def test_without_an_identity_or_an_image_nothing_tells_of_a_rollout() -> None:
+    for spec, jobs in ((with_policy(driver=Driver.NONE), JOB), (SPEC, replace(JOB, image=""))):
+        plan = plan_versions([spec], world(None, []), NOW, Caller("", forced=True))
+        made = render_manifests(plan.workers, [], lambda _: "", jobs)
+        assert [item["kind"] for item in made] == ["Deployment"]
 
 
 def test_account_that_is_named_is_used_and_none_is_rendered() -> None:

@@ -19,16 +19,13 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.reporting.told import of_situation, of_story
+from tests.reporting.told import of_situation, of_story, tree
 from twgen.model.operator import Caller
-from twgen.model.plan import Phase
 from twgen.model.spec import Driver, Gate
-from twgen.model.status import Status, WorkerView
 from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType
 from twgen.model.world import VersionStatus as S
 from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
-from twgen.reporting.status.tree import status_text
 
 TREES = {
     "mid-ramp-waits": """
@@ -94,10 +91,6 @@ TREES = {
 }
 
 
-def tree(status: Status, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
-    return status_text(status, colour=colour, width=width, ascii_only=ascii_only)
-
-
 @pytest.mark.parametrize("story", TREES)
 def test_tree_of_a_story(story: str) -> None:
     assert "\n" + tree(of_story(story)) == dedent(TREES[story])
@@ -119,84 +112,6 @@ def test_colour_adds_nothing_but_colour() -> None:
     coloured = tree(told, colour=True)
     assert "\x1b[" in coloured
     assert [line.plain.rstrip() for line in Text.from_ansi(coloured).split()] == tree(told).splitlines()
-
-
-def fleet(**phases: Phase) -> Status:
-    """A worker of each name in that phase."""
-    one = of_story("mid-ramp-waits")
-    (worker,) = one.workers
-    versions = worker.plan.versions
-
-    def called(name: str, phase: Phase) -> WorkerView:
-        spec = replace(versions.spec, name=name)
-        plan = replace(
-            worker.plan,
-            versions=replace(versions, spec=spec),
-            routing=replace(worker.plan.routing, phase=phase),
-        )
-        return replace(worker, plan=plan)
-
-    return replace(one, workers=tuple(called(name, phase) for name, phase in phases.items()))
-
-
-def in_rows(status: Status, rows: int, width: int = 80) -> list[str]:
-    """The lines of the tree where there are so many rows."""
-    lines = status_text(status, colour=False, width=width, ascii_only=False, rows=rows).splitlines()
-    assert len(lines) <= rows
-    return lines
-
-
-WORKERS = fleet(a=Phase.SETTLED, b=Phase.MOVING, c=Phase.WAITING, d=Phase.BLOCKED, e=Phase.SETTLED)
-
-
-def test_workers_that_fit_are_told_in_full_and_worst_first() -> None:
-    full = tree(WORKERS)
-    assert "\n".join(in_rows(WORKERS, 60)) + "\n" == full
-    titles = [line.split()[1] for line in full.splitlines() if line.endswith("Temporal namespace default")]
-    assert titles == ["shop/d", "shop/c", "shop/b", "shop/a", "shop/e"]
-
-
-def test_workers_that_do_not_fit_are_told_worst_first() -> None:
-    lines = in_rows(WORKERS, 18)
-    assert lines[0] == "5 workers: 1 Blocked, 1 Moving, 1 Waiting, 2 Settled"
-    assert [line.split()[1] for line in lines if line.endswith("Temporal namespace default")] == [
-        "shop/d",
-        "shop/c",
-    ]
-    assert lines[-2:] == ["and 1 more: 1 Moving: shop/b", "✓ 2 Settled: shop/a, shop/e"]
-
-
-def test_target_that_nobody_serves_comes_before_all() -> None:
-    first = WORKERS.workers[0]
-    alarmed = replace(first, plan=replace(first.plan, unserved="nobody serves its new workflows"))
-    lines = in_rows(replace(WORKERS, workers=(*WORKERS.workers[1:], alarmed)), 12)
-    assert lines[2].startswith("✗ shop/a  Settled")
-    assert lines[3] == "  nobody serves its new workflows"
-
-
-def test_warnings_that_do_not_fit_are_counted() -> None:
-    lines = in_rows(replace(WORKERS, warnings=("one", "another")), 18)
-    assert lines[-1] == "and 2 warnings"
-
-
-def test_settled_workers_that_do_not_fit_a_line_are_counted() -> None:
-    names = {f"worker-{number:02}": Phase.SETTLED for number in range(40)}
-    lines = in_rows(fleet(blocked=Phase.BLOCKED, **names), 12)
-    assert lines[-1].startswith("✓ 40 Settled: shop/worker-00, shop/worker-01")
-    assert lines[-1].endswith(" more")
-    assert len(lines[-1]) <= 80
-
-
-@pytest.mark.parametrize("rows", [8, 12, 20])
-def test_versions_of_one_worker_that_do_not_fit_are_counted(rows: int) -> None:
-    one = of_story("mid-ramp-waits")
-    (worker,) = one.workers
-    *_, last = worker.versions
-    older = tuple(replace(last, plan=replace(last.plan, build_id=f"v0-{number}")) for number in range(70))
-    lines = in_rows(replace(one, workers=(replace(worker, versions=(*worker.versions, *older)),)), rows)
-    assert lines[4].startswith("├── v2.0.1-c656")
-    shown = sum(line.startswith("├──") for line in lines)
-    assert lines[-1] == f"└── and {72 - shown} more versions"
 
 
 @pytest.mark.parametrize(

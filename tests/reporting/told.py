@@ -1,4 +1,4 @@
-"""The plan and the status of a story, or of a situation."""
+"""The plan and the status of a story, or of a situation, and its tree."""
 
 from tests.cases.story import STORIES
 from tests.planning.situations import NOW, SPEC
@@ -12,6 +12,7 @@ from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 from twgen.reading.documents import Sources, read_paths
 from twgen.reading.records import read_snapshot_file
+from twgen.reporting.status.tree import status_text
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
@@ -42,3 +43,8 @@ def of_situation(world: World, spec: WorkerSpec = SPEC, caller: Caller | None = 
     """The status of one worker in a situation, as `me` sees it."""
     who = caller or Caller("me", forced=True)
     return make_status(make_plan([spec], world, NOW, who), world, who)
+
+
+def tree(status: Status, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
+    """What a terminal shows of a status."""
+    return status_text(status, colour=colour, width=width, ascii_only=ascii_only)

@@ -11,14 +11,11 @@ from tests.schemas.documents import (
     ATTACHED,
     CONNECTION,
     LEDGER,
-    PLAN,
     POLICY,
     SNAPSHOT,
-    STATUS,
-    TIMELINE,
-    VALIDATION,
     WORKER,
 )
+from tests.schemas.printed import PLAN, STATUS, TIMELINE, VALIDATION
 from twgen.model.problem import Document, Problem
 from twgen.reading.schemas import schema_problems
 from twgen.specs.parse import Specs, parse_specs

@@ -1,14 +1,17 @@
 """A worker that a team keeps in Git, and what Argo CD, Kubernetes and Temporal say of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
 from testing.argocd.application import Application
 from testing.argocd.argocd import ArgoCD
+from testing.argocd.repository import new_repository
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
@@ -17,18 +20,24 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import (
     Document,
+    Ended,
     attached_document,
     connection_document,
+    run,
     worker_container,
     worker_document,
 )
 from twgen.yaml.writer import write_documents
 
 SOON = 300.0
+AT_ONCE: Document = {"sunset": {"scaledownDelay": "1s", "deleteDelay": "1s"}}
+"""A version that has drained goes as soon as it may."""
+RESTS: Document = {"sunset": {"scaledownDelay": "1s", "deleteDelay": "1h"}}
+"""A version that has drained stays at zero."""
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class ApplicationStory:
     """A folder of the repository, its Application, and the namespace that it deploys into."""
 
     argo: ArgoCD
@@ -36,10 +45,12 @@ class Story:
     temporal: TemporalServer
     application: Application
     worker_name: str = "greeter"
+    elsewhere: Cluster | None = None
+    """Where it deploys, if not into the cluster of Argo CD."""
 
     @property
     def cluster(self) -> Cluster:
-        return self.argo.cluster
+        return self.elsewhere or self.argo.cluster
 
     @property
     def namespace(self) -> str:
@@ -50,10 +61,21 @@ class Story:
         return DeployedWorker(self.temporal, f"{self.namespace}/{self.worker_name}", self.task_queue)
 
     @property
+    def folder(self) -> Path:
+        """What its Application deploys, in a clone."""
+        return self.argo.repository.clone / self.application.name
+
+    @property
     def task_queue(self) -> str:
         return f"{self.namespace}-{self.worker_name}"
 
-    def commit(
+    def commit(self, build_id: str, *more: Document, **options: Any) -> str:
+        """Describe the worker at this version, as `documents` does, and commit; the hash."""
+        return self.commit_documents(
+            f"{self.worker_name} {build_id}", *self.documents(build_id, *more, **options)
+        )
+
+    def documents(
         self,
         build_id: str,
         *more: Document,
@@ -62,8 +84,8 @@ class Story:
         address: str = "",
         unless: Path | None = None,
         **options: Any,
-    ) -> str:
-        """Describe the worker at this version, its fields over the usual ones, and commit; the hash.
+    ) -> Sequence[Document]:
+        """The connection, the worker at this version with its fields over the usual ones, and more.
 
         Its Pods crash once there is the file of `unless`.
         """
@@ -82,13 +104,16 @@ class Story:
         documents = [connection_document(address or self.temporal.address), worker, *more]
         for document in documents:
             document["metadata"]["namespace"] = self.namespace
-        return self.commit_documents(f"{self.worker_name} {build_id}", *documents)
+        return documents
 
     def commit_documents(self, message: str, *documents: Document) -> str:
-        folder = self.argo.repository.clone / self.application.name
-        folder.mkdir(exist_ok=True)
-        (folder / "specs.yaml").write_text(write_documents(documents))
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "specs.yaml").write_text(write_documents(documents))
         return self.argo.repository.commit(message)
+
+    def run(self, *command: str) -> Ended:
+        """What a person does at a terminal, in the clone, with the cluster at hand."""
+        return run(self.folder, *command, options=("--kubeconfig", str(self.cluster.kubeconfig)))
 
     def status(self) -> dict[str, str]:
         name = f"{self.worker_name}-rollout-status"
@@ -109,11 +134,18 @@ class Story:
 
         return eventually(reached, SOON)
 
-    def share(self, build_id: str) -> float:
-        """Which share of the new workflows a version has, in percent, by the server's own word."""
+    def described(self) -> Any:
+        """What the server says of the worker, without the program."""
         request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=self.worker.name)
-        info = self.temporal.ask("describe_worker_deployment", request).worker_deployment_info
-        routing = info.routing_config
+        return self.temporal.ask("describe_worker_deployment", request).worker_deployment_info
+
+    def manager(self) -> str:
+        """Who may change its traffic."""
+        return str(self.described().manager_identity)
+
+    def share(self, build_id: str) -> float:
+        """Which share of the new workflows a version has, in percent."""
+        routing = self.described().routing_config
         if routing.ramping_deployment_version.build_id == build_id:
             return float(routing.ramping_version_percentage)
         is_current = routing.current_deployment_version.build_id == build_id
@@ -135,6 +167,20 @@ class Story:
     def jobs(self) -> Sequence[Object]:
         return self.cluster.list("jobs", self.namespace)
 
+    def running_job(self) -> Object:
+        """The one that moves traffic now."""
+        [found] = [job for job in self.jobs() if job.get("status", {}).get("active")]
+        return found
+
+    def account(self) -> str:
+        """What is to be read where a story went wrong."""
+        operation = self.application.find().get("status", {}).get("operationState", {})
+        deployments = self.cluster.list("deployments", self.namespace)
+        replicas = {item["metadata"]["name"]: item["spec"]["replicas"] for item in deployments}
+        said = f"{operation.get('phase')}: {operation.get('message')}"
+        conditions = self.application.find().get("status", {}).get("conditions", [])
+        return "\n".join(map(str, (self.status(), replicas, said, conditions)))
+
     def discard(self) -> None:
         """Nothing of it runs any more."""
         self.application.discard()
@@ -147,17 +193,43 @@ def budget_document(worker: str) -> Document:
     return attached_document(worker, "budget", "policy/v1", "PodDisruptionBudget", **more)
 
 
-def attached(story: Story, build_id: str) -> dict[str, Any]:
-    """The UID of the owner of each object that is attached to a version, by kind."""
-    objects = [
+@contextmanager
+def new_story(argo: ArgoCD, node: LocalNode, temporal: TemporalServer) -> Iterator[ApplicationStory]:
+    """A story in a namespace and a repository of its own; where it goes wrong, what is to be read is told."""
+    namespace = f"test-{uuid4().hex[:8]}"
+    argo.cluster.create_namespace(namespace)
+    (folder := argo.folder / namespace).mkdir()
+    own = replace(argo, repository=new_repository(folder))
+    story = ApplicationStory(own, node, temporal, Application(own, namespace, namespace))
+    try:
+        yield story
+    except BaseException as error:
+        error.add_note(story.account())
+        raise
+    finally:
+        story.discard()
+
+
+def uid(document: Object | None) -> str:
+    assert document
+    return str(document["metadata"]["uid"])
+
+
+def attached_objects(story: ApplicationStory, build_id: str) -> Sequence[Object]:
+    """What is attached to a version, and is not being deleted."""
+    return [
         item
         for kind in ("horizontalpodautoscalers", "poddisruptionbudgets")
         for item in story.cluster.list(kind, story.namespace, f"temporal.io/build-id={build_id}")
+        if "deletionTimestamp" not in item["metadata"]
     ]
+
+
+def attached(story: ApplicationStory, build_id: str) -> dict[str, Any]:
+    """The UID of the owner of each object that is attached to a version, by kind."""
     return {
         item["kind"]: next((owner["uid"] for owner in item["metadata"].get("ownerReferences", [])), None)
-        for item in objects
-        if "deletionTimestamp" not in item["metadata"]
+        for item in attached_objects(story, build_id)
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import testing
 from testing.forking import forker
+from testing.leaks import leaks
 from twgen.yaml.writer import write_documents
 
 TWGEN = Path(sys.executable).with_name("twgen")
@@ -129,6 +130,7 @@ def run(
     environment = {**ENVIRONMENT, **(variables or {})}
     arguments = (*command, *([folder] if takes_paths else []), *options)
     ended = forker("kubernetes.client").run(arguments, folder, environment, timeout=300)
+    assert not leaks(f"{ended.stdout} {ended.stderr}".encode()), "a credential is shown"
     return Ended(ended.returncode, ended.stdout, ended.stderr, time.monotonic() - started)
 
 

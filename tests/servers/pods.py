@@ -5,6 +5,8 @@ from typing import Any
 
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
+from testing.local_node.node import LocalNode
+from testing.processes import eventually
 
 UNTIL_TERMINATED = "trap 'echo terminated; exit 0' TERM; echo started; while :; do sleep 1 & wait $!; done"
 
@@ -73,3 +75,18 @@ def pods(cluster: Cluster, namespace: str, name: str) -> Sequence[Object]:
     """The Pods of a Deployment or a Job that are not being deleted."""
     found = cluster.api.get(f"/api/v1/namespaces/{namespace}/pods?labelSelector=app={name}")["items"]
     return [one for one in found if "deletionTimestamp" not in one["metadata"]]
+
+
+def await_phase(cluster: Cluster, namespace: str, name: str, phase: str) -> Object:
+    def reached() -> Object | None:
+        document = cluster.get("pod", name, namespace)
+        return document if document["status"]["phase"] == phase else None
+
+    document = eventually(reached)
+    assert document
+    return document
+
+
+def first_line(node: LocalNode, namespace: str, name: str) -> str:
+    """What the process says first; the shell writes a line at once."""
+    return eventually(lambda: node.logs(namespace, name)).splitlines()[0]

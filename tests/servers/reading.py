@@ -15,7 +15,7 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def clients() -> TemporalClients:
-    return TemporalClients(Profiles(allow_unlisted=True), {})
+    return TemporalClients(lambda: Profiles(allow_unlisted=True), {})
 
 
 async def read_all(

@@ -1,15 +1,22 @@
 """A worker whose rollouts are Jobs of the cluster, and stories of it that are told side by side."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from inspect import Signature, signature
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
+from temporalio.api.workflowservice.v1 import (
+    CountWorkflowExecutionsRequest,
+    DescribeWorkerDeploymentRequest,
+)
 
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
@@ -45,6 +52,8 @@ class Story:
     oldest_temporal: TemporalServer
     namespace: str
     folder: Path
+    identity: str = IDENTITY
+    """The manager of what is rendered."""
 
     @property
     def worker(self) -> DeployedWorker:
@@ -93,7 +102,7 @@ class Story:
         return run(
             self.folder,
             "render",
-            options=[*kubeconfig, "--operator-config", str(operator), "--identity", IDENTITY, "-q"],
+            options=[*kubeconfig, "--operator-config", str(operator), "--identity", self.identity, "-q"],
         )
 
     def run(self, *command: str, is_of_specs: bool = True) -> Ended:
@@ -192,12 +201,46 @@ class Story:
         return self.node.logs(self.namespace, newest["metadata"]["name"])
 
 
+def settled(story: Story) -> None:
+    """Its first version is current."""
+    story.describe("v1", steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+
+
+def gates_of(story: Story, build_id: str) -> int:
+    """How many gate workflows were ever started on a version."""
+    workflow_id = f"test-{story.worker.name}:{build_id}-{story.task_queue}"
+    request = CountWorkflowExecutionsRequest(namespace="default", query=f"WorkflowId = '{workflow_id}'")
+    return int(story.temporal.ask("count_workflow_executions", request).count)
+
+
+def outlast(seconds: float) -> None:
+    """Go on when something would have happened by then."""
+    over = time.monotonic() + seconds + 5
+    eventually(lambda: time.monotonic() > over, SOON)
+
+
+def process_of(job: Object) -> int:
+    """The process that a Job runs."""
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    intent = container["args"][container["args"].index("--intent-hash") + 1]
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or ()
+        if intent in words and words[0] != "unshare":
+            return process.pid
+    raise AssertionError("it does not run")
+
+
 def last_word(pod: Object) -> str:
     """What `kubectl describe` shows of the end of the Pod's container."""
     return str(pod["status"]["containerStatuses"][0]["state"]["terminated"].get("message", ""))
 
 
 Told = Mapping[str, Future[None]]
+
+STORIES_AT_ONCE = 4
+"""Of one module; each mostly waits."""
 
 
 def side_by_side(tell: Callable[..., None]) -> Callable[..., None]:
@@ -211,3 +254,36 @@ def side_by_side(tell: Callable[..., None]) -> Callable[..., None]:
     vars(test).update(vars(tell), tell=tell, __signature__=Signature([asked, requested, *parameters]))
     test.__name__ = tell.__name__
     return test
+
+
+def side_by_side_tests(request: pytest.FixtureRequest) -> Sequence[pytest.Function]:
+    """Those of the module that are told so."""
+    tests = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    return [test for test in tests if test.module is request.module and hasattr(test.function, "tell")]
+
+
+def kind_of_story(test: pytest.Function) -> type:
+    """What it is told of: the class of its first parameter."""
+    first, *_ = signature(test.function.tell).parameters.values()
+    kind: type = first.annotation
+    return kind
+
+
+@contextmanager
+def told_side_by_side(
+    request: pytest.FixtureRequest,
+    begin: Callable[[pytest.Function, Callable[..., None]], None],
+    at_once: int = STORIES_AT_ONCE,
+) -> Iterator[Told]:
+    """The stories of the module's tests; each begins with its test, and with what tells it of a story."""
+    tests = side_by_side_tests(request)
+    with ThreadPoolExecutor(at_once) as pool:
+        yield {
+            test.name: pool.submit(begin, test, partial(test.function.tell, **given(test))) for test in tests
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+def given(test: pytest.Function) -> Mapping[str, Any]:
+    """What a test is parametrized with."""
+    return test.callspec.params if hasattr(test, "callspec") else {}

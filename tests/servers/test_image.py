@@ -12,9 +12,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from testing.image import Image, built_image
+from testing.image import built_image
 from testing.install import installed
 from testing.kubernetes.cluster import Cluster
+from testing.local_node.image import Image
 from testing.local_node.volumes import Mount
 from testing.processes import eventually, running
 from testing.recipes import ARGO_CD
@@ -63,7 +64,7 @@ def inside(image: Image, tmp_path: Path) -> Inside:
 
 def test_image_is_below_250_megabytes_on_a_slim_base(files: Mapping[str, os.stat_result]) -> None:
     distinct = {status.st_ino: status.st_size for status in files.values()}
-    assert 100e6 < sum(distinct.values()) < 250e6
+    assert 100e6 < sum(distinct.values()) < 210e6, "some 200 on Debian's own, so that others have room"
 
 
 def test_image_runs_twgen_as_999_without_a_shell_or_a_health_check(image: Image) -> None:

@@ -1,6 +1,5 @@
-"""The local node: Pods are processes of this machine with the environment and the files of their Pods."""
+"""The local node: Pods are processes of this machine that live and end as Pods do."""
 
-import json
 import os
 import signal
 import sys
@@ -9,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from testing.install import installed
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode, local_node
 from testing.processes import eventually, free_ports
-from testing.recipes import KUBECTL
 from tests.servers.pods import (
     SAY_PROCESS,
     UNTIL_TERMINATED,
+    await_phase,
     condition,
     config_map,
     deployment,
+    first_line,
     job,
     only_container,
     pod,
@@ -29,18 +28,6 @@ from tests.servers.pods import (
 )
 
 pytestmark = pytest.mark.server
-
-ALL_KINDS_OF_VARIABLES = [
-    {"name": "PLAIN", "value": "plain"},
-    {"name": "COMPOSED", "value": "$(PLAIN) $(UNKNOWN) $$(PLAIN)"},
-    {"name": "OF_SECRET", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "password"}}},
-    {"name": "OF_CONFIG", "valueFrom": {"configMapKeyRef": {"name": "config", "key": "colour"}}},
-    {"name": "ABSENT", "valueFrom": {"configMapKeyRef": {"name": "none", "key": "no", "optional": True}}},
-    {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-    {"name": "LABEL", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
-    {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-]
-SHOWN = ("PLAIN", "COMPOSED", "OF_SECRET", "OF_CONFIG", "ABSENT", "POD", "LABEL", "NODE", "APP_colour")
 
 
 def has_reason(cluster: Cluster, namespace: str, name: str, reason: str) -> Object | None:
@@ -53,104 +40,12 @@ def await_available(cluster: Cluster, namespace: str, name: str) -> None:
     cluster.kubectl("rollout", "status", f"deployment/{name}", "--namespace", namespace, "--timeout=120s")
 
 
-def await_phase(cluster: Cluster, namespace: str, name: str, phase: str) -> Object:
-    def reached() -> Object | None:
-        document = cluster.get("pod", name, namespace)
-        return document if document["status"]["phase"] == phase else None
-
-    document = eventually(reached)
-    assert document
-    return document
-
-
-def first_line(node: LocalNode, namespace: str, name: str) -> str:
-    """What the process says first; the shell writes a line at once."""
-    return eventually(lambda: node.logs(namespace, name)).splitlines()[0]
-
-
 def is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     return True
-
-
-def test_process_has_the_environment_of_its_pod(cluster: Cluster, node: LocalNode, namespace: str) -> None:
-    script = f"import json, os; print(json.dumps([os.environ.get(name) for name in {SHOWN!r}]))"
-    container = {
-        "name": "main",
-        "image": "local",
-        "command": [sys.executable, "-c"],
-        "args": [script],
-        "env": ALL_KINDS_OF_VARIABLES,
-        "envFrom": [{"configMapRef": {"name": "config"}, "prefix": "APP_"}],
-    }
-    cluster.apply(
-        [
-            config_map(namespace, "config", {"colour": "green"}),
-            config_map(namespace, "secret", {"password": "sesame"}, kind="Secret"),
-            pod(namespace, "one", container, restartPolicy="Never"),
-        ]
-    )
-    await_phase(cluster, namespace, "one", "Succeeded")
-    composed = "plain $(UNKNOWN) $(PLAIN)"
-    shown = ["plain", composed, "sesame", "green", None, "one", "one", node.name, "green"]
-    assert json.loads(node.logs(namespace, "one")) == shown
-
-
-def test_process_does_not_have_the_environment_of_the_machine(
-    cluster: Cluster, node: LocalNode, namespace: str
-) -> None:
-    cluster.apply([pod(namespace, "one", shell("env -0"), restartPolicy="Never")])
-    await_phase(cluster, namespace, "one", "Succeeded")
-    names = {entry.split("=")[0] for entry in node.logs(namespace, "one").split("\0") if entry}
-    of_the_shell = {"PWD", "LC_CTYPE", "SHLVL", "_", "OLDPWD"}
-    assert {name for name in names - of_the_shell if not name.startswith("KUBERNETES_")} == {
-        "PATH",
-        "HOME",
-        "HOSTNAME",
-    }
-
-
-def test_process_has_the_files_of_its_pod(cluster: Cluster, node: LocalNode, namespace: str) -> None:
-    volumes = [
-        {"name": "config", "configMap": {"name": "config"}},
-        {"name": "secret", "secret": {"secretName": "secret"}},
-        {"name": "scratch", "emptyDir": {}},
-    ]
-    seen = [
-        {"name": "config", "mountPath": "/config"},
-        {"name": "config", "mountPath": "/etc/app/settings.ini", "subPath": "settings.ini"},
-        {"name": "secret", "mountPath": "/var/run/secrets/app"},
-        {"name": "scratch", "mountPath": "/scratch/here"},
-    ]
-    script = """
-        cat /config/settings.ini /etc/app/settings.ini /var/run/secrets/app/password
-        pwd; echo kept > kept; cat /scratch/here/kept
-        touch /config/new 2> /dev/null || echo read-only
-        test -f /etc/passwd && echo the rest is there
-    """
-    container = shell(script, volumeMounts=seen, workingDir="/scratch/here")
-    cluster.apply(
-        [
-            config_map(namespace, "config", {"settings.ini": "settings\n"}),
-            config_map(namespace, "secret", {"password": "sesame\n"}, kind="Secret"),
-            pod(namespace, "one", container, volumes=volumes, restartPolicy="Never"),
-        ]
-    )
-    await_phase(cluster, namespace, "one", "Succeeded")
-    expected = ["settings", "settings", "sesame", "/scratch/here", "kept", "read-only", "the rest is there"]
-    assert node.logs(namespace, "one").splitlines() == expected
-    assert not Path("/scratch/here").exists()
-    assert not Path("/etc/app").exists()
-
-
-def test_process_is_the_account_of_its_pod(cluster: Cluster, node: LocalNode, namespace: str) -> None:
-    container = shell(f"{installed(KUBECTL)} auth whoami -o jsonpath='{{.status.userInfo.username}}'")
-    cluster.apply([pod(namespace, "one", container, restartPolicy="Never")])
-    await_phase(cluster, namespace, "one", "Succeeded")
-    assert node.logs(namespace, "one") == f"system:serviceaccount:{namespace}:default"
 
 
 def test_deployment_becomes_available_and_rolls_over_to_a_new_template(

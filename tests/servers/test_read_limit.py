@@ -13,7 +13,7 @@ from tests.servers.live import ALONE, Ended, run, worker_document, write_specs
 
 pytestmark = pytest.mark.server
 
-MANY, REGISTERED = 500, 100
+MANY, REGISTERED = 300, 60
 """Worker Deployments, and how many of them have a version."""
 TIMEOUT = 40.0
 

@@ -1,7 +1,10 @@
 """What the account of a rollout may do, verb by verb; its Pod is admitted where Pods are restricted."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from http import HTTPStatus
 from itertools import product
 from pathlib import Path
 
@@ -17,6 +20,9 @@ from tests.servers.live import (
     run,
     worker_document,
 )
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubeconfig import ClusterAccess
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -49,7 +55,6 @@ RESOURCES = (
     ("rbac.authorization.k8s.io", "rolebindings"),
 )
 NAMES = ("", "pay-rollout", "pay-rollout-status", "pay-v1", "pay-input", "pay-secret", "somebody-else")
-ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 def rendered(folder: Path, *documents: Document) -> list[Object]:
@@ -101,12 +106,12 @@ def documents_of(namespace: str) -> tuple[Document, ...]:
     return documents
 
 
-def allowed(cluster: Cluster, namespace: str) -> Iterator[tuple[str, str, str]]:
+def allowed(
+    cluster: Cluster, namespace: str, resources: Sequence[tuple[str, str]] = RESOURCES
+) -> Iterator[tuple[str, str, str]]:
     """Every verb, resource and name that the account may."""
-    user = f"system:serviceaccount:{namespace}:pay-rollout"
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     for place in (namespace, "default", ""):
-        for verb, (group, resource), name in product(VERBS, RESOURCES, NAMES):
+        for verb, (group, resource), name in product(VERBS, resources, NAMES):
             plural, _, below = resource.partition("/")
             attributes = {
                 "namespace": place,
@@ -116,8 +121,7 @@ def allowed(cluster: Cluster, namespace: str) -> Iterator[tuple[str, str, str]]:
                 "subresource": below,
                 "name": name,
             }
-            review = {"spec": {"user": user, "groups": groups, "resourceAttributes": attributes}}
-            if cluster.api.create(ACCESS, review)["status"]["allowed"]:
+            if cluster.may("pay-rollout", namespace, attributes):
                 yield (verb, f"{resource} {place}" if place != namespace else resource, name)
 
 
@@ -127,6 +131,8 @@ def test_account_may_do_what_a_rollout_does_and_nothing_else(
     manifests = rendered(tmp_path, *documents_of(namespace))
     rights = {"ServiceAccount", "Role", "RoleBinding"}
     cluster.apply([item for item in manifests if item["kind"] in rights])
+    [role] = [item for item in manifests if item["kind"] == "Role"]
+    cluster.await_rights("pay-rollout", namespace, role["rules"][0])
     found = set(allowed(cluster, namespace))
     by_name = {
         ("get", "configmaps", "pay-rollout"),
@@ -155,6 +161,77 @@ def test_account_may_do_what_a_rollout_does_and_nothing_else(
     assert found == by_name | {(*right, name) for right, name in product(of_any_name, NAMES)}
 
 
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "pay-v1"}
+ATTACHED: Mapping[str, tuple[str, str, Document]] = {
+    "autoscaling/v2": (
+        "horizontalpodautoscalers",
+        "HorizontalPodAutoscaler",
+        {"maxReplicas": 2, "scaleTargetRef": TARGET},
+    ),
+    "policy/v1": ("poddisruptionbudgets", "PodDisruptionBudget", {"maxUnavailable": 1}),
+    "keda.sh/v1alpha1": (
+        "scaledobjects",
+        "ScaledObject",
+        {"scaleTargetRef": TARGET, "triggers": [{"type": "cpu", "metadata": {"value": "50"}}]},
+    ),
+    "autoscaling.k8s.io/v1": ("verticalpodautoscalers", "VerticalPodAutoscaler", {"targetRef": TARGET}),
+}
+MAY = {"list": 200, "delete": 200}
+"""And the status of every other verb is FORBIDDEN."""
+
+
+@pytest.mark.parametrize("api_version", ATTACHED)
+def test_account_may_list_and_delete_what_is_attached_and_is_refused_every_other_verb(
+    cluster: Cluster, namespace: str, tmp_path: Path, api_version: str
+) -> None:
+    plural, kind, spec = ATTACHED[api_version]
+    cluster.define("keda", "vpa")
+    manifests = rendered(tmp_path, *documents_of(namespace))
+    rights = {"ServiceAccount", "Role", "RoleBinding"}
+    cluster.apply([item for item in manifests if item["kind"] in rights])
+    path = f"/apis/{api_version}/namespaces/{namespace}/{plural}"
+    document = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "pay-v1"}, "spec": spec}
+    cluster.api.create(path, document)
+    token = cluster.token("pay-rollout", namespace)
+    kubeconfig = cluster.write_kubeconfig(f"{namespace}-{plural}", token, namespace=namespace)
+    one, requests = f"{path}/pay-v1", {"limit": "1"}
+    verbs = {
+        "get": ("GET", one, {}, None),
+        "list": ("GET", path, requests, None),
+        "watch": ("GET", path, {"watch": "true", "timeoutSeconds": "1"}, None),
+        "create": ("POST", path, {}, {**document, "metadata": {"name": "pay-v2"}}),
+        "update": ("PUT", one, {}, document),
+        "patch": ("PATCH", one, {"fieldManager": "twgen", "force": "true"}, document),
+        "deletecollection": ("DELETE", path, {}, {}),
+        "delete": ("DELETE", one, {}, {}),
+    }
+    assert verbs.keys() == set(VERBS)
+
+    async def statuses() -> dict[str, int]:
+        found = {}
+        for verb, (method, place, query, body) in verbs.items():
+            found[verb], _ = await client.ask(method, place, Deadline(60), query=query, body=body)
+        return found
+
+    with closing(KubernetesClient(ClusterAccess(str(kubeconfig)))) as client:
+        assert asyncio.run(statuses()) == {verb: MAY.get(verb, HTTPStatus.FORBIDDEN) for verb in verbs}
+    assert cluster.api.find(one) is None
+
+
+def test_account_of_a_worker_whose_objects_have_no_owners_may_nothing_of_what_is_attached(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    *documents, policy = documents_of(namespace)
+    policy["spec"]["ownerReferences"] = "None"
+    manifests = rendered(tmp_path, *documents, policy)
+    rights = {"ServiceAccount", "Role", "RoleBinding"}
+    cluster.apply([item for item in manifests if item["kind"] in rights])
+    kinds = {plural for plural, _, _ in ATTACHED.values()}
+    resources = [resource for resource in RESOURCES if resource[1] in kinds]
+    assert len(resources) == len(ATTACHED)
+    assert not list(allowed(cluster, namespace, resources))
+
+
 def test_pod_is_admitted_where_pods_are_restricted(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     cluster.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     manifests = rendered(tmp_path, *documents_of(namespace))
@@ -179,5 +256,8 @@ def test_credentials_of_a_rollout_are_those_of_the_control_plane_and_stand_in_no
     assert variables == {
         "TEMPORAL_ADDRESS": "temporal.example.com:7233",
         "TEMPORAL_NAMESPACE": "default",
-        "TEMPORAL_API_KEY": {"secretKeyRef": {"name": "rollouts-key", "key": "key"}},
+        "TWGEN_TEMPORAL_API_KEY_FILE": "/etc/temporal/key/key",
     }
+    volumes = {volume["name"]: volume for volume in job["spec"]["template"]["spec"]["volumes"]}
+    secret = {"secretName": "rollouts-key", "items": [{"key": "key", "path": "key"}]}
+    assert volumes["temporal-key"] == {"name": "temporal-key", "secret": secret}

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from testing.install import installed
@@ -16,7 +15,7 @@ from testing.processes import ENVIRONMENT, eventually, free_ports
 from testing.recipes import KUBECTL
 from tests.servers.live import Document, autoscaler_document, connection_document, run
 from tests.servers.pods import config_map
-from tests.servers.rollouts import SOON, Story, last_word, side_by_side
+from tests.servers.rollouts import SOON, Story, last_word, process_of, side_by_side
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
@@ -285,15 +284,9 @@ def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: 
 
 
 def most_memory(story: Story) -> float:
-    """The most that the process of the newest Job ever needed, in MiB; none when it does not run."""
-    [container] = story.newest_job()["spec"]["template"]["spec"]["containers"]
-    intent = container["args"][container["args"].index("--intent-hash") + 1]
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or ()
-        if intent in words and words[0] != "unshare":
-            said = Path(f"/proc/{process.pid}/status").read_text().partition("VmHWM:")[2]
-            return int(said.split()[0]) / 1024
-    return 0.0
+    """The most that the process of the newest Job ever needed, in MiB."""
+    said = Path(f"/proc/{process_of(story.newest_job())}/status").read_text().partition("VmHWM:")[2]
+    return int(said.split()[0]) / 1024
 
 
 def connection_of(story: Story) -> Document:

@@ -4,7 +4,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 from temporalio.api.workflowservice.v1 import (
-    CountWorkflowExecutionsRequest,
     DescribeWorkerDeploymentRequest,
 )
 from temporalio.service import RPCError
@@ -30,7 +28,7 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.servers.pods import config_map
-from tests.servers.rollouts import IDENTITY, SOON, Story, side_by_side
+from tests.servers.rollouts import IDENTITY, SOON, Story, gates_of, outlast, settled, side_by_side
 from twgen.versioning.names import INTENT_HASH
 
 pytestmark = pytest.mark.server
@@ -74,29 +72,10 @@ def jump(ahead: Path, seconds: int) -> None:
     new.replace(ahead)
 
 
-def outlast_the_pause() -> None:
-    over = time.monotonic() + PAUSE + 5
-    eventually(lambda: time.monotonic() > over, SOON)
-
-
-def settled(story: Story) -> None:
-    """Its first version is current."""
-    story.describe("v1", steps=())
-    story.apply()
-    story.stands("Settled", "v1")
-
-
 def ramped_at(story: Story) -> float:
     """When the share of the ramp changed last, by the server's clock."""
     changed = story.described().routing_config.ramping_version_percentage_changed_time
     return float(changed.ToMilliseconds() / 1000)
-
-
-def gates_of(story: Story, build_id: str) -> int:
-    """How many gate workflows were ever started on a version."""
-    workflow_id = f"test-{story.worker.name}:{build_id}-{story.task_queue}"
-    request = CountWorkflowExecutionsRequest(namespace="default", query=f"WorkflowId = '{workflow_id}'")
-    return int(story.temporal.ask("count_workflow_executions", request).count)
 
 
 TROUBLES: Mapping[str, Trouble] = {
@@ -138,7 +117,7 @@ def test_rollout_without_its_api_server_changes_nothing_and_goes_on_when_it_is_b
         eventually(lambda: story.share("v2") == 25, SOON)
         way.die()
         eventually(lambda: "; looking again" in story.log(), SOON)
-        outlast_the_pause()
+        outlast(PAUSE)
         assert story.share("v2") == 25, "nothing tells whether its intent still stands"
         way.revive()
         story.stands("Settled", "v2")
@@ -168,7 +147,7 @@ def test_rollout_that_is_killed_after_each_of_its_requests_loses_nothing(story: 
 
 
 @side_by_side
-def test_rollout_whose_clock_jumps_waits_behind_and_settles_ahead(story: Story) -> None:
+def test_rollout_whose_clock_jumps_waits_behind_and_cuts_no_pause_short_ahead(story: Story) -> None:
     settled(story)
     arguments = without_its_job(story, steps=(25, 50))
     jump(ahead := story.folder.parent / "ahead", -3600)
@@ -177,16 +156,20 @@ def test_rollout_whose_clock_jumps_waits_behind_and_settles_ahead(story: Story) 
         process = subprocess.Popen(command, env=ENVIRONMENT, stdout=log, stderr=log)
     try:
         eventually(lambda: story.share("v2") == 25, SOON)
-        outlast_the_pause()
+        outlast(PAUSE)
         assert story.share("v2") == 25, "by its clock an hour of the pause is left"
         jump(ahead, 0)
         eventually(lambda: story.share("v2") == 50, SOON)
+        began = ramped_at(story)
         jump(ahead, 3600)
         assert process.wait(SOON) == 0
     finally:
         process.terminate()
         process.wait()
     assert story.share("v2") == 100
+    current = story.described().routing_config.current_version_changed_time
+    assert current.ToMilliseconds() / 1000 - began >= PAUSE
+    assert "ahead of another one: the pauses" in (story.folder.parent / "log").read_text()
     assert story.replicas() == {"v1": 1, "v2": 1}
 
 

@@ -86,7 +86,7 @@ def test_unlisted_connection_is_refused_by_naming_the_option(silent_address: str
     with pytest.raises(
         StateUnavailable, match=f"{silent_address}, .*'default'.*TWGEN_ALLOW_UNLISTED_CONNECTIONS"
     ):
-        asyncio.run(read_all([spec], TemporalClients(Profiles(), {})))
+        asyncio.run(read_all([spec], TemporalClients(Profiles, {})))
 
 
 @pytest.mark.server

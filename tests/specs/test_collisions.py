@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.strategies import BUDGET, NOW, a_spec, live_manifest, world
 from twgen.model.operator import Caller
 from twgen.model.problem import Document
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import Driver, WorkerSpec
 from twgen.planning.plan import plan_versions
 from twgen.specs.collisions import collisions, generated_objects, target_objects
 
@@ -114,6 +114,6 @@ def test_two_workers_never_share_a_name_in_silence(pairs: list[tuple[str, str]])
 def test_document_that_is_an_object_of_a_rollout_is_told_where_rollouts_are_rendered() -> None:
     plan = plan_versions([worker()], world(None, []), NOW, Caller("twgen/me", forced=True))
     status = document(api="v1", kind="ConfigMap", name="payments-rollout-status", namespace="shop")
-    [told] = collisions(generated_objects(plan.workers, with_rollouts=True), [status], "")
+    [told] = collisions(generated_objects(plan.workers, [Driver.AUTO]), [status], "")
     assert "ConfigMap shop/payments-rollout-status is there twice, from the rollout of" in told.message
     assert not list(collisions(generated_objects(plan.workers), [status], ""))

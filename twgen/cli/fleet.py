@@ -11,7 +11,7 @@ from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, StateUnavailable
 from twgen.model.plan import Phase
 from twgen.planning.sentences import listed
-from twgen.reading.rollout import rollout_records
+from twgen.reading.rollout import rollouts_in_cluster
 from twgen.records.rollout_status import RolloutStatus
 from twgen.reporting.printable import json_text
 from twgen.reporting.status.fleet import fleet_document, fleet_lines
@@ -39,7 +39,7 @@ def show_fleet(settings: Settings, output: str, *, everywhere: bool, interval: f
         warned: set[str] = set()
 
         async def read() -> Statuses:
-            records = await rollout_records(client, namespace, Deadline(settings.timeout))
+            records = await rollouts_in_cluster(client, namespace, Deadline(settings.timeout))
             warn(line for line in records.unusable if line not in warned)
             warned.update(records.unusable)
             return records.statuses

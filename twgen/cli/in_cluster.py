@@ -1,11 +1,14 @@
 """`twgen rollout --intent`: one worker's rollout as a Job of the cluster that it is for."""
 
 import asyncio
+import signal
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+from twgen.cli.boundary import TERMINATED
 from twgen.cli.display import Log
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
@@ -32,6 +35,8 @@ _TERMINATION_LOG = Path("/dev/termination-log")
 """Where Kubernetes reads the last word of a container, unless its Pod names another place."""
 _LONGEST_WORD = 4096
 """Bytes that it reads there."""
+_LAST_SECONDS = 0.5
+"""For the last word of a rollout whose Pod was told to end."""
 _LAST_TRIES = 12
 """How often the end of a rollout is written to a cluster that does not take it."""
 
@@ -79,6 +84,8 @@ class IntentRollout:
         except TwgenError as error:
             _say_last(str(error))
             raise
+        except asyncio.CancelledError:
+            sys.exit(TERMINATED)
         superseded = "superseded: its intent has changed or is gone"
         word = f"{plan.routing.phase}: {plan.routing.because}" if plan else superseded
         self.log.say(word)
@@ -89,14 +96,41 @@ class IntentRollout:
         client = opened.kubernetes
         if not client:
             raise InvalidInput("--intent needs a cluster: there is no kubeconfig, and this is no Pod")
-        ends = None if self.within is None else asyncio.get_running_loop().time() + self.within
+        loop, task, journal = asyncio.get_running_loop(), asyncio.current_task(), None
+        ends = None if self.within is None else loop.time() + self.within
+        # a signal that is answered already is answered here, where there still is something to tell
+        if task and signal.getsignal(signal.SIGTERM) not in {signal.SIG_IGN, signal.SIG_DFL}:
+            loop.add_signal_handler(signal.SIGTERM, task.cancel)
         try:
             intent = await self._read_intent(client, ends)
-            return await self._roll_out(servers, opened, client, intent, ends) if intent else None
+            if not intent:
+                return None
+            journal = self._journal(client, intent)
+            return await self._roll_out(servers, opened, client, journal, ends)
         except UnusableIntent as error:
-            writer = ClusterWriter(client, error.intent, self.settings.timeout)
-            await Journal(writer, error.intent, self.log.say).refuse(str(error), clock())
+            await self._journal(client, error.intent).refuse(str(error), clock())
             raise
+        except BaseException as error:
+            if journal:
+                await self._leave(client, journal, error)
+            raise
+
+    def _journal(self, client: KubernetesClient, intent: Intent) -> Journal:
+        return Journal(ClusterWriter(client, intent, self.settings.timeout), intent, self.log.say)
+
+    async def _leave(self, client: KubernetesClient, journal: Journal, error: BaseException) -> None:
+        """Write that nobody works on the rollout any more, where the intent is still the one it was for."""
+        why, seconds = f"a bug ended it ({type(error).__name__})", self.settings.timeout
+        if isinstance(error, TwgenError):
+            why = str(error)
+        elif isinstance(error, asyncio.CancelledError):
+            why, seconds = "its Pod was told to end", _LAST_SECONDS
+        if task := asyncio.current_task():
+            task.uncancel()  # else no limit of time holds in Python 3.11
+        with suppress(TimeoutError, StateUnavailable, OutOfTime):
+            async with asyncio.timeout(seconds):
+                if await read_intent(client, *self.place, journal.intent.hash, Deadline(seconds)):
+                    await journal.leave(why, clock())
 
     async def _read_intent(self, client: KubernetesClient, ends: float | None) -> Intent | None:
         """The intent, as soon as an API server tells it; None: it is not there any more."""
@@ -124,15 +158,14 @@ class IntentRollout:
         servers: Servers,
         opened: Connections,
         client: KubernetesClient,
-        intent: Intent,
+        journal: Journal,
         ends: float | None,
     ) -> WorkerPlan:
-        timeout, specs = self.settings.timeout, specs_of(intent)
+        intent, timeout = journal.intent, self.settings.timeout
+        specs = specs_of(intent)
         [spec] = specs.workers
         writer, reader = ClusterWriter(client, intent, timeout), RolloutReader(client, intent)
-        journal = Journal(writer, intent, self.log.say)
-        caller = Caller(intent.identity, forced=True, drives=True)
-        view = _View(self.settings, specs, caller, self.log, journal)
+        view = _View(self.settings, specs, intent.caller, self.log, journal)
         usual = rollout_of(spec, lambda world: world, view, servers, opened)
 
         async def read() -> World:

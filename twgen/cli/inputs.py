@@ -1,7 +1,7 @@
 """What a command works on: specs, world, who plans, and as of when."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -162,16 +162,15 @@ class Memory:
         return world.with_history(told) if told else world
 
 
-def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs | None:
-    """How the rollouts of a render are carried out in the cluster; None: nothing there does.
+def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
+    """How the rollouts of a render are carried out in the cluster.
 
-    Raises InvalidInput where something should, and nobody said what.
+    Raises InvalidInput where something there should, and nobody said what.
     """
     driven = [worker for worker in workers if worker.policy.driver is not Driver.NONE]
-    image, needed = settings.operator.rollout_image, settings.surroundings.needs_identity
-    if not driven:
-        return None
-    if not image:
+    operator, caller = settings.operator, settings.rendering_caller
+    image, needed = operator.rollout_image, settings.surroundings.needs_identity
+    if driven and not image:
         named = [worker for worker in driven if worker.policy.driver is not Driver.AUTO]
         if needed or named:
             raise InvalidInput(
@@ -179,15 +178,13 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
                 " operator names it as rollout.image of an OperatorConfig. Where a person or CI rolls out,"
                 " spec.driver of a RolloutPolicy says so"
             )
-        return None
-    caller = settings.rendering_caller
-    if nameless := [worker for worker in driven if not caller.of(worker.policy)]:
+    nameless = [worker for worker in driven if image and not caller.of(worker.policy)]
+    if nameless:
         raise InvalidInput(
             f"{nameless[0].worker_deployment}: its rollout needs a manager identity: give --identity, or a"
             " RolloutPolicy has spec.identity"
         )
-    driver = rollout_driver(driven, in_argocd=bool(caller.application))
-    operator = settings.operator
+    driver = rollout_driver(driven if image else (), in_argocd=bool(caller.application))
     return RolloutJobs(driver, image, operator.attached_kinds, operator.rollout_pod)
 
 
@@ -200,13 +197,14 @@ def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
 
 
 def refuse_collisions(
-    settings: Settings, specs: Specs, workers: Iterable[WorkerVersions], *, with_rollouts: bool = False
+    settings: Settings, specs: Specs, workers: Iterable[WorkerVersions], drivers: Collection[Driver] = ()
 ) -> None:
-    """Raise InvalidDocuments when the objects of two versions, or one and a document, are the same."""
-    namespace = settings.namespace_rule.default
-    problems = tuple(
-        collisions(generated_objects(workers, with_rollouts=with_rollouts), specs.passthrough, namespace)
-    )
+    """Raise InvalidDocuments when the objects of two versions, or one and a document, are the same.
+
+    `drivers` are those whose workers also have an object for their rollout.
+    """
+    made = generated_objects(workers, drivers)
+    problems = tuple(collisions(made, specs.passthrough, settings.namespace_rule.default))
     if problems:
         raise InvalidDocuments(_lines(problems, settings.sources))
 

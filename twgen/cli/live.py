@@ -9,15 +9,16 @@ from typing import Any, Self, TypeVar
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings, clock
 from twgen.cli.surroundings import usual_kubeconfig
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.shared import SharedReads
-from twgen.reading.world import read_world
+from twgen.reading.world import read_each, read_world
 
 Answer = TypeVar("Answer")
 
@@ -60,15 +61,26 @@ class Servers:
     ) -> World:
         """As `read`, for a coroutine that `run` runs."""
         deadline = Deadline(self._settings.timeout)
-        rule = self._settings.namespace_rule
+        namespace = "" if workers else self._settings.namespace_rule.default
         temporal = SharedReads(opened.temporal, deadline)
-        namespace = "" if workers else rule.default
         cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
         now = self._settings.now or clock()
         reading = read_world(workers, temporal, cluster, now, for_routing=for_routing)
         # a task of its own: one in which a TaskGroup of Python 3.11 failed counts as cancelled from then on,
         # and no asyncio.timeout that it is in ends as one
         return await asyncio.create_task(reading)
+
+    async def read_each(
+        self, opened: Connections, workers: Sequence[WorkerSpec], *, for_routing: bool
+    ) -> tuple[World, list[str]]:
+        """Those workers that can be read, however many, and why the others cannot be.
+
+        Every answer has a deadline of its own: the rate limit of one server may make all of them last long.
+        """
+        deadline = AnswerDeadline(self._settings.timeout)
+        temporal = SharedReads(opened.temporal, deadline)
+        cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
+        return await read_each(workers, temporal, cluster, clock(), for_routing=for_routing)
 
     def run(
         self, workers: Sequence[WorkerSpec], story: Callable[[Connections], Coroutine[Any, Any, Answer]]
@@ -94,9 +106,12 @@ class Servers:
                 f"no worker's Connection has the address {address}: --via has no effect"
                 for address in sorted(unused)
             )
-        profiles = settings.surroundings.profiles(
-            settings.operator, allow_unlisted=settings.allow_unlisted_connections
-        )
+
+        def profiles() -> Profiles:
+            return settings.surroundings.profiles(
+                settings.operator, allow_unlisted=settings.allow_unlisted_connections
+            )
+
         if settings.no_cluster:
             access = None
         elif settings.kubeconfig or settings.context:

@@ -40,7 +40,7 @@ def command(output: str, **params: Any) -> None:
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
-        refuse_collisions(settings, specs, plan.workers, with_rollouts=jobs is not None)
+        refuse_collisions(settings, specs, plan.workers, jobs.drivers if jobs else ())
     if settings.surroundings.warns_nobody:
         stopped = [item for item in plan.workers if item.not_deployed]
         refuse_warnings([f"{item.spec.worker_deployment}: {item.not_deployed}" for item in stopped])

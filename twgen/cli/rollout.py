@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from time import monotonic
 from typing import Any, Protocol
 
 import click
@@ -18,6 +19,7 @@ from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse
+from twgen.executing.clock import SlowestClock
 from twgen.executing.rollout import Rollout, roll_out
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.operator import Caller
@@ -25,6 +27,7 @@ from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
+from twgen.planning.plan import worker_world
 from twgen.planning.sentences import spoken
 from twgen.reading.kubernetes import read_gate_input
 from twgen.reading.temporal.reader import TemporalReader
@@ -129,10 +132,20 @@ def rollout_of(
     spec: WorkerSpec, recall: Recall, view: View, servers: Servers, opened: Connections
 ) -> Rollout:
     """The rollout of a worker, over these connections, which a view shows."""
-    settings = view.settings
+    settings, cluster = view.settings, opened.kubernetes
+    slowest = SlowestClock(
+        clock,
+        monotonic,
+        lambda: cluster.heard if cluster else None,
+        lambda line: view.say(f"{spec.worker_deployment}: {line}"),
+    )
 
     async def read() -> World:
+        began = monotonic()
         world = await servers.read_soon(opened, [spec], for_routing=True)
+        temporal = worker_world(spec, world).temporal
+        slowest.saw(temporal.routing.changed_at if temporal else None, began)
+        world = replace(world, taken_at=slowest())
         # it may read Git, for seconds
         return await asyncio.to_thread(recall, world)
 
@@ -144,7 +157,7 @@ def rollout_of(
     return Rollout(
         spec=spec,
         caller=view.caller,
-        clock=clock,
+        clock=slowest,
         sleep=lambda length: asyncio.sleep(length.total_seconds()),
         read=read,
         conflict_token=conflict_token,

@@ -18,15 +18,19 @@ from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.argocd import ArgoCD
 from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.argocd import Refreshes
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.tick import Tick, Worker
 from twgen.reading.rollout import rollouts_in_cluster, specs_of
-from twgen.records.rollout_status import RolloutStatus
+from twgen.records.intent import Intent
+from twgen.records.rollout_status import RolloutStatus, write_rollout_status
 from twgen.reporting.printable import printable
 from twgen.reporting.status.metrics import openmetrics
 
+_MANAGER = "twgen-tick"
+"""The field manager of the statuses that no rollout writes."""
 _MISSED = 3
 """So many looks may fail before it counts as broken."""
 
@@ -52,30 +56,57 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     if metrics and every is None:
         raise InvalidInput("--metrics needs --every: what runs once is gone before it is asked")
     refreshes, exposed = _refreshes(settings, params), Exposed()
-    counts = {"looks": 0, "errors": 0, "refreshes": 0}
     with Servers(settings) as servers, exposing(metrics, exposed) if metrics else nullcontext():
-        statuses: Sequence[RolloutStatus] = ()
+        looks = _Looks(settings, servers, refreshes)
+        if every is None:
+            if failures := looks.look():
+                raise StateUnavailable("; ".join(failures))
+            return
         while True:
-            try:
-                statuses, failures = servers.run(
-                    (), lambda opened: _look(settings, servers, opened, refreshes)
-                )
-                counts["looks"] += 1
-                if every is not None:
-                    exposed.healthy_until = time.monotonic() + _MISSED * (every + settings.timeout)
-            except TwgenError as error:
-                failures = [str(error)]
-            if every is None:
-                break
-            if failures:
-                servers.close()  # a key or a certificate may have been renewed since it was read
-            warn(failures)
-            counts["errors"] += len(failures)
-            counts["refreshes"] = refreshes.made if refreshes else 0
-            exposed.metrics = openmetrics(statuses, clock(), counts)
+            _look_once_more(looks, exposed, every)
             time.sleep(every)
+
+
+class _Looks:
+    """The looks of one process, and what they have seen and done."""
+
+    def __init__(self, settings: Settings, servers: Servers, refreshes: Refreshes | None) -> None:
+        self.settings, self.servers, self.refreshes = settings, servers, refreshes
+        self.statuses: Sequence[RolloutStatus] = ()
+        self.done, self.errors = 0, 0
+
+    def look(self) -> list[str]:
+        """Look, and do what is due; what failed."""
+        try:
+            self.statuses, failures = self.servers.run(
+                (), lambda opened: _look(self.settings, self.servers, opened, self.refreshes)
+            )
+            self.done += 1
+        except TwgenError as error:
+            failures = [str(error)]
+        self.errors += len(failures)
+        return failures
+
+    def metrics(self, took: float) -> bytes:
+        """As OpenMetrics, after a look of so many seconds."""
+        refreshes = self.refreshes.made if self.refreshes else 0
+        counts = {"looks": self.done, "errors": self.errors, "refreshes": refreshes}
+        return openmetrics(self.statuses, clock(), counts, took)
+
+
+def _look_once_more(looks: _Looks, exposed: Exposed, every: float) -> None:
+    """Look, tell what failed, and how things are."""
+    began, done = time.monotonic(), looks.done
+    failures = looks.look()
+    took = time.monotonic() - began
+    if looks.done > done:
+        exposed.healthy_until = time.monotonic() + _MISSED * (every + max(took, looks.settings.timeout))
     if failures:
-        raise StateUnavailable("; ".join(failures))
+        looks.servers.close()  # a key or a certificate may have been renewed since it was read
+    warn(failures)
+    if took > every:
+        warn([f"a look took {took:.0f} s, longer than --every: what changes is seen that much later"])
+    exposed.metrics = looks.metrics(took)
 
 
 def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | None:
@@ -103,19 +134,32 @@ async def _look(
         raise InvalidInput("tick needs a cluster: there is no kubeconfig, and this is no Pod")
     found = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
     workers, failures = [], list(found.unusable)
+    told = {status.worker: status for status in found.statuses}
     for intent in found.intents:
         try:
             [spec] = specs_of(intent).workers
-            workers.append(Worker(intent, spec, found.ended.get((intent.namespace, intent.hash))))
+            ended = found.ended.get((intent.namespace, intent.hash))
+            workers.append(Worker(intent, spec, ended, told.get(spec.worker_deployment)))
         except InvalidInput as error:
             failures.append(str(error))
     tick = Tick(
-        read=partial(servers.read_soon, opened),
+        read=partial(servers.read_each, opened),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
+        record=partial(_keep, client, timeout),
         say=_say,
     )
     seen = await tick.act(workers)
     failures += seen.failures
     if refreshes:
         failures += await refreshes.ask(seen.applications, clock())
-    return [seen.newer(status) for status in found.statuses], failures
+    return seen.newer(found.statuses), failures
+
+
+async def _keep(client: KubernetesClient, timeout: float, intent: Intent, status: RolloutStatus) -> None:  # noqa: ASYNC109 - of each request
+    try:
+        await ClusterWriter(client, intent, timeout, _MANAGER).record(write_rollout_status(status))
+    except StateUnavailable as error:
+        raise StateUnavailable(
+            f"the status of {status.worker}, which has driver None, cannot be kept: does the account have the"
+            f" rights of deploy/tick/statuses? ({error})"
+        ) from error

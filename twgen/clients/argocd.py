@@ -24,7 +24,20 @@ _ADVICE: Mapping[int, str] = {
     HTTPStatus.UNAUTHORIZED: "asks for another token: is it still valid?",
     HTTPStatus.FORBIDDEN: "does not permit it: the account of the token needs `applications, get`",
     HTTPStatus.NOT_FOUND: "does not know it: is it the right Argo CD?",
+    HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next look asks again; make --every"
+    " longer",
 }
+_SOMETHING_ELSE = "it answers with something else: is that its address?"
+
+
+def _advice(status: int) -> str:
+    if status in _ADVICE:
+        return _ADVICE[status]
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return "is in trouble: the next look asks again; look into the log of argocd-server"
+    if status >= HTTPStatus.BAD_REQUEST:
+        return "refuses: is it an Argo CD of 2.14 or later?"
+    return "sends one elsewhere: give the address of its API itself"
 
 
 @dataclass(slots=True)
@@ -55,26 +68,43 @@ class ArgoCD:
 
         Raises StateUnavailable when Argo CD refuses or cannot be reached, OutOfTime after the deadline.
         """
+        query = {"refresh": "hard"} if hard_refresh else {}
+        document = await self._asked(tracked_as, "", query, deadline)
+        if "metadata" not in document:
+            raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}")
+        return document
+
+    async def config_maps(self, tracked_as: str, deadline: Deadline) -> list[Mapping[str, Any]]:
+        """The ConfigMaps of an application as it was rendered last, be they applied or not; raises alike."""
+        document = await self._asked(tracked_as, "/managed-resources", {"kind": "ConfigMap"}, deadline)
+        try:
+            texts = [item.get("targetState") for item in document.get("items") or ()]
+            found = [json.loads(text) for text in texts if text]
+        except (AttributeError, TypeError, ValueError, RecursionError) as error:
+            raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}") from error
+        return [manifest for manifest in found if isinstance(manifest, dict)]
+
+    def _who(self, tracked_as: str) -> str:
+        return f"Argo CD at {self.server}, application {tracked_as}"
+
+    async def _asked(
+        self, tracked_as: str, below: str, query: Mapping[str, str], deadline: Deadline
+    ) -> Mapping[str, Any]:
         # outside Argo CD's own namespace: <namespace>_<name>, and neither may hold a _
         namespace, _, name = tracked_as.rpartition("_")
-        query = {"appNamespace": namespace} if namespace else {}
-        if hard_refresh:
-            query["refresh"] = "hard"
-        who = f"Argo CD at {self.server}, application {tracked_as}"
-        url = f"{self.server.rstrip('/')}/api/v1/applications/{quote(name, safe='')}"
+        query = ({"appNamespace": namespace} if namespace else {}) | dict(query)
+        who, place = self._who(tracked_as), f"/api/v1/applications/{quote(name, safe='')}{below}"
+        url = f"{self.server.rstrip('/')}{place}"
         answer = await deadline.bound(who, in_thread(lambda: self._get(who, url, query, deadline.remaining)))
         try:
             document = json.loads(answer.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             document = {"message": answer.data[:_LONGEST_MESSAGE].decode(errors="replace")}
         if not isinstance(document, dict):
             document = {}
         if answer.status != HTTPStatus.OK:
             said = " ".join(str(document.get("message", "")).split())[:_LONGEST_MESSAGE]
-            advice = _ADVICE.get(answer.status, "did not answer with it")
-            raise StateUnavailable(f"{who}: it {advice} ({answer.status}: {said})")
-        if "metadata" not in document:
-            raise StateUnavailable(f"{who}: it answers with something else: is that its address?")
+            raise StateUnavailable(f"{who}: it {_advice(answer.status)} ({answer.status}: {said})")
         return document
 
     def _get(self, who: str, url: str, query: Mapping[str, str], seconds: float) -> "BaseHTTPResponse":

@@ -18,16 +18,26 @@ class Deadline:
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
         self._at = time.monotonic() + timeout
+        self._limit: asyncio.Timeout | None = None
 
     @property
     def remaining(self) -> float:
         """Seconds until it; none or fewer: it has passed."""
         return self._at - time.monotonic()
 
+    def for_answer(self) -> "Deadline":
+        """That of one answer: the same for all."""
+        return self
+
+    async def turn(self, waiting: Awaitable[None]) -> None:
+        """Wait until the work that it bounds may go on."""
+        await waiting
+
     async def bound(self, who: str, work: Awaitable[Answer]) -> Answer:
         """What the work returns or raises; OutOfTime, which names `who`, when it takes longer."""
         try:
             async with asyncio.timeout(self.remaining) as limit:
+                self._limit = limit
                 return await work
         except TimeoutError:
             if not limit.expired():
@@ -39,6 +49,27 @@ class Deadline:
         return OutOfTime(
             f"{who} did not answer within {self._timeout:g} s: check it and the network, or raise --timeout"
         )
+
+
+class AnswerDeadline(Deadline):
+    """A deadline for each answer: all of them together may take as long as a server's rate limit makes them.
+
+    It stands still while its answer is not asked for yet.
+    """
+
+    def for_answer(self) -> Deadline:
+        """That of one answer, from now on."""
+        return AnswerDeadline(self._timeout)
+
+    async def turn(self, waiting: Awaitable[None]) -> None:
+        """Wait, at no cost of time, until the work that it bounds may go on."""
+        began, limit = time.monotonic(), self._limit
+        if limit:
+            limit.reschedule(None)
+        await waiting
+        self._at += time.monotonic() - began
+        if limit:
+            limit.reschedule(asyncio.get_running_loop().time() + self.remaining)
 
 
 async def in_thread(work: Callable[[], Answer]) -> Answer:

@@ -3,9 +3,12 @@
 import asyncio
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from twgen.clients.deadline import Deadline, in_thread
@@ -34,6 +37,13 @@ class _Request(NamedTuple):
     body: Any = None
 
 
+class Heard(NamedTuple):
+    """What somebody else's clock said, and when that was on the monotonic clock."""
+
+    said: datetime
+    at: float
+
+
 class PodsForbidden(StateUnavailable):
     """The account may not list the Pods of a namespace."""
 
@@ -49,6 +59,8 @@ class KubernetesClient:
         self._files = TemporaryDirectory(prefix="twgen-", ignore_cleanup_errors=True)
         self._free = asyncio.Semaphore(_AT_ONCE)
         self._loading: asyncio.Task[ApiClient] | None = None
+        self.heard: Heard | None = None
+        """The time that its newest answer told; None: none did."""
 
     def close(self) -> None:
         """Remove the files that its credentials were written to."""
@@ -96,14 +108,14 @@ class KubernetesClient:
         async def answer() -> tuple[int, Mapping[str, Any]]:
             api = await self._api()
             request = _Request(method, path, query or {}, body)
-            status, content = await in_thread(lambda: _answer(api, who, request))
+            status, content = await in_thread(lambda: _answer(api, who, request, self._hear))
             try:
                 document = json.loads(content)
             except ValueError:
                 document = {"message": content[:200].decode(errors="replace")}
             return status, document if isinstance(document, dict) else {}
 
-        return await deadline.bound(who, answer())
+        return await deadline.for_answer().bound(who, answer())
 
     async def _listed(
         self, path: str, namespace: str, label_selector: str, deadline: Deadline
@@ -113,9 +125,9 @@ class KubernetesClient:
         async def pages() -> list[Mapping[str, Any]]:
             async with self._free:
                 api = await self._api()
-                return await in_thread(lambda: list(_pages(api, who, path, namespace, label_selector)))
+                return await in_thread(lambda: list(self._pages(api, who, path, namespace, label_selector)))
 
-        return await deadline.bound(who, pages())
+        return await deadline.for_answer().bound(who, pages())
 
     async def _api(self) -> "ApiClient":
         loading = self._loading
@@ -130,28 +142,39 @@ class KubernetesClient:
 
         return ApiClient(load_configuration(self._access, self._files.name))
 
+    def _pages(
+        self, api: "ApiClient", who: str, path: str, namespace: str, label_selector: str
+    ) -> Iterator[Mapping[str, Any]]:
+        query = {"labelSelector": label_selector, "limit": str(_PAGE)}
+        while True:
+            request = _Request("GET", path.format(namespace=namespace), query)
+            status, body = _answer(api, who, request, self._hear)
+            if status != HTTPStatus.OK:
+                raise _refusal(who, path, status, body)
+            try:
+                page = json.loads(body)
+                yield from page["items"] or ()
+                token = page["metadata"].get("continue")
+            except (ValueError, KeyError, TypeError) as error:
+                raise _refusal(who, path, status, body) from error
+            if not token:
+                return
+            query = {**query, "continue": token}
 
-def _pages(
-    api: "ApiClient", who: str, path: str, namespace: str, label_selector: str
-) -> Iterator[Mapping[str, Any]]:
-    query = {"labelSelector": label_selector, "limit": str(_PAGE)}
-    while True:
-        status, body = _answer(api, who, _Request("GET", path.format(namespace=namespace), query))
-        if status != HTTPStatus.OK:
-            raise _refusal(who, path, status, body)
+    def _hear(self, date: str | None) -> None:
+        """Take in the Date that an answer came with."""
         try:
-            page = json.loads(body)
-            yield from page["items"] or ()
-            token = page["metadata"].get("continue")
-        except (ValueError, KeyError, TypeError) as error:
-            raise _refusal(who, path, status, body) from error
-        if not token:
+            said = parsedate_to_datetime(date or "")
+        except ValueError:
             return
-        query = {**query, "continue": token}
+        # -0000, for a zone that is not told, gives a time without one; an API server's is GMT
+        self.heard = Heard(said if said.tzinfo else said.replace(tzinfo=UTC), monotonic())
 
 
-def _answer(api: "ApiClient", who: str, request: _Request) -> tuple[int, bytes]:
-    """The status and the body of an answer."""
+def _answer(
+    api: "ApiClient", who: str, request: _Request, hear: Callable[[str | None], None]
+) -> tuple[int, bytes]:
+    """The status and the body of an answer; `hear` gets the date that it came with."""
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
@@ -167,6 +190,7 @@ def _answer(api: "ApiClient", who: str, request: _Request) -> tuple[int, bytes]:
             auth_settings=["BearerToken"],
         )
         response = api.call_api(*serialized)
+        hear(response.headers.get("Date"))
         return response.status, response.read()
     except (ApiException, HTTPError, OSError) as error:
         innermost: BaseException = error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twgen.errors import StateUnavailable
 from twgen.model.spec import Connection
+from twgen.versioning.names import API_KEY_FILE
 
 if TYPE_CHECKING:
     from temporalio.envconfig import ClientConfigProfile
@@ -113,10 +114,17 @@ def load_profiles(
     """The profiles of Temporal's TOML file; raises StateUnavailable when it is named and cannot be read.
 
     The file is `config_file`, else the one that TEMPORAL_CONFIG_FILE names, else Temporal's default one.
-    `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do.
+    `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do; a key
+    that may be renewed stands in a file instead, which API_KEY_FILE names.
     """
     from temporalio.envconfig import ClientConfig, ClientConfigProfile
 
+    if use_environment and (key_file := variables.get(API_KEY_FILE)):
+        try:
+            variables = {**variables, _API_KEY: Path(key_file).read_text(encoding="utf-8").strip()}
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise StateUnavailable(f"{key_file}: the API key cannot be read ({why})") from None
     file = config_file or variables.get(_CONFIG_FILE, "")
     source = Path(file) if file else None
     if source and not source.is_file():

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
-from twgen.clients.temporal_failures import is_absent, is_expired, is_passing, refusal, unreachable
+from twgen.clients.temporal_failures import (
+    is_absent,
+    is_expired,
+    is_mended_by_connecting,
+    is_passing,
+    refusal,
+    unreachable,
+)
 from twgen.model.spec import Connection
 
 if TYPE_CHECKING:
@@ -66,12 +73,14 @@ class Call(Generic[Answer]):
 class TemporalClients:
     """Connections to any number of Temporal servers, each with the credentials of its profile.
 
-    They outlive a reading, and belong to the event loop that first used them. `via` says where to reach an
-    address instead of at itself.
+    They outlive a reading, and belong to the event loop that first used them. One whose credentials a server
+    does not take, or that is broken, is forgotten: a key or a certificate may have been renewed, and the next
+    call connects with what `profiles` tells then. `via` says where to reach an address instead of at itself.
     """
 
-    def __init__(self, profiles: Profiles, via: Mapping[str, str]) -> None:
-        self._profiles = profiles
+    def __init__(self, profiles: Callable[[], Profiles], via: Mapping[str, str]) -> None:
+        self._load = profiles
+        self._profiles: Profiles | None = profiles()
         self._via = via
         self.server_versions: dict[str, str] = {}
         """By address, once known; a plan is the slower for one that is old by now, and no faster."""
@@ -80,6 +89,7 @@ class TemporalClients:
 
     def profile_of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The profile that calls about a worker use (None: none); raises StateUnavailable when none may."""
+        self._profiles = self._profiles or self._load()
         return self._profiles.of(connection, namespace, worker)
 
     async def ask(self, call: Call[Answer], deadline: Deadline) -> Answer:
@@ -87,12 +97,13 @@ class TemporalClients:
 
         Raises StateUnavailable when the server refuses or cannot be reached, OutOfTime after the deadline.
         """
+        deadline = deadline.for_answer()
         return await deadline.bound(self._who(call), self._answer(call, deadline))
 
     async def _answer(self, call: Call[Answer], deadline: Deadline) -> Answer:
         from aiolimiter import AsyncLimiter
         from temporalio.service import RPCError
-        from tenacity import AsyncRetrying, retry_if_exception, stop_before_delay, wait_random_exponential
+        from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
         client = await self._client(call, deadline)
         attempts = AsyncRetrying(
@@ -101,7 +112,7 @@ class TemporalClients:
             ),
             # many renders start together and must not come back together
             wait=wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE),
-            stop=stop_before_delay(deadline.remaining),
+            stop=lambda state: state.upcoming_sleep >= deadline.remaining,
             reraise=True,
         )
 
@@ -111,12 +122,14 @@ class TemporalClients:
             self._limiters[key] = AsyncLimiter(rate.at_once, rate.at_once / rate.calls)
 
         async def attempt() -> Any:
-            await self._limiters[key].acquire()
+            await deadline.turn(self._limiters[key].acquire())
             return await getattr(client.workflow_service, call.method)(call.request, retry=False)
 
         try:
             answer: Any = await attempts(attempt)
         except RPCError as error:
+            if is_mended_by_connecting(error):
+                self._forget(client)
             if call.may_be_absent and is_absent(error):
                 return call.value(None)
             if is_expired(error):
@@ -144,6 +157,13 @@ class TemporalClients:
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
             raise unreachable(self._who(call), call.connection.name, key[1], error) from error
+
+    def _forget(self, client: "ServiceClient") -> None:
+        """Connect anew at the next call, unless another one has done so already."""
+        for key, opened in list(self._connecting.items()):
+            if opened.done() and opened.result() is client:
+                del self._connecting[key]
+                self._profiles = None
 
     async def _connect(self, address: str, profile: Profile | None) -> "ServiceClient":
         from temporalio.service import ConnectConfig, ServiceClient, TLSConfig

@@ -46,6 +46,7 @@ _REASON = re.compile(
     r'(?:message|error): "([^"]*)"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)'
 )
 _RETRIED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
+_MENDED_BY_CONNECTING = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
 _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
 _TIMEOUT_EXPIRED = "Timeout expired"
 
@@ -59,6 +60,11 @@ def is_expired(error: Exception) -> bool:
 def is_passing(error: "RPCError") -> bool:
     """The same call may succeed in a moment."""
     return error.status.name in _RETRIED
+
+
+def is_mended_by_connecting(error: "RPCError") -> bool:
+    """A new connection may succeed, with credentials that were renewed since."""
+    return error.status.name in _MENDED_BY_CONNECTING
 
 
 def is_absent(error: "RPCError") -> bool:

@@ -1,1 +1,1 @@
-"""What the objects of an API server say of a version."""
+"""What the objects of an API server say of a version, and of Jobs."""

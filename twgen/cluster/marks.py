@@ -37,11 +37,15 @@ def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> di
         own[ATTACHED] = ",".join(f"{item.kind}/{item.name}" for item in version.attached)
     if identity:
         own[IDENTITY] = identity
-    options = APPLIED_BY_SERVER
-    if version.protected:
-        options += f",{NOT_PRUNED}{_ON_DELETE[spec.policy.on_delete]}"
-        own[COMPARE_OPTIONS] = "IgnoreExtraneous"
-    return own | {SYNC_OPTIONS: options}
+    return own | protection(spec, is_protected=version.protected)
+
+
+def protection(spec: WorkerSpec, *, is_protected: bool) -> dict[str, str]:
+    """Annotations: how Argo CD applies a Deployment or what is attached to it, and when it leaves them."""
+    if not is_protected:
+        return {SYNC_OPTIONS: APPLIED_BY_SERVER}
+    options = f"{APPLIED_BY_SERVER},{NOT_PRUNED}{_ON_DELETE[spec.policy.on_delete]}"
+    return {SYNC_OPTIONS: options, COMPARE_OPTIONS: "IgnoreExtraneous"}
 
 
 def own_pace(spec: WorkerSpec) -> dict[str, int]:

@@ -10,7 +10,8 @@ from twgen.clients.argocd import AT_ONCE, ArgoCD
 from twgen.clients.deadline import Deadline
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
-from twgen.planning.refresh import ApplicationState, Rendered, refresh_reason
+from twgen.planning.refresh import ApplicationState, Refresh, Rendered, due_refresh
+from twgen.versioning.names import PLAN_HASH, ROLLOUT
 
 
 class Refreshes:
@@ -20,7 +21,7 @@ class Refreshes:
         self._argocd = argocd
         self._timeout = timeout
         self._say = say
-        self._asked: dict[str, datetime] = {}
+        self._asked: dict[str, Refresh] = {}
         self.made = 0
         """How many were asked for."""
 
@@ -30,16 +31,7 @@ class Refreshes:
 
         async def one(name: str, workers: Sequence[Rendered]) -> None:
             async with turns:
-                found = await self._argocd.application(name, Deadline(self._timeout))
-                reason = refresh_reason(workers, _state(found), self._asked.get(name), now)
-                if not reason:
-                    return
-                self._asked[name] = now
-                self.made += 1
-                # Argo CD answers once it has rendered, and goes on when nobody waits for that
-                with suppress(OutOfTime):
-                    await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
-                self._say(f"{name}: refreshed, since {reason}")
+                await self._refresh(name, workers, now)
 
         asked = (one(name, workers) for name, workers in sorted(applications.items()))
         failures = []
@@ -48,18 +40,49 @@ class Refreshes:
                 failures.append(str(end))
             elif isinstance(end, BaseException):
                 raise end
-        return failures
+        return list(dict.fromkeys(failures))
+
+    async def _refresh(self, name: str, workers: Sequence[Rendered], now: datetime) -> None:
+        last = self._asked.get(name)
+        state = _state(await self._argocd.application(name, Deadline(self._timeout)))
+        due = due_refresh(workers, state, last, now)
+        if due and due.outdated:
+            # it may be rendered already, and wait to be applied
+            rendered = _rendered(await self._argocd.config_maps(name, Deadline(self._timeout)))
+            due = due_refresh(workers, state._replace(rendered=rendered), last, now)
+        if not due:
+            return
+        # one that Argo CD refuses is asked for again, and not in vain
+        self._asked[name] = (last or due)._replace(at=now, in_vain=0)
+        with suppress(OutOfTime):
+            # Argo CD answers once it has rendered, and goes on when nobody waits for that
+            await self._argocd.application(name, Deadline(self._timeout), hard_refresh=True)
+        self._asked[name] = due._replace(at=now)
+        self.made += 1
+        self._say(f"{name}: refreshed, since {due.because}")
 
 
 def _state(application: Mapping[str, Any]) -> ApplicationState:
-    status = application.get("status") or {}
+    conditions = value_at(application, "status", "conditions")
     errors = [
-        " ".join(str(item.get("message", "")).split())
-        for item in status.get("conditions") or ()
-        if item.get("type") == "ComparisonError"
+        " ".join(str(value_at(item, "message")).split())
+        for item in (conditions if isinstance(conditions, list) else ())
+        if value_at(item, "type") == "ComparisonError"
     ]
+    is_running = value_at(application, "status", "operationState", "phase") == "Running"
     return ApplicationState(
-        is_syncing="operation" in application or value_at(status, "operationState", "phase") == "Running",
+        is_syncing="operation" in application or is_running,
         # Argo CD keeps an error for an hour
         render_error=next((error for error in errors if "twgen" in error), ""),
     )
+
+
+def _rendered(config_maps: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The plan hash of each intent among these manifests, by its worker."""
+    found = {}
+    for manifest in config_maps:
+        metadata = value_at(manifest, "metadata")
+        worker, told = value_at(metadata, "labels", ROLLOUT), value_at(metadata, "annotations", PLAN_HASH)
+        if worker and told:
+            found[f"{value_at(metadata, 'namespace')}/{worker}"] = str(told)
+    return found

@@ -41,10 +41,13 @@ class Event(NamedTuple):
 class ClusterWriter:
     """Makes the changes of one rollout; every method raises StateUnavailable or OutOfTime."""
 
-    def __init__(self, client: KubernetesClient, intent: Intent, timeout: float) -> None:
+    def __init__(
+        self, client: KubernetesClient, intent: Intent, timeout: float, manager: str = _MANAGER
+    ) -> None:
         self._client = client
         self._intent = intent
         self._timeout = timeout
+        self._manager = manager
 
     async def scale(self, change: ReplicasChange) -> None:
         """Set the replicas of a Deployment, and hold them together with whoever applied them."""
@@ -116,7 +119,7 @@ class ClusterWriter:
         await self._send("POST", f"/api/v1/namespaces/{intent.namespace}/events", manifest)
 
     async def _apply(self, path: str, manifest: Mapping[str, Any]) -> None:
-        await self._send("PATCH", path, manifest, query={"fieldManager": _MANAGER, "force": "true"})
+        await self._send("PATCH", path, manifest, query={"fieldManager": self._manager, "force": "true"})
 
     async def _send(
         self,

@@ -9,8 +9,9 @@ from twgen.executing.cluster import ClusterWriter, Event
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.status import Status
+from twgen.planning.rollout import needs_a_rollout
 from twgen.records.intent import Intent
-from twgen.records.rollout_status import RolloutStatus, write_rollout_status
+from twgen.records.rollout_status import RolloutStatus, left_alone, write_rollout_status
 from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.lines import StatusLine, news, status_lines
 
@@ -20,11 +21,13 @@ class Journal:
 
     def __init__(self, writer: ClusterWriter, intent: Intent, say: Callable[[str], None]) -> None:
         self._writer = writer
-        self._intent = intent
+        self.intent = intent
+        """What it tells about."""
         self._say = say
         self._recorded: list[StatusLine] = []
         self._told: tuple[Phase, RoutingReason] | None = None
         self._last: WorkerPlan | None = None
+        self._seen: Status | None = None
         self._since: datetime | None = None
         self._failed_look = ""
         self._failures: set[str] = set()
@@ -50,7 +53,7 @@ class Journal:
 
     async def refuse(self, why: str, now: datetime) -> None:
         """Tell why the intent cannot be carried out at all."""
-        intent, reason = self._intent, RoutingReason.INVALID_INTENT
+        intent, reason = self.intent, RoutingReason.INVALID_INTENT
         if not intent.worker:
             return
         worker = f"{intent.namespace}/{intent.worker}"
@@ -68,18 +71,30 @@ class Journal:
         await self._is_written(self._writer.tell(Event("Warning", reason, f"{told.phase}: {why}", now)))
         await self._is_written(self._writer.record(write_rollout_status(told)))
 
+    async def leave(self, why: str, now: datetime) -> None:
+        """Tell that the rollout goes on no more, unless it has ended as it should."""
+        if not self._seen:
+            return
+        told = rollout_status(self._seen, now, self.intent.hash)
+        if needs_a_rollout(told.phase, told.reason):
+            left = left_alone(told, why, now)
+            await self._is_written(self._writer.record(write_rollout_status(left)))
+            await self._is_written(self._writer.tell(Event("Warning", left.reason, left.message, now)))
+
     async def record(self, status: Status) -> None:
         """Take in what the newest look says of the one worker."""
         [worker] = status.workers
         before, self._last, self._failed_look = self._last, worker.plan, ""
         routing, lines, self.unwritten = worker.plan.routing, status_lines(status), None
         if routing.reason is RoutingReason.SUPERSEDED:
+            self._seen = None  # what is left to read is another rollout's
             return
+        self._seen = status
         state = routing.phase, routing.reason
         if not self._since or not before or (before.routing.phase, before.routing.reason) != state:
             self._since = status.now
         if not self._recorded or news(self._recorded, lines):
-            told = write_rollout_status(rollout_status(status, self._since, self._intent.hash))
+            told = write_rollout_status(rollout_status(status, self._since, self.intent.hash))
             if await self._is_written(self._writer.record(told)):
                 self._recorded = lines
             else:

@@ -7,10 +7,13 @@ from typing import Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
+from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.spec import WorkerSpec
 from twgen.versioning.names import rollout_selector
 
+_MAKE_IT = "Argo CD makes it again; elsewhere, apply what `twgen render` prints once more"
 _UNTIL_GONE = 0.5
 """Seconds between two attempts."""
 _OF_THE_SERVER = {
@@ -22,37 +25,55 @@ _OF_THE_CONTROLLER = ("batch.kubernetes.io/", "controller-uid", "job-name")
 
 
 async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Deadline) -> str:
-    """Start the worker's Job again when it has ended; what was done or is to do, empty: nothing.
+    """Start the worker's Job again when it has ended; what was done, or is to do by hand, empty: nothing.
 
     The same manifest is created under the same name, so that Argo CD takes it for its own.
     """
-    jobs = f"/apis/batch/v1/namespaces/{spec.namespace}/jobs"
-    status, listed = await client.ask(
-        "GET", jobs, deadline, query={"labelSelector": rollout_selector(spec.name)}
-    )
-    ended = [job for job in listed.get("items") or () if status == HTTPStatus.OK and _has_ended(job)]
-    if not ended:
+    path = f"/apis/batch/v1/namespaces/{spec.namespace}/jobs"
+    query = {"labelSelector": rollout_selector(spec.name)}
+    status, listed = await _asked(client, "GET", path, deadline, query=query)
+    if status != HTTPStatus.OK:
+        look = f"kubectl get jobs -n {spec.namespace} -l {rollout_selector(spec.name)}"
+        return f"whether its Job has ended could not be read ({listed['message']}): run `{look}`"
+    jobs = oldest_first(listed.get("items") or ())
+    if not jobs or not ending_of(newest := jobs[-1]):
         return ""
-    newest = max(ended, key=lambda job: str(job["metadata"]["creationTimestamp"]))
     name, uid = newest["metadata"]["name"], newest["metadata"]["uid"]
     options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
-    status, _ = await client.ask("DELETE", f"{jobs}/{name}", deadline, body=options)
-    if status in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
-        status = HTTPStatus.CONFLICT
-        while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
-            status, _ = await client.ask("POST", jobs, deadline, body=_again(newest))
-            await asyncio.sleep(_UNTIL_GONE if status == HTTPStatus.CONFLICT else 0)
+    status, refused = await _asked(client, "DELETE", f"{path}/{name}", deadline, body=options)
+    if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
+        return (
+            f"Job {name} has ended and was not started again ({refused['message']}):"
+            f" run `kubectl delete job {name} -n {spec.namespace}`, and {_MAKE_IT}"
+        )
+    status = HTTPStatus.CONFLICT
+    while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
+        status, refused = await _asked(client, "POST", path, deadline, body=_again(newest))
+        if status == HTTPStatus.CONFLICT:
+            _, found = await _asked(client, "GET", f"{path}/{name}", deadline)
+            if value_at(found, "metadata", "uid") not in {None, uid}:
+                return f"Job {name} was started again by somebody else"
+            await asyncio.sleep(_UNTIL_GONE)
     if status == HTTPStatus.CREATED:
         return f"started Job {name} again"
     return (
-        f"Job {name} has ended, and this account may not start it again: `kubectl delete job {name}"
-        f" -n {spec.namespace}`, and Argo CD makes it again; elsewhere, apply the manifests once more"
+        f"Job {name} was deleted and not made again ({refused['message']}):"
+        f" run `kubectl wait job/{name} -n {spec.namespace} --for=delete --timeout=10m`, and {_MAKE_IT}"
     )
 
 
-def _has_ended(job: Mapping[str, Any]) -> bool:
-    conditions = value_at(job, "status", "conditions") or ()
-    return any(item["type"] in {"Complete", "Failed"} and item["status"] == "True" for item in conditions)
+async def _asked(
+    client: KubernetesClient, method: str, path: str, deadline: Deadline, **more: Any
+) -> tuple[int, Mapping[str, Any]]:
+    """The status of an answer, and the answer with a message; a server that is away or late answers too.
+
+    What a person decided is done by then: that is not to end as a failure of all of it.
+    """
+    try:
+        status, answer = await client.ask(method, path, deadline, **more)
+    except (StateUnavailable, OutOfTime) as error:
+        return HTTPStatus.SERVICE_UNAVAILABLE, {"message": str(error)}
+    return status, {"message": f"the API server answers {status}", **answer}
 
 
 def _again(job: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,23 +2,25 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from twgen.errors import TwgenError
 from twgen.model.operator import Caller
-from twgen.model.spec import WorkerSpec
+from twgen.model.plan import Plan, WorkerVersions
+from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.world import EndedJob, OlderJob, Routing, World
 from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, runs_again
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import RolloutStatus
-from twgen.reporting.status.document import rollout_status
+from twgen.reporting.status.document import is_news, rollout_status
 
 _AT_ONCE = 8
-"""Readings: with those of a server that never answers, the others still have their turn."""
+"""Namespaces: with those of a server that never answers, the others still have their turn."""
 
 
 class Worker(NamedTuple):
@@ -28,6 +30,13 @@ class Worker(NamedTuple):
     spec: WorkerSpec
     ended: EndedJob | None
     """The newest Job of its intent, where that has ended."""
+    told: RolloutStatus | None = None
+    """The status that the cluster keeps of it."""
+
+    @property
+    def is_rolled_out_by_hand(self) -> bool:
+        """No Job writes its status: a person or CI moves its traffic."""
+        return self.spec.policy.driver is Driver.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +47,36 @@ class Seen:
     """What each has rendered last."""
     statuses: dict[str, RolloutStatus] = field(default_factory=dict)
     """How each worker stands now."""
+    kept: dict[str, RolloutStatus] = field(default_factory=dict)
+    """The statuses of those whose traffic nothing in the cluster moves."""
     failures: list[str] = field(default_factory=list)
 
-    def newer(self, status: RolloutStatus) -> RolloutStatus:
-        """What a rollout left to read, with what its worker has become since.
+    @contextmanager
+    def whatever_fails(self) -> Iterator[None]:
+        """What fails of one worker is no failure of the others."""
+        try:
+            yield
+        except TwgenError as error:
+            self.failures.append(str(error))
 
-        Phase and reason stay the rollout's own word: a look reads neither task queues nor gates.
+    def newer(self, told: Iterable[RolloutStatus]) -> list[RolloutStatus]:
+        """What rollouts left to read, with what their workers have become since.
+
+        Phase and reason stay the rollout's own word: most looks read neither task queues nor gates.
         """
-        now = self.statuses.get(status.worker)
-        return replace(status, percentage=now.percentage, document=now.document) if now else status
+        found = {status.worker: status for status in told}
+        for worker in found.keys() & self.statuses.keys():
+            now = self.statuses[worker]
+            found[worker] = replace(found[worker], percentage=now.percentage, document=now.document)
+        return [status for _, status in sorted((found | self.kept).items())]
 
 
 class Read(Protocol):
-    """What is known of workers right now; raises TwgenError when one of them cannot be read."""
+    """What is known right now of those workers that can be read, and why the others cannot be."""
 
-    async def __call__(self, workers: Sequence[WorkerSpec], /, *, for_routing: bool) -> World:
+    async def __call__(
+        self, workers: Sequence[WorkerSpec], /, *, for_routing: bool
+    ) -> tuple[World, Sequence[str]]:
         """With `for_routing`, also what decides on traffic."""
 
 
@@ -62,78 +86,120 @@ class Tick:
 
     read: Read
     delete: Callable[[Intent, OlderJob], Awaitable[None]]
+    record: Callable[[Intent, RolloutStatus], Awaitable[None]]
+    """Keeps the status of a worker in the cluster."""
     say: Callable[[str], None]
     """Gets every change that was made."""
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def act(self, workers: Sequence[Worker]) -> Seen:
-        """Delete the Jobs that are to run again, and tell what was seen."""
+        """Delete the Jobs that are to run again, keep the statuses that no Job keeps; what was seen."""
         seen = Seen()
         by_namespace: defaultdict[str, list[Worker]] = defaultdict(list)
         for worker in workers:
             by_namespace[worker.intent.namespace].append(worker)
 
         async def look_at(group: Sequence[Worker]) -> None:
-            try:
-                async with self._turns:
-                    world = await self.read([worker.spec for worker in group], for_routing=False)
-            except TwgenError as error:
-                if len(group) == 1:
-                    seen.failures.append(str(error))
-                else:
-                    # whoever can be read alone is
-                    await asyncio.gather(*(look_at([worker]) for worker in group))
-                return
-            for worker in group:
-                try:
-                    seen.statuses[worker.spec.worker_deployment] = _status(worker, world)
-                    rendered = _rendered(worker, world)
-                    if rendered.application:
-                        seen.applications[rendered.application].append(rendered)
-                    if worker.ended:
-                        await self._run_again(worker, worker.ended, world)
-                except TwgenError as error:
-                    seen.failures.append(str(error))
+            async with self._turns:
+                found = await self._read(group, seen)
+                unsettled = []
+                for worker, world in found:
+                    with seen.whatever_fails():
+                        _note(worker, world, seen)
+                        # what decides on traffic is only read where there may be something to do
+                        if _moves(worker, world) and (worker.ended or worker.is_rolled_out_by_hand):
+                            unsettled.append(worker)
+                        elif worker.is_rolled_out_by_hand:
+                            await self._keep(worker, world, seen)
+                if unsettled:
+                    for worker, world in await self._read(unsettled, seen, for_routing=True):
+                        with seen.whatever_fails():
+                            if worker.is_rolled_out_by_hand:
+                                await self._keep(worker, world, seen)
+                            else:
+                                await self._run_again(worker, world)
 
         await asyncio.gather(*map(look_at, by_namespace.values()))
         return seen
 
-    async def _run_again(self, worker: Worker, job: EndedJob, world: World) -> None:
-        """Delete a Job that has something to do again; more is only read where it may have."""
-        spec, temporal = worker.spec, worker_world(worker.spec, world).temporal
-        routing = temporal.routing if temporal else Routing()
-        if routing.current and routing.current.build_id == spec.build_id and not routing.ramping:
-            return
-        async with self._turns:
-            world = await self.read([spec], for_routing=True)
-        [plan] = make_plan([spec], world, world.taken_at, _caller(worker)).workers
-        if runs_again(plan, job.ended_at, world.taken_at):
+    async def _read(
+        self, workers: Sequence[Worker], seen: Seen, *, for_routing: bool = False
+    ) -> list[tuple[Worker, World]]:
+        """Those that can be read, each with what is known of it alone."""
+        world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
+        seen.failures.extend(failures)
+        keys = [(worker.spec.worker_deployment, worker.spec.temporal_namespace) for worker in workers]
+        return [
+            (worker, replace(world, workers={key: world.workers[key]}))
+            for worker, key in zip(workers, keys, strict=True)
+            if key in world.workers
+        ]
+
+    async def _keep(self, worker: Worker, world: World, seen: Seen) -> None:
+        """Write the status of a worker whose traffic nothing in the cluster moves, where there is news."""
+        now, told = _status(worker, world, _plan(worker, world)), worker.told
+        if told and (told.phase, told.reason) == (now.phase, now.reason):
+            now = replace(now, since=told.since)
+        seen.kept[now.worker] = now
+        if not told or is_news(told, now):
+            await self.record(worker.intent, now)
+
+    async def _run_again(self, worker: Worker, world: World) -> None:
+        """Delete a Job that has ended and has something to do again."""
+        job, now = worker.ended, world.taken_at
+        [plan] = _plan(worker, world).workers
+        if job and runs_again(plan, job.ended_at, now):
             await self.delete(worker.intent, OlderJob(job.name, job.uid))
             because = plan.routing.because
-            self.say(f"{spec.worker_deployment}: deleted Job {job.name}, which has ended: {because}")
+            self.say(f"{worker.spec.worker_deployment}: deleted Job {job.name}, which has ended: {because}")
+
+
+def _note(worker: Worker, world: World, seen: Seen) -> None:
+    """How it stands, and whether it is rendered as it would be now."""
+    plan, application = _plan(worker, world), worker.intent.application
+    seen.statuses[worker.spec.worker_deployment] = _status(worker, world, plan)
+    if application:
+        seen.applications[application].append(_rendered(worker, plan, world))
+
+
+def _plan(worker: Worker, world: World) -> Plan:
+    return make_plan([worker.spec], world, world.taken_at, _caller(worker))
+
+
+def _status(worker: Worker, world: World, plan: Plan) -> RolloutStatus:
+    status = make_status(plan, world, _caller(worker))
+    return rollout_status(status, world.taken_at, worker.intent.hash)
+
+
+def _moves(worker: Worker, world: World) -> bool:
+    """Its target has not all of the traffic."""
+    temporal = worker_world(worker.spec, world).temporal
+    routing = temporal.routing if temporal else Routing()
+    return bool(routing.ramping or not routing.current or routing.current.build_id != worker.spec.build_id)
 
 
 def _caller(worker: Worker) -> Caller:
     """As whom its rollout is carried out."""
-    return Caller(worker.intent.identity, forced=True, drives=True)
+    return replace(worker.intent.caller, drives=not worker.is_rolled_out_by_hand)
 
 
-def _status(worker: Worker, world: World) -> RolloutStatus:
-    now, caller = world.taken_at, _caller(worker)
-    status = make_status(make_plan([worker.spec], world, now, caller), world, caller)
-    return rollout_status(status, now, worker.intent.hash)
+def _rendered(worker: Worker, plan: Plan, world: World) -> Rendered:
+    """With what a render would say now, as far as it differs from what is applied."""
+    hashes = []
+    for versions in _possible_renders(worker, plan, world):
+        hashes.append(plan_hash(versions))
+        if hashes[-1] == worker.intent.plan_hash:
+            hashes = []
+            break
+    intent = worker.intent
+    return Rendered(worker.spec.worker_deployment, intent.application, intent.plan_hash, frozenset(hashes))
 
 
-def _rendered(worker: Worker, world: World) -> Rendered:
-    """With what a render could say now, which reads the cluster or not, and may have a ledger of it."""
-    intent, spec, found = worker.intent, worker.spec, worker_world(worker.spec, world)
-    key = spec.worker_deployment, spec.temporal_namespace
+def _possible_renders(worker: Worker, plan: Plan, world: World) -> Iterator[WorkerVersions]:
+    """One that reads the cluster, and one that does not; each may have a ledger of what is live."""
+    yield plan.workers[0].versions
+    [(key, found)] = world.workers.items()
     applied = {live.build_id: live.recorded for live in found.deployments or ()}
-    possible = [
-        replace(world, workers={key: replace(found, deployments=deployments, ledger=ledger)})
-        for deployments in (found.deployments, None)
-        for ledger in ({}, applied)
-    ]
-    plans = (plan_versions([spec], each, world.taken_at, _caller(worker)).workers for each in possible)
-    hashes = frozenset(plan_hash(versions) for [versions] in plans)
-    return Rendered(spec.worker_deployment, intent.application, intent.plan_hash, hashes)
+    for deployments, ledger in ((found.deployments, applied), (None, {}), (None, applied)):
+        render = replace(world, workers={key: replace(found, deployments=deployments, ledger=ledger)})
+        yield from plan_versions([worker.spec], render, world.taken_at, _caller(worker)).workers

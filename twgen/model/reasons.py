@@ -151,6 +151,12 @@ class RoutingReason(StrEnum):
 
     Apply what `twgen render` prints, by the release of twgen that the image of the Job has.
     """
+    ROLLOUT_ENDED = "RolloutEnded"
+    """The rollout has ended before it was settled: nobody moves the traffic.
+
+    Its message says what ended it, and the log of its Pod more. While its Job tries again: nothing. Else
+    delete the Job: Argo CD makes it again; elsewhere, apply what `twgen render` prints once more.
+    """
     OLDER_ROLLOUT = "OlderRollout"
     """A Pod of an earlier rollout of the worker has not ended yet.
 

@@ -1,8 +1,9 @@
 """When what was rendered is no longer what would be rendered now, though Git says the same."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
+from types import MappingProxyType
 from typing import NamedTuple
 
 from twgen.model.plan import VersionAction, WorkerPlan, WorkerVersions
@@ -13,6 +14,8 @@ from twgen.planning.sentences import listed
 
 REFRESH_PAUSE = timedelta(minutes=10)
 """Between two refreshes of one application."""
+_LONGEST_PAUSE = timedelta(days=1)
+"""Between two refreshes that both found the same."""
 RERUN_PAUSE = timedelta(minutes=10)
 """From the end of a Job until another one may take its place."""
 
@@ -47,9 +50,9 @@ class Rendered(NamedTuple):
     application: str
     """As Argo CD tracks it: `name`, or `namespace_name` outside its own namespace."""
     stamped: str
-    """The plan hash that its intent carries; empty: none."""
+    """The plan hash of the applied intent; empty: none."""
     wanted: frozenset[str]
-    """Those that a render could stamp now: one that reads the cluster, and one that does not."""
+    """The plan hashes that a render could have now; empty: one of them is that of the applied intent."""
 
 
 class ApplicationState(NamedTuple):
@@ -58,22 +61,47 @@ class ApplicationState(NamedTuple):
     is_syncing: bool
     render_error: str
     """Of twgen, as Argo CD keeps it; empty: its last render worked."""
+    rendered: Mapping[str, str] = MappingProxyType({})
+    """The plan hashes of its last render, by worker, be it applied or not; without those that are unknown."""
 
 
-def refresh_reason(
-    workers: Iterable[Rendered], state: ApplicationState, refreshed: datetime | None, now: datetime
-) -> str:
-    """Why an application is to be rendered anew now; empty: it is not.
+class Refresh(NamedTuple):
+    """A hard refresh that is due, or was asked for."""
 
-    A running sync would go on with other manifests than it began with. What one render did not change, the
-    next may: it is asked for again, but not soon.
+    because: str
+    outdated: frozenset[Rendered] = frozenset()
+    """What it was asked for; none: a render that failed."""
+    at: datetime | None = None
+    """When; None: it is not asked for yet."""
+    in_vain: int = 0
+    """How often the same was asked for before, and nothing came of it."""
+
+
+def due_refresh(
+    workers: Iterable[Rendered], state: ApplicationState, last: Refresh | None, now: datetime
+) -> Refresh | None:
+    """The hard refresh that an application needs now; `last` is the one before.
+
+    A running sync would go on with other manifests than it began with. A render that is right and not applied
+    waits for a person, or for a sync window. What one render did not change, the next may: it is asked for
+    again, each time twice as late. So is what a render makes of a ledger that has a part of the versions, and
+    tick does not know.
     """
-    if state.is_syncing or (refreshed and now - refreshed < REFRESH_PAUSE):
-        return ""
+    since = now - last.at if last and last.at else timedelta.max
+    if state.is_syncing or since < REFRESH_PAUSE:
+        return None
     if state.render_error:
-        return f"its last render failed: {state.render_error}"
-    outdated = [item.worker for item in workers if item.stamped not in item.wanted]
-    return f"a render of {listed(outdated)} would be another one" if outdated else ""
+        return Refresh(f"its last render failed: {state.render_error}")
+    found = [item._replace(stamped=state.rendered.get(item.worker, item.stamped)) for item in workers]
+    outdated = [item for item in found if item.wanted and item.stamped not in item.wanted]
+    if not outdated:
+        return None
+    because = f"a render of {listed([item.worker for item in outdated])} would be another one"
+    due = Refresh(because, frozenset(outdated))
+    if not last or last.outdated != due.outdated:
+        return due
+    pause = min(REFRESH_PAUSE * 2**last.in_vain, _LONGEST_PAUSE)
+    return due._replace(in_vain=last.in_vain + 1) if since >= pause else None
 
 
 def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime) -> bool:

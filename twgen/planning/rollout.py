@@ -34,6 +34,12 @@ NEEDS_ANOTHER_INTENT = {Reason.GATE_FAILED, Reason.ABORTED}
 """Blocks that end by another version, or by a command that starts the rollout anew."""
 
 
+def needs_a_rollout(phase: Phase, reason: str) -> bool:
+    """Somebody has to work on it: it is not settled, and not at an end that only a person changes."""
+    ends = {*NEEDS_ANOTHER_INTENT, Reason.INVALID_INTENT, Reason.ROLLOUT_ENDED}
+    return phase is not Phase.SETTLED and reason not in ends
+
+
 def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattended: bool = False) -> bool:
     """Nothing is left to do, or a person has to do it.
 

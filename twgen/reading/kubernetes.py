@@ -38,7 +38,8 @@ class SharedLists:
         """The Deployments of all workers of a namespace, by the label that names the worker."""
         if namespace not in self._listing:
             self._listing[namespace] = asyncio.create_task(self._list(namespace))
-        return await self._listing[namespace]
+        # one worker that cannot be read must not end what the others wait for
+        return await asyncio.shield(self._listing[namespace])
 
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
         """The workers that have Deployments in a listed namespace and no spec."""

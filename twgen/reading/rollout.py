@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
+from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
@@ -16,8 +17,9 @@ from twgen.model.spec import MissingTemplate
 from twgen.model.times import parse_time
 from twgen.model.world import EndedJob, OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
+from twgen.planning.rollout import needs_a_rollout
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
-from twgen.records.rollout_status import RolloutStatus, parse_rollout_status
+from twgen.records.rollout_status import RolloutStatus, left_alone, parse_rollout_status
 from twgen.reporting.problems import problem_lines
 from twgen.specs.attached import KINDS
 from twgen.specs.parse import Specs, parse_specs
@@ -35,7 +37,6 @@ from twgen.versioning.names import (
 )
 
 _ENDED = {"Succeeded", "Failed"}
-_ENDS = {"Complete", "Failed"}
 _JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 
@@ -58,51 +59,70 @@ class RolloutsInCluster(NamedTuple):
 
     intents: tuple[Intent, ...]
     statuses: tuple[RolloutStatus, ...]
-    """What the rollouts left to read, by worker."""
+    """What the rollouts left to read, by worker; of one that no Job works on, that."""
     unusable: tuple[str, ...]
-    """Why other intents cannot be carried out, and other statuses not be read."""
+    """Why other intents cannot be carried out, and other statuses not be read, or Jobs."""
     ended: Mapping[tuple[str, str], EndedJob] = {}
     """The newest Jobs of these intents that have ended, by namespace and intent hash."""
-
-
-async def rollout_records(client: KubernetesClient, namespace: str, deadline: Deadline) -> RolloutsInCluster:
-    """The intents and statuses of a namespace, without Jobs; an empty namespace: of all."""
-    place = f"/namespaces/{namespace}" if namespace else ""
-    listed = await _read(client, f"/api/v1{place}/configmaps", deadline, ROLLOUT)
-    intents, statuses, unusable = [], [], []
-    for item in listed.get("items") or ():
-        try:
-            if "phase" in (item.get("data") or {}):  # an intent has the same label
-                statuses.append(parse_rollout_status(item))
-            else:
-                intents.append(parse_intent(item))
-        except InvalidInput as error:
-            unusable.append(str(error))
-    by_worker = sorted(statuses, key=attrgetter("worker"))
-    return RolloutsInCluster(tuple(intents), tuple(by_worker), tuple(unusable))
 
 
 async def rollouts_in_cluster(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> RolloutsInCluster:
-    """The same with the Jobs that have ended."""
-    found = await rollout_records(client, namespace, deadline)
+    """What there is in a namespace; an empty one: in all."""
     place = f"/namespaces/{namespace}" if namespace else ""
-    jobs = await _read(client, f"/apis/batch/v1{place}/jobs", deadline, ROLLOUT)
+    jobs: list[Mapping[str, Any]] | None = None
+    intents, statuses, unusable = [], [], []
+    try:
+        # before the statuses: a Job that has ended by then has left its own
+        found = await _read(client, f"/apis/batch/v1{place}/jobs", deadline, ROLLOUT)
+        jobs = oldest_first(found.get("items") or ())
+    except StateUnavailable as error:
+        unusable.append(f"nobody knows whether a Job works on these rollouts: {error}")
+    listed = await _read(client, f"/api/v1{place}/configmaps", deadline, ROLLOUT)
+    for item in listed.get("items") or ():
+        try:
+            if "phase" in (item.get("data") or {}):  # an intent has the same label
+                status = parse_rollout_status(item)
+                statuses.append(status if jobs is None else _with_its_jobs(status, jobs))
+            else:
+                intents.append(parse_intent(item))
+        except InvalidInput as error:
+            unusable.append(str(error))
+    by_worker = sorted(statuses, key=attrgetter("worker"))
+    return RolloutsInCluster(tuple(intents), tuple(by_worker), tuple(unusable), _ended(jobs or ()))
+
+
+def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]:
     ended: dict[tuple[str, str], EndedJob] = {}
-    for job in sorted(jobs.get("items") or (), key=_age):
+    for job in jobs:
         metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
-        conditions = value_at(job, "status", "conditions") or ()
-        ends = [
-            item for item in conditions if item["type"] in {"Complete", "Failed"} and item["status"] == "True"
-        ]
         key = metadata["namespace"], annotations.get(INTENT_HASH, "")
         ended.pop(key, None)
         # no self-heal makes a hook again
-        if ends and HOOK not in annotations:
-            ended_at = parse_time(ends[0]["lastTransitionTime"])
+        if (ending := ending_of(job)) and HOOK not in annotations:
+            ended_at = parse_time(ending["lastTransitionTime"])
             ended[key] = EndedJob(metadata["name"], metadata["uid"], ended_at)
-    return found._replace(ended=ended)
+    return ended
+
+
+def _with_its_jobs(status: RolloutStatus, jobs: Iterable[Mapping[str, Any]]) -> RolloutStatus:
+    """The status that a rollout left, or that nobody works on it: one that is killed tells nothing itself."""
+    namespace, _, worker = status.worker.partition("/")
+    own = [
+        job
+        for job in jobs
+        if (job["metadata"]["namespace"], value_at(job, "metadata", "labels", ROLLOUT)) == (namespace, worker)
+    ]
+    endings = [ending_of(job) for job in own]
+    if not needs_a_rollout(status.phase, status.reason) or None in endings:
+        return status
+    if not own:
+        return left_alone(status, "there is no Job of it", status.since)
+    ending = endings[-1] or {}
+    said = " ".join(filter(None, (ending.get("reason"), ending.get("message"))))
+    why = f"Job {own[-1]['metadata']['name']} has ended as {ending['type']}" + (f" ({said})" if said else "")
+    return left_alone(status, why, parse_time(ending["lastTransitionTime"]))
 
 
 def specs_of(intent: Intent) -> Specs:
@@ -180,7 +200,7 @@ class RolloutReader:
             found.append(list(listed.get("items") or ()))
         jobs, pods = found
         ours = [job for job in jobs if self._is_ours(job)]
-        newest = max(ours, key=_age, default=None)
+        newest = oldest_first(ours)[-1] if ours else None
         uid = value_at(newest, "metadata", "uid")
         older_pods = [
             pod
@@ -192,11 +212,6 @@ class RolloutReader:
 
     def _is_ours(self, item: Mapping[str, Any]) -> bool:
         return bool(value_at(item, "metadata", "annotations", INTENT_HASH) == self._intent.hash)
-
-
-def _age(job: Mapping[str, Any]) -> tuple[str, str]:
-    """Orders Jobs by when they were created; of two in the same second all must take the same for newer."""
-    return str(value_at(job, "metadata", "creationTimestamp")), str(value_at(job, "metadata", "uid"))
 
 
 def _owners(item: Mapping[str, Any]) -> frozenset[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from twgen.errors import TwgenError
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.reads import further_reads, versions_to_describe
@@ -95,22 +96,58 @@ async def read_world(
             if cluster and cluster.namespace:
                 group.create_task(cluster.list(cluster.namespace))
             reading = [
-                group.create_task(
-                    read_worker(
-                        spec,
-                        TemporalReader(spec, temporal),
-                        ClusterReader(spec, cluster) if cluster else None,
-                        now,
-                        for_routing=for_routing,
-                    )
-                )
+                group.create_task(_read(spec, temporal, cluster, now, for_routing=for_routing))
                 for spec in specs
             ]
     except ExceptionGroup as failures:
-        failure: Exception = failures
-        while isinstance(failure, ExceptionGroup):
-            failure = failure.exceptions[0]
+        failure = _first(failures)
         raise failure from failure.__cause__
     workers = [task.result() for task in reading]
     strays = cluster.strays(specs) if cluster else ()
     return World(now, {(worker.name, worker.temporal_namespace): worker for worker in [*strays, *workers]})
+
+
+async def read_each(
+    specs: Sequence[WorkerSpec],
+    temporal: SharedReads,
+    cluster: SharedLists | None,
+    now: datetime,
+    *,
+    for_routing: bool,
+) -> tuple[World, list[str]]:
+    """The same of those workers that can be read, and why the others cannot be."""
+
+    async def read(spec: WorkerSpec) -> WorkerWorld:
+        temporal.require_credentials([spec])
+        return await _read(spec, temporal, cluster, now, for_routing=for_routing)
+
+    found: dict[tuple[str, str], WorkerWorld] = {}
+    failures: dict[str, None] = {}
+    for end in await asyncio.gather(*map(read, specs), return_exceptions=True):
+        if isinstance(end, WorkerWorld):
+            found[end.name, end.temporal_namespace] = end
+            continue
+        failure = _first(end)
+        if not isinstance(failure, TwgenError):
+            raise failure
+        failures[str(failure)] = None  # the same one may be that of many
+    return World(now, found), list(failures)
+
+
+async def _read(
+    spec: WorkerSpec,
+    temporal: SharedReads,
+    cluster: SharedLists | None,
+    now: datetime,
+    *,
+    for_routing: bool,
+) -> WorkerWorld:
+    readers = TemporalReader(spec, temporal), ClusterReader(spec, cluster) if cluster else None
+    return await read_worker(spec, *readers, now, for_routing=for_routing)
+
+
+def _first(failure: BaseException) -> BaseException:
+    """What failed first, of several."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from twgen.errors import InvalidInput
-from twgen.model.operator import GroupKind
+from twgen.model.operator import Caller, GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.model.spec import WorkerSpec
@@ -52,6 +52,11 @@ class Intent:
     """The Argo CD application that tracks the ConfigMap; empty: none does."""
     plan_hash: str = field(default="", compare=False)
     """Of the render that it comes from; empty: none is told."""
+
+    @cached_property
+    def caller(self) -> Caller:
+        """As whom it is carried out."""
+        return Caller(self.identity, forced=True, drives=True)
 
     @cached_property
     def hash(self) -> str:

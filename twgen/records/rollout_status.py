@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
+from twgen.model.reasons import RoutingReason
 from twgen.model.times import format_time, parse_time
 from twgen.versioning.names import rollout_status_name
 
@@ -35,6 +36,16 @@ class RolloutStatus:
     """The Status document of this one worker, as it was when this was written."""
     intent: str = ""
     """The hash of the intent that is carried out."""
+
+
+def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatus:
+    """The same once nobody works on it any more; the message keeps where it stood."""
+    phase, reason = Phase.BLOCKED, RoutingReason.ROLLOUT_ENDED
+    message = f"nobody moves its traffic: {why}; before, it was {status.phase}: {status.message}"
+    told = {"phase": phase.value, "reason": reason.value, "because": message}
+    workers = [{**worker, **told} for worker in status.document.get("workers", ())]
+    document = {**status.document, "workers": workers} if workers else status.document
+    return replace(status, phase=phase, reason=reason, message=message, since=since, document=document)
 
 
 def write_rollout_status(status: RolloutStatus) -> dict[str, str]:

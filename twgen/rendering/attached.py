@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from twgen.cluster.marks import own_labels
+from twgen.cluster.marks import own_labels, protection
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.spec import AttachedResource, OwnerReferences, WorkerSpec
 from twgen.versioning.names import (
-    APPLIED_BY_SERVER,
-    NOT_PRUNED,
-    SYNC_OPTIONS,
     attached_resource_name,
     filled,
     placeholders,
@@ -42,8 +39,8 @@ def _metadata(
         "labels": (template.get("labels") or {}) | own_labels(spec, version.build_id),
     }
     # an autoscaler or a budget must not go before the pods that it is for
-    protection = f",{NOT_PRUNED}" if version.protected or version.action is VersionAction.NONE else ""
-    annotations = {SYNC_OPTIONS: f"{APPLIED_BY_SERVER}{protection}"}
+    is_protected = version.protected or version.action is VersionAction.NONE
+    annotations = protection(spec, is_protected=is_protected)
     if version.action is VersionAction.SCALE_DOWN and resource.scales_from_zero:
         annotations |= _PAUSED
     metadata["annotations"] = (template.get("annotations") or {}) | annotations

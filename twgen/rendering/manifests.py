@@ -28,7 +28,7 @@ def render_manifests(
 ) -> list[Manifest]:
     """The passthrough documents in their order, then all that twgen makes, sorted.
 
-    Without `jobs` nothing in the cluster carries rollouts out. Raises InvalidInput when there is nothing.
+    Without `jobs` nothing in the cluster tells of rollouts. Raises InvalidInput when there is nothing.
     """
     made = sorted((item for worker in workers for item in _manifests(worker, identity_of, jobs)), key=_place)
     if not made and not passthrough:
@@ -40,16 +40,16 @@ def _manifests(
     worker: WorkerVersions, identity_of: Callable[[Policy], str], jobs: RolloutJobs | None
 ) -> Iterator[Manifest]:
     spec, identity = worker.spec, identity_of(worker.spec.policy)
-    jobs = None if spec.policy.driver is Driver.NONE else jobs
     if jobs:
         yield from rollout_manifests(worker, identity, jobs)
+    has_hook = jobs and jobs.driver is Driver.HOOK and spec.policy.driver is not Driver.NONE
     for version in worker.versions:
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []
         attached = spec.attached if version.attached else ()
         made += (attached_manifest(spec, version, resource) for resource in attached)
         for manifest in made:
             is_target = version.build_id == spec.build_id and manifest["kind"] == "Deployment"
-            if jobs and jobs.driver is Driver.HOOK and not is_target:
+            if has_hook and not is_target:
                 # the hook starts once the target is healthy, whatever the others are
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest

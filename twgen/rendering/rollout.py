@@ -18,6 +18,7 @@ from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.specs.attached import KINDS
 from twgen.versioning.injection import DEPLOYMENT, Identity, injection
 from twgen.versioning.names import (
+    API_KEY_FILE,
     HOOK,
     HOOK_DELETE_POLICY,
     INTENT_HASH,
@@ -41,6 +42,8 @@ _ENDS_FOR_GOOD = [1, 2, 4]
 _RESOURCES = {"requests": {"cpu": "10m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}}
 _CA_FOLDER = "/etc/temporal/ca"
 _CA_VOLUME = "temporal-ca"
+_KEY_FOLDER = "/etc/temporal/key"
+_KEY_VOLUME = "temporal-key"
 _LARGEST_INTENT = 1024 * 1024
 """Bytes of all that a ConfigMap holds."""
 _RBAC = "rbac.authorization.k8s.io"
@@ -53,14 +56,26 @@ class RolloutJobs:
     driver: Driver
     """Hook or Job."""
     image: str
+    """Empty: nobody named one, and no Job is rendered."""
     more_kinds: tuple[GroupKind, ...] = ()
     """What the operator lets be attached beside the kinds that twgen knows."""
     pod: RolloutPod = field(default_factory=RolloutPod)
 
+    @property
+    def drivers(self) -> frozenset[Driver]:
+        """The drivers of a policy by which a worker gets an object for its rollout."""
+        return frozenset(Driver if self.image else {Driver.NONE})
+
 
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
-    """The objects that carry out the rollout of a worker."""
+    """The objects that carry out the rollout of a worker; only its intent where a person or CI does so.
+
+    `tick` looks at what has an intent, whoever moves its traffic.
+    """
     spec = worker.spec
+    by_hand = spec.policy.driver is Driver.NONE
+    if not (identity if by_hand else jobs.image):
+        return
     intent = intent_of(spec, identity, worker.warnings, jobs.more_kinds)
     manifest = write_intent(intent)
     manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
@@ -68,10 +83,11 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     if size > _LARGEST_INTENT:
         raise InvalidInput(
             f"{spec.document.source}: the intent of {spec.worker_deployment}'s rollout has {size} bytes, and"
-            f" a ConfigMap holds {_LARGEST_INTENT}: make its pod template or what is attached to it smaller,"
-            " or roll out elsewhere (spec.driver None of a RolloutPolicy)"
+            f" a ConfigMap holds {_LARGEST_INTENT}: make its pod template or what is attached to it smaller"
         )
     yield manifest
+    if by_hand:
+        return
     account = spec.policy.service_account_name
     if not account:
         account = rollout_name(spec.name)
@@ -165,7 +181,7 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
     connection, own = _control_plane(spec), jobs.pod
     who = Identity(spec.temporal_namespace, spec.worker_deployment, "")
     connects = injection(connection, who, EnvironmentNames.CURRENT)
-    of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID"}
+    of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
     place = f"{spec.namespace}/{rollout_name(spec.name)}"
     arguments = ["rollout", "--intent", place, "--intent-hash", intent.hash]
     if jobs.driver is Driver.HOOK:
@@ -186,9 +202,15 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, *connects.mounts],  # noqa: S108
     }
     volumes = [{"name": "tmp", "emptyDir": {}}, *connects.volumes]
+    if key := connection.api_key_secret:
+        # a Job lives longer than a key may: a file follows its Secret, a variable does not
+        container["env"].append({"name": API_KEY_FILE, "value": f"{_KEY_FOLDER}/{key.key}"})
+        container["volumeMounts"].append({"name": _KEY_VOLUME, "mountPath": _KEY_FOLDER})
+        items = [{"key": key.key, "path": key.key}]
+        volumes.append({"name": _KEY_VOLUME, "secret": {"secretName": key.name, "items": items}})
     if own.ca_bundle and connection.needs_credentials:
-        key, source = own.ca_bundle.key, {"name": own.ca_bundle.config_map}
-        container["env"].append({"name": "TEMPORAL_TLS_SERVER_CA_CERT_PATH", "value": f"{_CA_FOLDER}/{key}"})
+        trusted, source = f"{_CA_FOLDER}/{own.ca_bundle.key}", {"name": own.ca_bundle.config_map}
+        container["env"].append({"name": "TEMPORAL_TLS_SERVER_CA_CERT_PATH", "value": trusted})
         container["volumeMounts"].append({"name": _CA_VOLUME, "mountPath": _CA_FOLDER})
         volumes.append({"name": _CA_VOLUME, "configMap": source})
     placed = {

@@ -1,6 +1,6 @@
 """Two documents, or two versions, that are one object of an API server."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from twgen.model.operator import api_group
@@ -50,14 +50,14 @@ class GeneratedObject(NamedTuple):
 
 
 def generated_objects(
-    workers: Iterable[WorkerVersions], *, with_rollouts: bool = False
+    workers: Iterable[WorkerVersions], drivers: Collection[Driver] = ()
 ) -> Iterator[GeneratedObject]:
-    """All objects of the versions of a plan that are rendered, and of what rolls them out where that is.
+    """All objects of the versions of a plan that are rendered, and of the rollouts that these drivers make.
 
     The status of a rollout is never rendered, yet it would be written over another's ConfigMap.
     """
     for worker in workers:
-        if with_rollouts and worker.spec.policy.driver is not Driver.NONE:
+        if worker.spec.policy.driver in drivers:
             yield from _rollout(worker.spec)
         for version in worker.versions:
             if version.is_rendered:
@@ -75,7 +75,7 @@ def target_objects(spec: WorkerSpec) -> Iterator[GeneratedObject]:
 def _rollout(spec: WorkerSpec) -> Iterator[GeneratedObject]:
     intent, maker = rollout_name(spec.name), f"the rollout of worker {spec.worker_deployment}"
     objects = [("", "ConfigMap", intent), ("", "ConfigMap", rollout_status_name(spec.name))]
-    if not spec.policy.service_account_name:
+    if not (spec.policy.service_account_name or spec.policy.driver is Driver.NONE):
         objects += [("", "ServiceAccount", intent), (_RBAC, "Role", intent), (_RBAC, "RoleBinding", intent)]
     for group, kind, name in objects:
         remedy = f"rename worker {spec.worker_deployment}"

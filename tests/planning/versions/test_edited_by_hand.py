@@ -1,26 +1,18 @@
 """A live pod template that somebody changed by hand, and what becomes of it."""
 
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
-from twgen.model.plan import VersionAction, VersionPlan, WorkerPlan
-from twgen.model.spec import ConnectionChanges, EnvironmentNames, HistorySource, WorkerSpec
+from tests.planning.versions.running import KEEP, UPDATE, Manifest, container, plan, template, versions
+from twgen.model.plan import VersionAction
+from twgen.model.spec import EnvironmentNames, HistorySource
 from twgen.model.world import VersionStatus
 from twgen.rendering.deployments import version_deployment
 
-KEEP, UPDATE = VersionAction.KEEP, VersionAction.UPDATE
 RESTARTED = {"kubectl.kubernetes.io/restartedAt": "2026-11-20T09:00:00Z"}
-OWN_KEY = {"name": "TEMPORAL_API_KEY", "value": "of the team"}
-Manifest = dict[str, Any]
-
-
-def container(manifest: Manifest) -> Manifest:
-    found: Manifest = manifest["spec"]["template"]["spec"]["containers"][0]
-    return found
 
 
 def with_image(manifest: Manifest) -> None:
@@ -44,24 +36,6 @@ def without_build_id(manifest: Manifest) -> None:
 
 
 EDITS = [with_image, with_other_build_id, without_address, with_other_address, without_build_id]
-
-
-def plan(
-    deployments: list[Manifest], spec: WorkerSpec = SPEC, ledger: dict[str, Manifest] | None = None
-) -> WorkerPlan:
-    says = temporal(
-        version("v1", VersionStatus.DRAINING), version("v3", VersionStatus.CURRENT), traffic=routing("v3")
-    )
-    return planned(situation(says, deployments, ledger), spec)
-
-
-def versions(worker: WorkerPlan) -> dict[str, VersionPlan]:
-    return {item.build_id: item for item in worker.versions.versions}
-
-
-def template(item: VersionPlan, spec: WorkerSpec = SPEC) -> Manifest:
-    found: Manifest = version_deployment(spec, item, "me")["spec"]["template"]
-    return found
 
 
 @pytest.mark.parametrize("edit", EDITS)
@@ -178,67 +152,6 @@ def test_variable_added_by_hand_stays_with_a_warning() -> None:
     assert warning.startswith("v3: spec.containers[worker].env[DEBUG] was added to its Deployment by hand")
 
 
-def test_ledger_locked_under_another_environment_restarts_nothing() -> None:
-    legacy = replace(SPEC, policy=replace(SPEC.policy, environment=EnvironmentNames.HOST_PORT))
-    locked = version_deployment(legacy, versions(plan([]))["v3"], "")
-    running = live("v3")
-    worker = plan([live("v1"), running], legacy, {"v3": locked})
-    target = versions(worker)["v3"]
-    assert target.action is KEEP
-    assert template(target, legacy) == running["spec"]["template"]
-    (warning,) = worker.versions.warnings
-    assert warning == (
-        "v3 keeps its injected variables of generation Current: the policy's environment HostPort waits for a"
-        " new version"
-    )
-
-
-def secured(spec: WorkerSpec, changes: ConnectionChanges = ConnectionChanges.ALL_VERSIONS) -> WorkerSpec:
-    connection = replace(spec.connection, mutual_tls_secret="renewed")  # noqa: S106 - the name of a Secret
-    return replace(spec, connection=connection, policy=replace(spec.policy, connection_changes=changes))
-
-
-def with_own_names(manifest: Manifest) -> Manifest:
-    changed = deepcopy(manifest)
-    container(changed)["env"].insert(0, OWN_KEY)
-    changed["spec"]["template"]["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
-    return changed
-
-
-@pytest.mark.parametrize("annotated", [True, False])
-def test_changed_connection_leaves_the_team_s_own_variables_and_volumes(*, annotated: bool) -> None:
-    running = with_own_names(live("v1"))
-    if not annotated:
-        del running["metadata"]["annotations"]["twgen.io/injected"]
-    spec = secured(SPEC)
-    old = versions(plan([running, live("v3")], spec, {"v1": with_own_names(live("v1"))}))["v1"]
-    assert (old.action, old.reason) == (UPDATE, "ConnectionChanged")
-    pod = template(old, spec)["spec"]
-    assert OWN_KEY in pod["containers"][0]["env"]
-    assert [item["name"] for item in pod["volumes"]] == ["scratch", "temporal-tls"]
-
-
-def test_changed_connection_that_would_take_a_name_of_the_team_s_own_is_not_applied() -> None:
-    running = live("v1")
-    running["spec"]["template"]["spec"]["volumes"] = [{"name": "temporal-tls", "emptyDir": {}}]
-    worker = plan([running, live("v3")], secured(SPEC))
-    old = versions(worker)["v1"]
-    assert old.action is KEEP
-    assert template(old) == running["spec"]["template"]
-    assert any(text.startswith("v1 keeps the connection that it has: ") for text in worker.versions.warnings)
-
-
-def test_names_injected_by_the_controller_are_told_by_its_hash() -> None:
-    running = live("v1")
-    del running["metadata"]["annotations"]["twgen.io/injected"]
-    spec = secured(SPEC)
-    old = versions(plan([running, live("v3")], spec))["v1"]
-    assert old.reason == "ConnectionChanged"
-    names = [item["name"] for item in template(old, spec)["spec"]["containers"][0]["env"]]
-    assert names.count("TEMPORAL_ADDRESS") == 1
-    assert "TEMPORAL_TLS_CLIENT_KEY_PATH" in names
-
-
 def test_pace_of_a_rollout_reaches_a_live_target_at_once() -> None:
     spec = replace(SPEC, min_ready_seconds=30, progress_deadline_seconds=900)
     target = versions(plan([live("v3")], spec))["v3"]
@@ -281,54 +194,6 @@ def test_deployment_that_is_being_deleted_is_created_again() -> None:
     old = versions(plan([going, live("v3")]))["v1"]
     assert (old.action, old.replicas, old.protected) == (VersionAction.CREATE, 2, True)
     assert "created again when it is gone" in old.because
-
-
-def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() -> None:
-    spec = secured(SPEC)
-    spec = replace(spec, policy=replace(spec.policy, environment=EnvironmentNames.HOST_PORT))
-    worker = plan([live("v1"), live("v3")], spec)
-    for item in versions(worker).values():
-        names = [entry["name"] for entry in template(item, spec)["spec"]["containers"][0]["env"]]
-        assert item.reason == "ConnectionChanged"
-        assert {"TEMPORAL_ADDRESS", "TEMPORAL_WORKER_BUILD_ID"} <= set(names)
-        assert "TEMPORAL_HOST_PORT" not in names
-    assert any("environment HostPort waits for a new version" in text for text in worker.versions.warnings)
-
-
-def test_changed_address_that_reaches_running_versions_warns_of_the_workflows_there() -> None:
-    moved = replace(SPEC.connection, host_port="elsewhere.example.com:7233")
-    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
-    warnings = plan(
-        [live("v1"), live("v3")], replace(SPEC, connection=moved, policy=policy)
-    ).versions.warnings
-    for name in ("v1", "v3"):
-        assert any(text.startswith(f"{name} leaves temporal.example.com:7233 default") for text in warnings)
-
-
-def test_variable_added_by_hand_stays_when_the_connection_changes() -> None:
-    running = live("v1")
-    container(running)["env"].append(OWN_KEY)
-    spec = replace(SPEC, connection=replace(SPEC.connection, tls_server_name="temporal"))
-    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
-    old = versions(plan([running, live("v3")], replace(spec, policy=policy)))["v1"]
-    assert old.reason == "ConnectionChanged"
-    assert OWN_KEY in template(old, spec)["spec"]["containers"][0]["env"]
-
-
-@pytest.mark.parametrize("annotated", [True, False])
-def test_key_added_by_hand_is_told_from_an_injected_one_by_the_recorded_connection(
-    *, annotated: bool
-) -> None:
-    running = live("v1")
-    key = {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": "mine", "key": "key"}}}
-    container(running)["env"].append(key)
-    if not annotated:
-        del running["metadata"]["annotations"]["twgen.io/injected"]
-    spec = replace(SPEC, connection=replace(SPEC.connection, tls_server_name="temporal"))
-    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
-    old = versions(plan([running, live("v3")], replace(spec, policy=policy)))["v1"]
-    rendered = template(old, spec)["spec"]["containers"][0]["env"]
-    assert key in rendered
 
 
 def test_version_on_its_way_to_zero_is_rendered_as_it_runs() -> None:

@@ -25,6 +25,8 @@ class _Counts:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: list[NamedVersion] = field(default_factory=list)
     counted: dict[NamedVersion, int] = field(default_factory=dict)
+    failed: dict[NamedVersion, Exception] = field(default_factory=dict)
+    """Why those were not counted that a call was for."""
 
 
 class SharedReads:
@@ -66,7 +68,7 @@ class SharedReads:
                     spec, "get_system_info", GetSystemInfoRequest(), lambda answer: str(answer.server_version)
                 )
                 self._server_versions[address] = asyncio.create_task(asking)
-            known[address] = await self._server_versions[address]
+            known[address] = await asyncio.shield(self._server_versions[address])
         return known[address]
 
     async def open_workflows(self, spec: WorkerSpec, build_ids: Collection[str]) -> Mapping[str, int]:
@@ -78,14 +80,23 @@ class SharedReads:
         if not build_ids:
             return {}
         counts = self._counts[spec.connection.host_port, spec.temporal_namespace]
-        counts.waiting += [(spec.worker_deployment, build_id) for build_id in build_ids]
+        versions = [(spec.worker_deployment, build_id) for build_id in build_ids]
+        counts.waiting += versions
         async with counts.turn:
+            # each of those that were counted together would wait as long for the same failure, one by one
+            if failure := next((counts.failed[one] for one in versions if one in counts.failed), None):
+                raise failure
             together = tuple(counts.waiting)
-            async with asyncio.TaskGroup() as group:
-                parts = [
-                    group.create_task(self._count_each(spec, together[start : start + _IN_ONE_QUERY]))
-                    for start in range(0, len(together), _IN_ONE_QUERY)
-                ]
+            try:
+                async with asyncio.TaskGroup() as group:
+                    parts = [
+                        group.create_task(self._count_each(spec, together[start : start + _IN_ONE_QUERY]))
+                        for start in range(0, len(together), _IN_ONE_QUERY)
+                    ]
+            except ExceptionGroup as error:
+                counts.failed.update(dict.fromkeys(together, error))
+                del counts.waiting[: len(together)]
+                raise
             del counts.waiting[: len(together)]
             for part in parts:
                 counts.counted.update(part.result())

@@ -48,6 +48,31 @@ def rollout_status(status: Status, since: datetime, intent_hash: str) -> Rollout
     )
 
 
+def is_news(before: RolloutStatus, after: RolloutStatus) -> bool:
+    """More has changed from one status to the next than what time alone changes in their sentences."""
+    return _told(before) != _told(after)
+
+
+def _told(status: RolloutStatus) -> tuple[object, ...]:
+    workers = status.document.get("workers") or ()
+    # with a due time, the reason counts down to it, and what becomes of a version is told with its age
+    counts_down = any(worker.get("waitsUntil") for worker in workers)
+    untimed = [
+        {
+            **worker,
+            "because": "",
+            "versions": [{**version, "because": ""} for version in worker.get("versions") or ()],
+        }
+        for worker in workers
+    ]
+    said = "" if counts_down else status.message
+    return (
+        (status.phase, status.reason, said, status.target, status.current, status.percentage),
+        status.intent,
+        untimed,
+    )
+
+
 def _worker(worker: WorkerView) -> dict[str, Any]:
     spec, routing = worker.plan.spec, worker.plan.routing
     next_change = _change(worker.later, routing.due_at) if worker.later else None

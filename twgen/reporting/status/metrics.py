@@ -17,15 +17,21 @@ _CAPS = {"maxVersions": ("deployed", "maxVersions"), "temporal": ("registered", 
 """What counts against each cap, and the cap, as `versionCount` of a Status document has them."""
 
 
-def openmetrics(statuses: Iterable[RolloutStatus], now: datetime | None, counts: Mapping[str, int]) -> bytes:
+def openmetrics(
+    statuses: Iterable[RolloutStatus],
+    now: datetime | None,
+    counts: Mapping[str, int],
+    look_seconds: float | None = None,
+) -> bytes:
     """The metrics of these rollouts; `counts` are what happened since the start, by `looks` and the like.
 
-    Without `now` nobody has followed them, and since when they are as they are is left out.
+    Without `now` nobody has followed them, and since when they are as they are is left out. `look_seconds` is
+    how long the last look took.
     """
     from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
-    collected = [*_of_rollouts(tuple(statuses), now), *_of_ticks(counts)]
+    collected = [*_of_rollouts(tuple(statuses), now), *_of_ticks(counts, look_seconds)]
 
     class Collected:
         def collect(self) -> Iterable["Metric"]:
@@ -72,8 +78,12 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
     yield from (phase, reason, percentage, unserved, age, versions, count, cap)
 
 
-def _of_ticks(counts: Mapping[str, int]) -> Iterator["Metric"]:
-    from prometheus_client.core import CounterMetricFamily
+def _of_ticks(counts: Mapping[str, int], look_seconds: float | None) -> Iterator["Metric"]:
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    if look_seconds is not None:
+        text = "How long the last look of `twgen tick` took."
+        yield GaugeMetricFamily("twgen_tick_look_seconds", text, value=look_seconds)
 
     for name, number in counts.items():
         text = f"What `twgen tick` has counted since it started: {name.replace('_', ' ')}."

@@ -1,0 +1,60 @@
+"""The API server of Argo CD, as its administrator and its other accounts see it."""
+
+import base64
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import urllib3
+
+from testing.install import installed
+from testing.kubernetes.cluster import Cluster
+from testing.leaks import credential
+from testing.processes import ENVIRONMENT
+from testing.recipes import ARGO_CD
+
+_FIRST_PASSWORD = "argocd-initial-admin-secret"  # noqa: S105 - where it is
+
+
+@dataclass(frozen=True, slots=True)
+class ArgoServer:
+    """A running API server, on loopback and without TLS."""
+
+    address: str
+    """`http://host:port`."""
+    cluster: Cluster
+    namespace: str
+    """Where Argo CD is."""
+    folder: Path
+
+    def token(self, account: str) -> str:
+        """A token of a local account, as its administrator has it made by `argocd`."""
+        path = f"/api/v1/namespaces/{self.namespace}/secrets/{_FIRST_PASSWORD}"
+        password = credential(base64.b64decode(self.cluster.api.get(path)["data"]["password"]).decode())
+        place = urlsplit(self.address).netloc
+        self._argocd("login", place, "--plaintext", "--username=admin", f"--password={password}")
+        return credential(self._argocd("account", "generate-token", f"--account={account}").strip())
+
+    def permits(self, token: str, action: str, resource: str, what: str = "*/*") -> bool:
+        """Whether an account may do this, by the server's own word."""
+        options = (f"--auth-token={token}", f"--server={urlsplit(self.address).netloc}", "--plaintext")
+        return self._argocd("account", "can-i", action, resource, what, *options).strip() == "yes"
+
+    def request(self, token: str, method: str, path: str, body: Any = None) -> int:
+        """The status that a plain request of its API is answered with."""
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        with urllib3.PoolManager(retries=False) as pool:
+            sent = None if body is None else json.dumps(body)
+            return pool.request(method, f"{self.address}{path}", body=sent, headers=headers).status
+
+    def _argocd(self, *arguments: str) -> str:
+        command = [str(installed(ARGO_CD)), *arguments, f"--config={self.folder / 'argocd-client'}"]
+        environment = {**ENVIRONMENT, "ARGOCD_BINARY_NAME": "argocd", "HOME": str(self.folder)}
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        if ended.returncode:
+            message = f"argocd {arguments[0]} {arguments[1]} ended with {ended.returncode}: {ended.stderr}"
+            raise AssertionError(message)
+        return ended.stdout

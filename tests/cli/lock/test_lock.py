@@ -1,0 +1,116 @@
+"""`twgen lock`: what it records, how Git merges it, and how it ends when something is in its way."""
+
+import json
+import os
+from pathlib import Path
+
+from tests.cli.conftest import Run
+from tests.cli.lock.conftest import commit, empty_world, git, locked, refused, worker
+
+
+def test_lock_records_the_target_and_check_says_when_it_is_not_recorded(run: Run, specs: Path) -> None:
+    refused(
+        run("lock", "specs", "--check"), 1, "specs/twgen.lock/shop.pay.yaml is not current: run `twgen lock`"
+    )
+    locked(run)
+    assert run("lock", "specs", "--check").returncode == 0
+    ledger = (specs / "twgen.lock" / "shop.pay.yaml").read_text()
+    locked(run)
+    assert (specs / "twgen.lock" / "shop.pay.yaml").read_text() == ledger
+    worker(specs, "pay", "pay:v2")
+    assert run("lock", "specs", "--check").returncode == 1
+    locked(run)
+    assert (specs / "twgen.lock" / "shop.pay.yaml").read_text().startswith(ledger)
+
+
+def test_lock_refuses_a_version_with_two_templates_naming_both(run: Run, specs: Path) -> None:
+    root = specs.parent
+    commit(root)
+    for branch in ("blue", "green"):
+        git(root, "checkout", "-q", "-b", branch, "main")
+        worker(specs, "pay", f"pay:{branch}", build_id="one")
+        locked(run)
+        commit(root)
+    git(root, "merge", "-q", "blue", succeeds=False)
+    before = (specs / "twgen.lock" / "shop.pay.yaml").read_text()
+    refused(
+        run("lock", "specs"), 2, "shop/pay one is pay:green (template ", " in HEAD and pay:blue (template "
+    )
+    assert (specs / "twgen.lock" / "shop.pay.yaml").read_text() == before
+
+
+def test_recorded_template_that_does_not_fit_its_hash_is_refused(run: Run, specs: Path) -> None:
+    locked(run)
+    path = specs / "twgen.lock" / "shop.pay.yaml"
+    path.write_text(path.read_text().replace('"pay:v1"', '"pay:other"'))
+    for command in (
+        ("lock", "specs"),
+        ("lock", "specs/pay.json", "specs/connection.json"),
+        ("validate", "specs"),
+    ):
+        ended = run(*command)
+        assert ended.returncode == (1 if command[0] == "validate" else 2)
+        said = "shop.pay.yaml:7: versions[0].deployment.spec.template: is not the pod template"
+        assert said in ended.stdout + ended.stderr
+
+
+def test_lock_of_a_file_refuses_what_lock_of_its_folder_refuses(run: Run, specs: Path) -> None:
+    locked(run, "specs/pay.json", "specs/connection.json")
+    path = specs / "twgen.lock" / "shop.pay.yaml"
+    worker(specs, "pay", "pay:v1", build_id="v1")
+    path.write_text(path.read_text().replace("kind: Ledger", "kind: Ledger\nmetdata: {}"))
+    for paths in (("specs",), ("specs/pay.json", "specs/connection.json")):
+        refused(
+            run("lock", *paths),
+            2,
+            "specs/twgen.lock/shop.pay.yaml:3: metdata: no such field; did you mean metadata?",
+        )
+
+
+def test_lock_keeps_what_a_build_id_stands_for(run: Run, specs: Path, tmp_path: Path) -> None:
+    worker(specs, "pay", "pay:v1", build_id="one")
+    locked(run)
+    path = specs / "twgen.lock" / "shop.pay.yaml"
+    ledger = path.read_text()
+    # a build ID of our own making that another template took
+    worker(specs, "pay", "pay:v1")
+    generated = json.loads(run("render", "specs", "--snapshot", empty_world(tmp_path), "-o", "json").stdout)
+    build_id = generated["items"][0]["metadata"]["labels"]["temporal.io/build-id"]
+    worker(specs, "pay", "pay:other", build_id=build_id)
+    path.unlink()
+    locked(run)
+    ledger = path.read_text()
+    worker(specs, "pay", "pay:v1")
+    for paths in (("specs",), ("specs/pay.json", "specs/connection.json")):
+        refused(run("lock", *paths), 2, f"shop/pay: {build_id} is recorded with another pod template")
+    assert path.read_text() == ledger
+
+
+def test_version_that_is_recorded_in_another_file_changes_there(run: Run, specs: Path) -> None:
+    worker(specs, "pay", "pay:v1", build_id="one")
+    locked(run)
+    moved = specs / "all-versions.yaml"
+    (specs / "twgen.lock" / "shop.pay.yaml").rename(moved)
+    locked(run)
+    assert list((specs / "twgen.lock").iterdir()) == []
+    worker(specs, "pay", "pay:v2", build_id="one")
+    locked(run)
+    assert '"image": "pay:v2"' in moved.read_text()
+    assert list((specs / "twgen.lock").iterdir()) == []
+
+
+def test_mode_of_a_ledger_file_is_kept(run: Run, specs: Path) -> None:
+    locked(run)
+    path = specs / "twgen.lock" / "shop.pay.yaml"
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask()
+    path.chmod(0o640)
+    worker(specs, "pay", "pay:v2")
+    locked(run)
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [item.name for item in path.parent.iterdir()] == [path.name]
+
+
+def umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,129 @@
+"""A changed connection replaces what was injected, and never a variable or volume of the team."""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from tests.planning.situations import SPEC, live
+from tests.planning.versions.running import (
+    KEEP,
+    OWN_KEY,
+    UPDATE,
+    Manifest,
+    container,
+    plan,
+    template,
+    versions,
+)
+from twgen.model.spec import ConnectionChanges, EnvironmentNames, WorkerSpec
+from twgen.rendering.deployments import version_deployment
+
+
+def test_ledger_locked_under_another_environment_restarts_nothing() -> None:
+    legacy = replace(SPEC, policy=replace(SPEC.policy, environment=EnvironmentNames.HOST_PORT))
+    locked = version_deployment(legacy, versions(plan([]))["v3"], "")
+    running = live("v3")
+    worker = plan([live("v1"), running], legacy, {"v3": locked})
+    target = versions(worker)["v3"]
+    assert target.action is KEEP
+    assert template(target, legacy) == running["spec"]["template"]
+    (warning,) = worker.versions.warnings
+    assert warning == (
+        "v3 keeps its injected variables of generation Current: the policy's environment HostPort waits for a"
+        " new version"
+    )
+
+
+def secured(spec: WorkerSpec, changes: ConnectionChanges = ConnectionChanges.ALL_VERSIONS) -> WorkerSpec:
+    connection = replace(spec.connection, mutual_tls_secret="renewed")  # noqa: S106 - the name of a Secret
+    return replace(spec, connection=connection, policy=replace(spec.policy, connection_changes=changes))
+
+
+def with_own_names(manifest: Manifest) -> Manifest:
+    changed = deepcopy(manifest)
+    container(changed)["env"].insert(0, OWN_KEY)
+    changed["spec"]["template"]["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
+    return changed
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+def test_changed_connection_leaves_the_team_s_own_variables_and_volumes(*, annotated: bool) -> None:
+    running = with_own_names(live("v1"))
+    if not annotated:
+        del running["metadata"]["annotations"]["twgen.io/injected"]
+    spec = secured(SPEC)
+    old = versions(plan([running, live("v3")], spec, {"v1": with_own_names(live("v1"))}))["v1"]
+    assert (old.action, old.reason) == (UPDATE, "ConnectionChanged")
+    pod = template(old, spec)["spec"]
+    assert OWN_KEY in pod["containers"][0]["env"]
+    assert [item["name"] for item in pod["volumes"]] == ["scratch", "temporal-tls"]
+
+
+def test_changed_connection_that_would_take_a_name_of_the_team_s_own_is_not_applied() -> None:
+    running = live("v1")
+    running["spec"]["template"]["spec"]["volumes"] = [{"name": "temporal-tls", "emptyDir": {}}]
+    worker = plan([running, live("v3")], secured(SPEC))
+    old = versions(worker)["v1"]
+    assert old.action is KEEP
+    assert template(old) == running["spec"]["template"]
+    assert any(text.startswith("v1 keeps the connection that it has: ") for text in worker.versions.warnings)
+
+
+def test_names_injected_by_the_controller_are_told_by_its_hash() -> None:
+    running = live("v1")
+    del running["metadata"]["annotations"]["twgen.io/injected"]
+    spec = secured(SPEC)
+    old = versions(plan([running, live("v3")], spec))["v1"]
+    assert old.reason == "ConnectionChanged"
+    names = [item["name"] for item in template(old, spec)["spec"]["containers"][0]["env"]]
+    assert names.count("TEMPORAL_ADDRESS") == 1
+    assert "TEMPORAL_TLS_CLIENT_KEY_PATH" in names
+
+
+def test_changed_connection_keeps_the_generation_of_names_that_the_code_reads() -> None:
+    spec = secured(SPEC)
+    spec = replace(spec, policy=replace(spec.policy, environment=EnvironmentNames.HOST_PORT))
+    worker = plan([live("v1"), live("v3")], spec)
+    for item in versions(worker).values():
+        names = [entry["name"] for entry in template(item, spec)["spec"]["containers"][0]["env"]]
+        assert item.reason == "ConnectionChanged"
+        assert {"TEMPORAL_ADDRESS", "TEMPORAL_WORKER_BUILD_ID"} <= set(names)
+        assert "TEMPORAL_HOST_PORT" not in names
+    assert any("environment HostPort waits for a new version" in text for text in worker.versions.warnings)
+
+
+def test_changed_address_that_reaches_running_versions_warns_of_the_workflows_there() -> None:
+    moved = replace(SPEC.connection, host_port="elsewhere.example.com:7233")
+    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
+    warnings = plan(
+        [live("v1"), live("v3")], replace(SPEC, connection=moved, policy=policy)
+    ).versions.warnings
+    for name in ("v1", "v3"):
+        assert any(text.startswith(f"{name} leaves temporal.example.com:7233 default") for text in warnings)
+
+
+def test_variable_added_by_hand_stays_when_the_connection_changes() -> None:
+    running = live("v1")
+    container(running)["env"].append(OWN_KEY)
+    spec = replace(SPEC, connection=replace(SPEC.connection, tls_server_name="temporal"))
+    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
+    old = versions(plan([running, live("v3")], replace(spec, policy=policy)))["v1"]
+    assert old.reason == "ConnectionChanged"
+    assert OWN_KEY in template(old, spec)["spec"]["containers"][0]["env"]
+
+
+@pytest.mark.parametrize("annotated", [True, False])
+def test_key_added_by_hand_is_told_from_an_injected_one_by_the_recorded_connection(
+    *, annotated: bool
+) -> None:
+    running = live("v1")
+    key = {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": "mine", "key": "key"}}}
+    container(running)["env"].append(key)
+    if not annotated:
+        del running["metadata"]["annotations"]["twgen.io/injected"]
+    spec = replace(SPEC, connection=replace(SPEC.connection, tls_server_name="temporal"))
+    policy = replace(SPEC.policy, connection_changes=ConnectionChanges.ALL_VERSIONS)
+    old = versions(plan([running, live("v3")], replace(spec, policy=policy)))["v1"]
+    rendered = template(old, spec)["spec"]["containers"][0]["env"]
+    assert key in rendered

@@ -1,0 +1,85 @@
+"""Many workers at once: one that cannot be read costs the others nothing."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tests.planning.situations import SPEC
+from tests.strategies import NOW
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.profiles import Profiles
+from twgen.clients.temporal import Call, TemporalClients
+from twgen.errors import OutOfTime, StateUnavailable, TwgenError
+from twgen.model.world import World
+from twgen.reading.kubernetes import SharedLists
+from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.world import read_each
+
+SPECS = [replace(SPEC, name=f"w{number}") for number in range(10, 30)]
+
+
+class Temporal(TemporalClients):
+    """Knows no worker, refuses to tell of one, and counts for nobody."""
+
+    def __init__(self) -> None:
+        super().__init__(Profiles(allow_unlisted=True), {})
+        self.counted = 0
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - it fails by itself
+        if call.method == "count_workflow_executions":
+            self.counted += 1
+            await asyncio.sleep(0.01)
+            raise OutOfTime("nothing can be counted")
+        if call.worker.startswith(SPECS[2].worker_deployment):
+            raise StateUnavailable("w2 is refused")
+        return call.value(None)
+
+
+class Cluster(KubernetesClient):
+    """Has nothing, and takes its time to say so."""
+
+    def __init__(self, failure: str = "") -> None:
+        self.failure = failure
+
+    async def deployments(self, *_: Any) -> list[Mapping[str, Any]]:
+        await asyncio.sleep(0.05)
+        if self.failure:
+            raise StateUnavailable(self.failure)
+        return []
+
+
+def read(cluster: Cluster) -> tuple[World, list[str]]:
+    async def story() -> tuple[World, list[str]]:
+        temporal, lists = SharedReads(Temporal(), Deadline(30)), SharedLists(cluster, Deadline(30))
+        return await read_each(SPECS, temporal, lists, NOW, for_routing=False)
+
+    return asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_worker_that_is_refused_does_not_end_the_list_that_all_wait_for() -> None:
+    world, failures = read(Cluster())
+    names = {spec.worker_deployment for spec in SPECS}
+    assert {name for name, _ in world.workers} == names - {SPECS[2].worker_deployment}
+    assert failures == ["w2 is refused"]
+
+
+def test_failure_that_all_workers_share_is_told_once() -> None:
+    world, failures = read(Cluster("no list"))
+    assert not world.workers
+    assert sorted(failures) == ["no list", "w2 is refused"]
+
+
+def test_count_that_fails_fails_for_all_that_were_counted_together() -> None:
+    """Each of them would wait for as long, one after the other."""
+    clients = Temporal()
+
+    async def story() -> list[Any]:
+        shared = SharedReads(clients, Deadline(30))
+        counts = (shared.open_workflows(spec, ["v1"]) for spec in SPECS)
+        return await asyncio.gather(*counts, return_exceptions=True)
+
+    for end in asyncio.run(asyncio.wait_for(story(), 30)):
+        assert end.subgroup(TwgenError) if isinstance(end, ExceptionGroup) else isinstance(end, TwgenError)
+    assert clients.counted == 2, "the first by itself, and all that came meanwhile"

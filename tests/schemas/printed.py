@@ -1,0 +1,160 @@
+"""One document of each kind that twgen prints."""
+
+from tests.schemas.documents import NOW
+
+STATUS = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Status",
+    "now": NOW,
+    "workers": [
+        {
+            "worker": "d/w",
+            "temporalNamespace": "t",
+            "targetBuildID": "a",
+            "phase": "Waiting",
+            "reason": "RampPaused",
+            "because": "it stays at 5 % for 1min more",
+            "unserved": "",
+            "next": {"action": "SetRamp", "buildID": "a", "percentage": 25, "at": NOW},
+            "waitsUntil": NOW,
+            "owner": {"identity": "", "relation": "Nobody"},
+            "lastModifierIdentity": "",
+            "gates": [{"taskQueue": "main", "workflowID": "i", "status": "NotStarted"}],
+            "unversionedPercentage": 95,
+            "versionCount": {"deployed": 1, "maxVersions": 75, "registered": 2, "mostRegistered": 100},
+            "versions": [
+                {
+                    "buildID": "a",
+                    "isTarget": True,
+                    "status": "Ramping",
+                    "percentage": 5,
+                    "since": NOW,
+                    "movedBy": None,
+                    "openWorkflows": None,
+                    "taskQueues": [
+                        {"name": "main", "type": "Workflow", "pollers": None, "unversionedPollers": False}
+                    ],
+                    "deployment": "w-a",
+                    "clusterWasRead": True,
+                    "pods": {
+                        "available": 1,
+                        "wanted": 3,
+                        "terminating": False,
+                        "paused": False,
+                        "stalled": "",
+                        "problem": "CrashLoopBackOff",
+                    },
+                    "attached": [{"kind": "HorizontalPodAutoscaler", "name": "w-cpu-a"}],
+                    "action": "Keep",
+                    "reason": "Target",
+                    "because": "it is the target",
+                    "next": {"action": "ScaleDown", "at": NOW},
+                }
+            ],
+            "warnings": [],
+        }
+    ],
+    "warnings": [],
+}
+PLAN = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Plan",
+    "now": NOW,
+    "workers": [
+        {
+            "worker": "d/w",
+            "temporalNamespace": "t",
+            "targetBuildID": "a",
+            "manager": "",
+            "phase": "Settled",
+            "unserved": "",
+            "routing": {
+                "action": "None",
+                "buildID": None,
+                "percentage": None,
+                "claimManager": False,
+                "reason": "Settled",
+                "because": "it is current",
+                "dueAt": None,
+            },
+            "gates": [{"taskQueue": "main", "workflowID": "i", "workflowType": "g"}],
+            "versions": [
+                {
+                    "buildID": "a",
+                    "status": "NotRegistered",
+                    "deployment": "w-a",
+                    "action": "Keep",
+                    "replicas": None,
+                    "protected": True,
+                    "reason": "Target",
+                    "because": "it is the target",
+                    "attached": [{"kind": "HorizontalPodAutoscaler", "name": "w-cpu-a"}],
+                }
+            ],
+            "warnings": [],
+        }
+    ],
+    "warnings": [],
+}
+VALIDATION = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Validation",
+    "unreadable": ["a.yaml:2: a tab cannot indent"],
+    "problems": [{"file": "a.yaml", "line": 1, "path": "spec", "message": "is required"}],
+    "warnings": [],
+    "deprecations": [],
+}
+TIMELINE = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Timeline",
+    "begins": NOW,
+    "isUsual": False,
+    "assumptions": {
+        "workflowDuration": 3600,
+        "startup": 30,
+        "gateDuration": 60,
+        "gatePasses": True,
+        "drainageInterval": 180,
+        "renderInterval": 180,
+    },
+    "workers": [
+        {
+            "worker": "d/w",
+            "temporalNamespace": "t",
+            "serverVersion": "1.32.0",
+            "currentBuildID": None,
+            "targetBuildID": "a",
+            "strategy": "Progressive",
+            "outcome": "Settled",
+            "because": "it is current",
+            "ends": 0,
+            "mostReplicas": 3,
+            "events": [
+                {
+                    "at": 0,
+                    "time": NOW,
+                    "event": "Found",
+                    "buildID": "a",
+                    "percentage": 100,
+                    "says": "is current with 3 replicas",
+                }
+            ],
+            "versions": [
+                {
+                    "buildID": "a",
+                    "spans": [
+                        {
+                            "begin": 0,
+                            "end": None,
+                            "stage": "current",
+                            "status": "Current",
+                            "percentage": 100,
+                            "replicas": 3,
+                        }
+                    ],
+                }
+            ],
+            "notes": [],
+        }
+    ],
+}

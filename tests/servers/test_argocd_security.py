@@ -1,0 +1,135 @@
+"""What a repository may try against the plugin of a real Argo CD, and what becomes of it."""
+
+import socket
+from contextlib import closing
+
+import pytest
+
+from testing.argocd.argocd import OF_ANOTHER_PROJECT
+from testing.leaks import credential
+from testing.processes import eventually
+from tests.servers.gitops import SOON, ApplicationStory
+from tests.servers.live import Document, attached_document
+from tests.servers.rollouts import side_by_side
+from twgen.yaml.writer import write_documents
+
+pytestmark = pytest.mark.server
+HIDDEN = credential("hunter2-is-what-nobody-may-see")
+
+
+def refused(story: ApplicationStory, *parts: str) -> None:
+    """The first render fails, its error has these parts and nothing hidden, and nothing was deployed."""
+    story.application.create()
+    [error] = eventually(story.application.errors, SOON)
+    for part in parts:
+        assert part in error
+    assert HIDDEN not in error
+    assert story.cluster.list("deployments,jobs", story.namespace) == []
+
+
+@side_by_side
+def test_repository_cannot_send_a_credential_to_another_host(story: ApplicationStory) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as elsewhere:
+        elsewhere.settimeout(0)
+        address = f"127.0.0.1:{elsewhere.getsockname()[1]}"
+        story.commit("v1", steps=(), address=address)
+        refused(story, "no profile of Temporal matches connection", address)
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
+
+
+@side_by_side
+def test_repository_cannot_use_a_credential_for_another_namespace(story: ApplicationStory) -> None:
+    story.commit("v1", steps=(), temporal_namespace="payments")
+    refused(story, "no profile of Temporal matches connection", "payments")
+
+
+@side_by_side
+def test_repository_cannot_use_the_profile_of_another_project(story: ApplicationStory) -> None:
+    story.commit("v1", steps=(), address=OF_ANOTHER_PROJECT)
+    refused(story, "this Argo CD project may not use profile 'payments'")
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        {"parameters": [{"name": "kubeconfig", "string": "admin.kubeconfig"}]},
+        {"env": [{"name": "TWGEN_KUBECONFIG", "value": "admin.kubeconfig"}]},
+    ],
+    ids=["parameter", "variable"],
+)
+@side_by_side
+def test_repository_cannot_set_an_option_of_the_operator(story: ApplicationStory, plugin: Document) -> None:
+    story.folder.mkdir()
+    (story.folder / ".argocd-source.yaml").write_text(write_documents([{"plugin": plugin}]))
+    story.commit("v1", steps=())
+    refused(story, "'kubeconfig' is the operator's: a repository may not set it", "TWGEN_KUBECONFIG")
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../README.md", "../../temporal.toml"])
+@side_by_side
+def test_repository_cannot_read_files_outside_of_its_folder(story: ApplicationStory, target: str) -> None:
+    story.folder.mkdir()
+    (story.folder / "more.yaml").symlink_to(target)
+    story.commit("v1", steps=())
+    refused(story, "link")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+        ("batch/v1", "Job"),
+        ("v1", "Secret"),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+    ],
+)
+@side_by_side
+def test_repository_cannot_attach_a_kind_that_is_not_allowed(
+    story: ApplicationStory, api_version: str, kind: str
+) -> None:
+    story.commit("v1", attached_document("greeter", "more", api_version, kind), steps=())
+    refused(story, kind)
+
+
+CONNECTION = "apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: other}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "tagged.yaml",
+            CONNECTION + 'spec: {hostPort: !!python/object/apply:os.system ["touch PROOF"]}\n',
+        ),
+        ("template.yaml", CONNECTION + "spec: {hostPort: '{{ exec `touch PROOF` }}'}\n"),
+        ("$(touch was-here).yaml", CONNECTION + "spec: {hostPort: '$(touch PROOF)'}\n"),
+    ],
+    ids=["by a tag", "by a template", "by a name"],
+)
+@side_by_side
+def test_repository_cannot_run_code(story: ApplicationStory, name: str, text: str) -> None:
+    story.folder.mkdir()
+    proof = story.argo.folder / story.namespace / "was-here"
+    (story.folder / name).write_text(text.replace("PROOF", str(proof)))
+    story.commit("v1", steps=())
+    refused(story, name)
+    assert not proof.exists()
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        f"kind: Secret\nstringData: {{password: {HIDDEN}, password: {HIDDEN}}}\n",
+        f"kind: Secret\nstringData:\n\tpassword: {HIDDEN}\n",
+        f"kind: Secret\nstringData: {{password: *{HIDDEN}}}\n",
+    ],
+)
+@side_by_side
+def test_repository_cannot_fill_a_log_with_a_secret(story: ApplicationStory, mistake: str) -> None:
+    story.folder.mkdir()
+    (story.folder / "secret.yaml").write_text(f"apiVersion: v1\nmetadata: {{name: secret}}\n{mistake}")
+    story.commit("v1", steps=())
+    refused(story, "secret.yaml")
+    for log in story.argo.folder.glob("*.log"):
+        assert HIDDEN not in log.read_text(errors="replace"), log.name

@@ -1,0 +1,252 @@
+"""`twgen tick` beside a real Argo CD, as an account of it that may get applications and nothing else."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
+from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
+
+from testing.argocd.argocd import ArgoCD
+from testing.argocd.server import ArgoServer
+from testing.argocd.tick import install_account
+from testing.faults import Forwarder, Trouble, forwarding
+from testing.local_node.node import LocalNode
+from testing.processes import eventually
+from testing.servers import TemporalServer
+from tests.servers.gitops import SOON, ApplicationStory, attached, budget_document, is_protected, new_story
+from tests.servers.live import Ended, autoscaler_document, run
+from tests.servers.rollouts import Told, side_by_side, told_side_by_side
+
+MORE = (autoscaler_document("greeter"), budget_document("greeter"))
+KINDS = {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
+STORIES_AT_ONCE = 5
+pytestmark = pytest.mark.server
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An Argo CD whose operator has installed tick's account as the page says."""
+
+    server: ArgoServer
+    token: str = field(repr=False)
+    way: Forwarder
+    """To Temporal, by another address; it may be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticking:
+    """A worker in Git beside which tick may run."""
+
+    gitops: ApplicationStory
+    account: Account
+
+    def tick(self, code: int = 0) -> Ended:
+        """One look at the namespace of the worker."""
+        options = [
+            *("-n", self.gitops.namespace, "--kubeconfig", str(self.gitops.cluster.kubeconfig)),
+            *("--argocd-server", self.account.server.address),
+        ]
+        variables = {"ARGOCD_AUTH_TOKEN": self.account.token}
+        ended = run(self.gitops.argo.folder, "tick", options=options, variables=variables, takes_paths=False)
+        assert ended.code == code, ended
+        return ended
+
+    def ticks_until(self, reached: Callable[[], object]) -> None:
+        """Look again and again, until it is so."""
+
+        def so() -> object:
+            self.tick()
+            return reached()
+
+        eventually(so, SOON)
+
+    def status_of(self, build_id: str) -> str:
+        """What Temporal says of a version, without the program."""
+        request = DescribeWorkerDeploymentRequest(
+            namespace="default", deployment_name=self.gitops.worker.name
+        )
+        info = self.gitops.temporal.ask("describe_worker_deployment", request).worker_deployment_info
+        for version in info.version_summaries:
+            if version.deployment_version.build_id == build_id:
+                return str(WorkerDeploymentVersionStatus.Name(version.status))
+        return ""
+
+    def hand_over(self, *, delete_delay: str = "1s") -> str:
+        """Let v2 follow v1 on which a workflow is open; the commit."""
+        sunset = {"sunset": {"scaledownDelay": "1s", "deleteDelay": delete_delay}}
+        self.gitops.commit("v1", *MORE, steps=(), spec=sunset)
+        self.gitops.application.create()
+        self.gitops.stands("Settled", "v1")
+        self.gitops.worker.start("WaitingWorkflow", self.gitops.namespace)
+        commit = self.gitops.commit("v2", *MORE, steps=(), spec=sunset)
+        self.gitops.application.refresh()
+        self.gitops.stands("Settled", "v2")
+        self.ticks_until(lambda: self.tick().stdout == "")
+        self.gitops.application.synced(commit)
+        return commit
+
+    def serves(self, build_id: str) -> bool:
+        """It has its pods, and is protected."""
+        found = self.gitops.deployment(build_id)
+        return bool(found) and found["spec"]["replicas"] == 1 and is_protected(found)
+
+
+@pytest.fixture(scope="module")
+def account(argo: ArgoCD, newest_temporal: TemporalServer) -> Iterator[Account]:
+    name = install_account(argo)
+    with forwarding(newest_temporal.address, Trouble()) as way, argo.server() as server:
+        argo.configure([newest_temporal.address, way.address])
+        yield Account(server, server.token(name), way)
+
+
+@pytest.fixture(scope="module")
+def told_stories(
+    request: pytest.FixtureRequest,
+    argo: ArgoCD,
+    node: LocalNode,
+    newest_temporal: TemporalServer,
+    account: Account,
+) -> Iterator[Told]:
+    """The stories of this module side by side, each in a namespace and a repository of its own."""
+
+    def begin(_: pytest.Function, tell: Callable[..., None]) -> None:
+        with new_story(argo, node, newest_temporal) as story:
+            tell(Ticking(story, account))
+
+    with told_side_by_side(request, begin, STORIES_AT_ONCE) as told:
+        yield told
+
+
+@side_by_side
+def test_version_that_drains_goes_to_zero_and_then_with_all_it_has_while_only_time_passes(
+    story: Ticking,
+) -> None:
+    gitops = story.gitops
+    commit = story.hand_over()
+    assert set(attached(gitops, "v1")) == KINDS
+    gitops.worker.finish(gitops.namespace)
+    eventually(lambda: story.status_of("v1").endswith("_DRAINED"), SOON)
+    gitops.application.refresh()
+    assert story.serves("v1"), "Argo CD keeps its render without tick"
+
+    # one refresh: the next would take away what is looked at here
+    assert eventually(lambda: story.tick().stdout, SOON).count("would be another one") == 1
+    eventually(lambda: gitops.replicas("v1") == 0, SOON)
+    found = gitops.deployment("v1")
+    assert found
+    assert not is_protected(found)
+    assert set(attached(gitops, "v1")) == KINDS
+    story.ticks_until(lambda: gitops.deployment("v1") is None and not attached(gitops, "v1"))
+    found = gitops.application.synced(commit)
+    assert found["status"]["sync"]["revision"] == commit
+    story.ticks_until(lambda: story.tick().stdout == "")
+
+
+@side_by_side
+def test_versioned_deployment_deleted_by_hand_comes_back_whole_after_one_look(story: Ticking) -> None:
+    gitops = story.gitops
+    gitops.commit("v1", *MORE, steps=())
+    gitops.application.create()
+    gitops.stands("Settled", "v1")
+    found = gitops.deployment("v1")
+    assert found
+    gone = found["metadata"]["uid"]
+    gitops.application.refresh("hard")  # before the first sync there was no owner to name
+    story.ticks_until(lambda: attached(gitops, "v1") == dict.fromkeys(KINDS, gone))
+    story.ticks_until(lambda: story.tick().stdout == "")
+
+    gitops.cluster.kubectl("delete", "deployment/greeter-v1", "--namespace", gitops.namespace)
+
+    def made() -> str:
+        again = gitops.deployment("v1")
+        return again["metadata"]["uid"] if again and again["metadata"]["uid"] != gone else ""
+
+    uid = eventually(made, SOON)
+    told = eventually(lambda: story.tick().stdout, SOON)
+    assert told.splitlines() == [
+        f"{gitops.namespace}: refreshed, since a render of {gitops.worker.name} would be another one"
+    ]
+    eventually(lambda: attached(gitops, "v1") == dict.fromkeys(KINDS, uid), SOON)
+    assert gitops.share("v1") == 100
+
+
+@side_by_side
+def test_error_that_argocd_has_cached_is_gone_after_one_look(story: Ticking) -> None:
+    gitops, way = story.gitops, story.account.way
+    gitops.commit("v1", steps=(), address=way.address)
+    gitops.application.create()
+    gitops.stands("Settled", "v1")
+    before = gitops.deployment("v1")
+    way.die()
+    commit = gitops.commit("v2", steps=(), address=way.address)
+
+    def is_cached() -> bool:
+        gitops.application.refresh()
+        return any("(cached)" in error for error in gitops.application.errors())
+
+    eventually(is_cached, SOON)
+    assert way.address in story.tick(code=3).stderr
+    way.revive()
+    assert is_cached(), "Argo CD goes on to tell the error"
+    # what Temporal could not be asked while it was away is asked anew by the look after it
+    told = eventually(lambda: story.tick().stdout, SOON)
+    assert f"{gitops.namespace}: refreshed, since its last render failed: " in told
+    gitops.application.synced(commit)
+    gitops.stands("Settled", "v2")
+    kept = gitops.deployment("v1")
+    assert before
+    assert kept
+    assert kept["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+@side_by_side
+def test_drained_version_that_gets_work_again_gets_its_pods_at_the_same_commit(story: Ticking) -> None:
+    gitops = story.gitops
+    commit = story.hand_over(delete_delay="1h")
+    gitops.worker.finish(gitops.namespace)
+    story.ticks_until(lambda: gitops.replicas("v1") == 0)
+    gitops.worker.start("WaitingWorkflow", f"{gitops.namespace}-again", pinned_to="v1")
+    story.ticks_until(lambda: story.serves("v1"))
+    gitops.worker.finish(f"{gitops.namespace}-again")
+    assert gitops.application.synced(commit)["status"]["sync"]["revision"] == commit
+
+
+@side_by_side
+def test_account_of_tick_may_get_applications_and_nothing_else(story: Ticking) -> None:
+    gitops, server, token = story.gitops, story.account.server, story.account.token
+    gitops.commit("v1", steps=())
+    gitops.application.create()
+    gitops.stands("Settled", "v1")
+    path = f"/api/v1/applications/{gitops.application.name}"
+    assert server.request(token, "GET", path) == 200
+    before = gitops.application.get()["spec"]
+    of_deployment = "resourceName=greeter-v1&version=v1&group=apps&kind=Deployment"
+    patch = {"name": gitops.application.name, "patch": '{"spec": {"project": "x"}}', "patchType": "merge"}
+    refused = {
+        (method, more): server.request(token, method, f"{path}{more}", body)
+        for method, more, body in (
+            ("POST", "/sync", {"prune": True}),
+            ("POST", "/rollback", {"id": 1}),
+            ("PATCH", "", patch),
+            ("PUT", "/spec", before),
+            ("DELETE", "", None),
+            ("DELETE", "/operation", None),
+            ("DELETE", f"/resource?namespace={gitops.namespace}&{of_deployment}", None),
+            ("GET", "/logs?container=worker", None),
+        )
+    }
+    assert {asked for asked, status in refused.items() if status != 403} == set(), list(refused.values())
+    assert gitops.application.get()["spec"] == before
+    everything = (
+        *("clusters", "projects", "applications", "applicationsets", "repositories", "write-repositories"),
+        *("certificates", "accounts", "gpgkeys", "logs", "exec"),
+    )
+    actions = ("get", "create", "update", "delete", "sync", "override", "action", "invoke")
+    permitted = {
+        (resource, action)
+        for resource in everything
+        for action in actions
+        if server.permits(token, action, resource)
+    }
+    assert permitted == {("applications", "get")}

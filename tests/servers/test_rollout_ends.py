@@ -1,0 +1,75 @@
+"""Jobs that end before their rollout is settled: whoever looks reads that nobody works on it."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from testing.processes import eventually
+from tests.servers.pods import condition
+from tests.servers.rollouts import SOON, Story, process_of, settled, side_by_side
+
+pytestmark = pytest.mark.server
+
+
+@side_by_side
+def test_status_says_that_nobody_works_on_a_rollout_whose_job_is_deleted_late_or_killed(story: Story) -> None:
+    settled(story)
+    story.describe("v2", steps=(25,))
+    ramping(story)
+    place = ("--namespace", story.namespace)
+    story.cluster.kubectl("delete", "job", name_of_its_job(story), *place)
+    assert "its Pod was told to end; before, it was Waiting: it stays at 25 %" in ended(story)
+    assert "its Pod was told to end" in told(story), "whoever looks later reads the same"
+
+    ramping(story)
+    limit = json.dumps({"spec": {"activeDeadlineSeconds": 1}})
+    story.cluster.kubectl("patch", "job", name_of_its_job(story), *place, "--patch", limit)
+    assert "its Pod was told to end" in ended(story)
+    story.cluster.kubectl("delete", "job", name_of_its_job(story), *place)
+
+    ramping(story)
+    last = json.dumps({"spec": {"backoffLimit": 0}})
+    story.cluster.kubectl("patch", "job", name_of_its_job(story), *place, "--patch", last)
+    os.kill(process_of(story.newest_job()), signal.SIGKILL)
+    eventually(lambda: condition(story.newest_job(), "Failed") == "True", SOON)
+    assert story.status()["reason"] == "RampPaused", "what is killed tells nothing"
+    line = told(story)
+    assert "Blocked for " in line
+    assert (
+        f"RolloutEnded: nobody moves its traffic: Job {name_of_its_job(story)} has ended as Failed (Ba"
+        in line
+    )
+    assert story.share("v2") == 25
+
+    story.cluster.kubectl("delete", "job", name_of_its_job(story), *place)
+    assert "there is no Job of it" in told(story)
+    ramping(story)
+
+
+def ramping(story: Story) -> None:
+    """A Job works on the ramp of v2, and says so."""
+    story.apply()
+    eventually(lambda: (story.status()["reason"], story.share("v2")) == ("RampPaused", 25), SOON)
+    assert "RampPaused" in told(story)
+
+
+def ended(story: Story) -> str:
+    """What its status says, once nobody works on it."""
+    eventually(lambda: story.status()["reason"] == "RolloutEnded", SOON)
+    status = story.status()
+    assert status["phase"] == "Blocked"
+    return status["message"]
+
+
+def told(story: Story) -> str:
+    """The line of its rollout that people read."""
+    shown = story.run("status", "--from-cluster", "-n", story.namespace, is_of_specs=False)
+    assert (shown.code, shown.stderr) == (0, "")
+    [line] = shown.stdout.splitlines()
+    return line
+
+
+def name_of_its_job(story: Story) -> str:
+    return str(story.newest_job()["metadata"]["name"])

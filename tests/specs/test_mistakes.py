@@ -1,0 +1,159 @@
+"""A mistake is told once, where it is, and in words that help."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.specs.parsing import CONNECTION, budget, parsed, scaler, told, worker
+from twgen.model.problem import MOST_TOLD, did_you_mean
+from twgen.specs.spec_document import NamespaceRule
+
+MANY = range(20_000)
+PORTS = [{"containerPort": 0} for _ in MANY]
+CONTAINER = {"name": "w", "image": "i:v1"}
+UNKNOWN = {f"u{number}": 1 for number in MANY}
+
+
+@pytest.mark.parametrize("missing", [{"spec": None}, {"spec": []}, {"spec": {}}, {"metadata": None}])
+@pytest.mark.parametrize("document", [worker(), CONNECTION, budget()])
+def test_what_is_missing_is_told_where_it_is_missing_and_nowhere_else(
+    document: dict[str, Any], missing: dict[str, Any]
+) -> None:
+    others = [other for other in (worker(), CONNECTION, budget()) if other["kind"] != document["kind"]]
+    found = parsed({**document, **missing}, *others)
+    assert {problem.document.index for problem in found.problems} == {0}
+    paths = [problem.path for problem in found.problems]
+    assert not any(longer.startswith(f"{path}.") for path in paths for longer in paths)
+
+
+def test_old_spelling_never_hides_a_reference_of_the_wrong_type() -> None:
+    options = {"connection": "temporal", "connectionRef": "temporal", "temporalNamespace": "default"}
+    found = told(parsed(worker(workerOptions=options), CONNECTION).problems)
+    assert any("means the same as spec.workerOptions.connectionRef.name" in text for text in found)
+    assert "spec.workerOptions.connectionRef: must be a mapping, not a string" in found
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [worker(template={"spec": {"containers": [CONTAINER], **UNKNOWN}}), CONNECTION],
+        [
+            worker(template={"spec": {"containers": [{"name": "w", "image": "i:v1", "ports": PORTS}]}}),
+            CONNECTION,
+        ],
+        [worker(rollout={"strategy": "Progressive", "steps": [], **UNKNOWN}), CONNECTION],
+        [worker(), CONNECTION | UNKNOWN],
+        [worker(), CONNECTION | {"spec": CONNECTION["spec"] | UNKNOWN}],
+        [worker(metadata=1), {**CONNECTION, "metadata": {"name": "c", "labels": UNKNOWN}}],
+    ],
+    ids=["pod template", "ports", "rollout", "top level", "spec", "labels"],
+)
+def test_of_many_mistakes_in_one_document_the_first_are_told_and_that_there_are_more(
+    documents: list[dict[str, Any]],
+) -> None:
+    found = parsed(*documents)
+    doubts = [*found.problems, *found.unknown_fields]
+    assert MOST_TOLD < len(doubts) <= 2 * MOST_TOLD
+    assert sum(problem.message.startswith("and more from here on") for problem in doubts) == 1
+
+
+def test_mistakes_in_many_documents_share_what_is_told() -> None:
+    wrong = [
+        {**CONNECTION, "metadata": {"name": f"c{number}"}, **dict.fromkeys("abcdefgh", 1)}
+        for number in range(2000)
+    ]
+    found = parsed(*wrong, rule=NamespaceRule("shop"))
+    assert len(wrong) < len(found.unknown_fields) <= 12_000
+
+
+def test_a_similar_name_is_looked_for_among_few() -> None:
+    assert did_you_mean("replica", (f"{number}" for number in count())) == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ({"hostPort": "https://user:hunter2@host"}, "'...@host'"),
+        ({"hostPort": f"user:hunter2{'x' * 200}@host:7233"}, "'...@host:7233'"),
+        ({"hostPort": "a:7233", "tls": {"serverName": "hunter2@x@host"}}, "'...@host'"),
+        ({"hostPort": "a:7233", "apiKeySecretRef": {"name": "hunter2 is it", "key": "k"}}, "is not a name"),
+        ({"hostPort": "a:7233", "apiKeySecretRef": {"name": "s", "key": "hunter2/="}}, "is not a key"),
+        ({"hostPort": "a:7233", "mutualTLSSecretRef": {"name": "hunter2" * 200}}, "longer than 253"),
+    ],
+)
+def test_credentials_in_a_wrong_place_are_never_printed(spec: dict[str, Any], shown: str) -> None:
+    (message,) = told(parsed({**CONNECTION, "spec": spec}).problems)
+    assert shown in message
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    ("image", "wrong"),
+    [
+        ("payments:${TAG}", "holds a variable that nothing has filled in"),
+        ("payments:$(TAG)", "holds a variable that nothing has filled in"),
+        ("payments:{{ .Values.tag }}", "holds a variable that nothing has filled in"),
+        ("payments:v1\x07", "is no image"),
+        ("payments:v1\u202e", "is no image"),
+        (" payments:v1", "is no image"),
+    ],
+)
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+def test_image_that_no_node_can_find_is_refused(field: str, image: str, wrong: str) -> None:
+    pod = {"containers": [CONTAINER], field: [{"name": "x", "image": image}]}
+    found = parsed(worker(template={"spec": pod}), CONNECTION)
+    (message,) = told(found.problems)
+    assert message.startswith(f"spec.template.spec.{field}[0].image: ")
+    assert wrong in message
+
+
+def test_image_with_a_registry_a_port_and_a_digest_is_one() -> None:
+    image = f"[::1]:5000/A_b/c.d-e:v1.0@sha256:{'a' * 64}"
+    template = {"spec": {"containers": [{"name": "x", "image": image}]}}
+    assert parsed(worker(template=template), CONNECTION).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("pod", "place"),
+    [
+        ({"containers": []}, "containers"),
+        ({"containers": [{"name": "w", "image": ""}]}, "containers[0].image"),
+    ],
+)
+def test_what_is_there_and_empty_is_told_to_be_empty(pod: dict[str, Any], place: str) -> None:
+    found = parsed(worker(template={"spec": pod}), CONNECTION)
+    assert told([*found.problems, *found.unknown_fields]) == [
+        f"spec.template.spec.{place}: must not be empty"
+    ]
+
+
+def test_two_autoscalers_of_one_worker_are_refused_with_both_places() -> None:
+    hpa = scaler("cpu", "HorizontalPodAutoscaler", "autoscaling/v2", maxReplicas=5)
+    trigger = {"type": "cpu", "metadata": {"value": "50"}, "metricType": "Utilization"}
+    keda = scaler("backlog", "ScaledObject", "keda.sh/v1alpha1", triggers=[trigger])
+    for both in ([hpa, keda], [keda, {**hpa, "spec": {**hpa["spec"]}}]):
+        found = parsed(worker(), CONNECTION, *both)
+        (problem,) = found.problems
+        first, second = (item["metadata"]["name"] for item in both)
+        assert problem.message.startswith(f"{second} and {first} would both set the replicas of payments")
+        assert (problem.document.index, problem.path) == (3, "spec.template")
+        assert problem.other
+        assert (problem.other.document.index, problem.other.path) == (2, "spec.template")
+    other = {**hpa, "spec": {**hpa["spec"], "workerDeploymentRef": {"name": "refunds"}}}
+    assert parsed(worker(), CONNECTION, keda, other).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        ("Canary", "'Canary' is not one of Manual, AllAtOnce, Progressive; steps are of Progressive"),
+        ("progressive", "is not one of Manual, AllAtOnce, Progressive; did you mean Progressive?"),
+    ],
+)
+def test_unknown_strategy_is_the_only_mistake_told(strategy: str, message: str) -> None:
+    steps = [{"rampPercentage": 5, "pauseDuration": "30s"}]
+    found = parsed(worker(rollout={"strategy": strategy, "steps": steps}), CONNECTION)
+    assert len(found.problems) == 1
+    assert message in found.problems[0].message
+    assert found.warnings == ()
