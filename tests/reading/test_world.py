@@ -24,7 +24,7 @@ class Temporal(TemporalClients):
     """Knows no worker, refuses to tell of one, and counts for nobody."""
 
     def __init__(self) -> None:
-        super().__init__(Profiles(allow_unlisted=True), {})
+        super().__init__(lambda: Profiles(allow_unlisted=True), {})
         self.counted = 0
 
     async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - it fails by itself

@@ -83,14 +83,18 @@ async def rollouts_in_cluster(
     for item in listed.get("items") or ():
         try:
             if "phase" in (item.get("data") or {}):  # an intent has the same label
-                status = parse_rollout_status(item)
-                statuses.append(status if jobs is None else _with_its_jobs(status, jobs))
+                statuses.append(parse_rollout_status(item))
             else:
                 intents.append(parse_intent(item))
         except InvalidInput as error:
             unusable.append(str(error))
-    by_worker = sorted(statuses, key=attrgetter("worker"))
-    return RolloutsInCluster(tuple(intents), tuple(by_worker), tuple(unusable), _ended(jobs or ()))
+    # tick keeps those, and no Job works on them
+    by_hand = {f"{intent.namespace}/{intent.worker}" for intent in intents if intent.is_rolled_out_by_hand}
+    told = [
+        status if jobs is None or status.worker in by_hand else _with_its_jobs(status, jobs)
+        for status in sorted(statuses, key=attrgetter("worker"))
+    ]
+    return RolloutsInCluster(tuple(intents), tuple(told), tuple(unusable), _ended(jobs or ()))
 
 
 def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]:
