@@ -33,6 +33,10 @@ class Trouble:
     """The server is gone when the request after this one comes, counted from 1 over all connections."""
     lost_answer: int | None = None
     """What the request of this number asks for is done; its answer is lost, and its connection."""
+    lost_turn: int | None = None
+    """The server hears what a client says in this turn of it, counted from 1 over all connections, and its
+    answer is lost as above; a turn begins when a client speaks first, or after the server has. For what is
+    encrypted: every request begins a turn, and so does every part of a handshake."""
     lost_every: int | None = None
     """From then on, or from the beginning, this happens again after so many more requests."""
     hangs: bool = False
@@ -49,6 +53,9 @@ class Forwarder:
         self._server: asyncio.Server | None = None
         self._background = Background()
         self._begun = 0
+        self._turns = 0
+        self._heard: set[asyncio.StreamWriter] = set()
+        """Whose turn is under way."""
         self._loses_at = trouble.lost_answer or trouble.lost_every or math.inf
         self._late: set[tuple[asyncio.StreamWriter, int]] = set()
         self.connections = 0
@@ -95,7 +102,32 @@ class Forwarder:
         with suppress(OSError, asyncio.CancelledError):
             answers, onward = await asyncio.open_connection(*self._target)
             self._writers.append(onward)
-            await asyncio.gather(self._pass_requests(reader, onward), self._pass_answers(answers, writer))
+            if self._trouble.lost_turn:
+                passing = self._pass_turns(reader, onward, writer), self._answer_turns(answers, writer)
+            else:
+                passing = self._pass_requests(reader, onward), self._pass_answers(answers, writer)
+            await asyncio.gather(*passing)
+
+    async def _pass_turns(
+        self, reader: asyncio.StreamReader, onward: asyncio.StreamWriter, writer: asyncio.StreamWriter
+    ) -> None:
+        while data := await reader.read(_CHUNK):
+            self._turns += writer not in self._heard
+            self._heard.add(writer)
+            onward.write(data)
+            await onward.drain()
+        onward.close()
+
+    async def _answer_turns(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await answers.read(_CHUNK):
+            if self._turns >= (self._trouble.lost_turn or 0):
+                self.lost += 1
+                await asyncio.sleep(_FOR_EVER if self._trouble.hangs else 0)
+                break
+            self._heard.discard(writer)
+            writer.write(data)
+            await writer.drain()
+        writer.transport.abort()
 
     async def _pass_requests(self, reader: asyncio.StreamReader, onward: asyncio.StreamWriter) -> None:
         frames = _Frames()

@@ -18,7 +18,7 @@ from testing.leaks import credential
 from testing.processes import eventually, free_ports, running
 from testing.recipes import ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER
 
-_READY_WITHIN = 90.0
+_READY_WITHIN = 240.0
 _LOOPBACK = "127.0.0.1"
 _UNSAID = ("authentication.k8s.io", "authorization.k8s.io", "coordination.k8s.io")
 # there is no kubelet that renews a lease, so nothing may conclude from its absence that the node is gone

@@ -42,6 +42,10 @@ SOON = 300.0
 """Seconds for what happens at once on a machine that has nothing else to do."""
 
 
+PAUSE = 30.0
+"""The shortest of a step, in seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Story:
     """A worker whose manifests are applied, as Argo CD would."""
@@ -206,6 +210,18 @@ def settled(story: Story) -> None:
     story.describe("v1", steps=())
     story.apply()
     story.stands("Settled", "v1")
+
+
+def describe_ramp(story: Story, build_id: str, **options: Any) -> None:
+    story.describe(build_id, **options)
+    specs = story.folder / "specs.yaml"
+    specs.write_text(specs.read_text().replace("10m", f"{PAUSE:g}s"))
+
+
+def ramped_at(story: Story) -> float:
+    """When the share of the ramp changed last, by the server's clock."""
+    changed = story.described().routing_config.ramping_version_percentage_changed_time
+    return float(changed.ToMilliseconds() / 1000)
 
 
 def gates_of(story: Story, build_id: str) -> int:

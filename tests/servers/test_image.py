@@ -1,5 +1,6 @@
 """The image of the Dockerfile, built for real: what is in it, and what runs in it."""
 
+import ast
 import json
 import os
 import re
@@ -119,6 +120,24 @@ def test_user_of_the_image_cannot_write_but_to_tmp(inside: Inside) -> None:
 def test_twgen_runs_in_it(inside: Inside) -> None:
     ended = inside("twgen", "version")
     assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, f"twgen {__version__}", "")
+
+
+def imported() -> set[str]:
+    """The modules that twgen imports anywhere, also where it does so late."""
+    found = set()
+    for file in (ROOT / "twgen").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                found.add(str(node.module))
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+    return found
+
+
+def test_whatever_twgen_imports_is_in_it(inside: Inside) -> None:
+    script = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
+    ended = inside("/opt/twgen/bin/python", "-c", script, *sorted(imported()))
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_git_reads_a_repository_in_it(inside: Inside, tmp_path: Path) -> None:

@@ -1,14 +1,9 @@
-"""Rollouts of a cluster in trouble: servers that go, answers that get lost, kills, clocks, missing rights."""
+"""Rollouts of a cluster in trouble: servers that go, answers that get lost, missing rights."""
 
 import re
-import signal
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from itertools import count
-from pathlib import Path
-from typing import Any
+import time
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from temporalio.api.workflowservice.v1 import (
@@ -17,37 +12,30 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.service import RPCError
 
 from testing.faults import Trouble, forwarding
-from testing.forking import Forked, forker
 from testing.kubernetes.api import Object
 from testing.processes import eventually
+from testing.servers import NEWEST, temporal_server
 from tests.servers.live import (
-    ENVIRONMENT,
     Document,
     autoscaler_document,
     worker_container,
     worker_document,
 )
 from tests.servers.pods import config_map
-from tests.servers.rollouts import IDENTITY, SOON, Story, gates_of, outlast, settled, side_by_side
+from tests.servers.rollouts import (
+    PAUSE,
+    SOON,
+    Story,
+    describe_ramp,
+    gates_of,
+    outlast,
+    ramped_at,
+    settled,
+    side_by_side,
+)
 from twgen.versioning.names import INTENT_HASH
 
 pytestmark = pytest.mark.server
-
-PAUSE = 30.0
-"""The shortest of a step."""
-CLOCK = """\
-import sys
-from datetime import timedelta
-from pathlib import Path
-from twgen.cli import settings
-
-right, ahead = settings.clock, Path(sys.argv.pop(1))
-settings.clock = lambda: right() + timedelta(seconds=int(ahead.read_text()))
-from twgen.__main__ import main
-
-main()
-"""
-"""The program, its clock ahead by as many seconds as a file says."""
 
 
 def applied(story: Story, **variables: str) -> None:
@@ -58,24 +46,6 @@ def applied(story: Story, **variables: str) -> None:
             [container] = item["spec"]["template"]["spec"]["containers"]
             container["env"] += [{"name": name, "value": value} for name, value in variables.items()]
     story.cluster.apply(manifests, "--force-conflicts")
-
-
-def describe_ramp(story: Story, build_id: str, **options: Any) -> None:
-    story.describe(build_id, **options)
-    specs = story.folder / "specs.yaml"
-    specs.write_text(specs.read_text().replace("10m", f"{PAUSE:g}s"))
-
-
-def jump(ahead: Path, seconds: int) -> None:
-    """Put the clock ahead by as many seconds; whoever reads it never finds half of a number."""
-    (new := ahead.with_suffix(".new")).write_text(str(seconds))
-    new.replace(ahead)
-
-
-def ramped_at(story: Story) -> float:
-    """When the share of the ramp changed last, by the server's clock."""
-    changed = story.described().routing_config.ramping_version_percentage_changed_time
-    return float(changed.ToMilliseconds() / 1000)
 
 
 TROUBLES: Mapping[str, Trouble] = {
@@ -124,53 +94,19 @@ def test_rollout_without_its_api_server_changes_nothing_and_goes_on_when_it_is_b
 
 
 @side_by_side
-def test_rollout_that_is_killed_after_each_of_its_requests_loses_nothing(story: Story) -> None:
-    settled(story)
-    arguments = without_its_job(story, gate="GateWorkflow", steps=())
-    for number in count(1):
-        silent = Trouble(lost_answer=number, hangs=True)
-        with forwarding(story.temporal.address, silent) as way, (story.folder / "log").open("ab") as log:
-            via = ("--via", f"{story.temporal.address}={way.address}")
-            process = forker("kubernetes.client").start(
-                "twgen.__main__:main", [*arguments, *via], story.folder, ENVIRONMENT, [log.fileno()] * 3
-            )
-            eventually(lambda process=process, way=way: way.lost or ended(process) is not None, SOON)
-            process.send(signal.SIGKILL)
-            code = process.wait()
-        assert code in {0, -signal.SIGKILL}, (story.folder / "log").read_text()
-        if code == 0:
-            break
-    assert story.share("v2") == 100
-    assert story.described().manager_identity == IDENTITY
-    assert story.replicas() == {"v1": 1, "v2": 1}
-    eventually(lambda: gates_of(story, "v2") == 1, SOON)
-
-
-@side_by_side
-def test_rollout_whose_clock_jumps_waits_behind_and_cuts_no_pause_short_ahead(story: Story) -> None:
-    settled(story)
-    arguments = without_its_job(story, steps=(25, 50))
-    jump(ahead := story.folder.parent / "ahead", -3600)
-    command = [sys.executable, "-P", "-c", CLOCK, str(ahead), *arguments]
-    with (story.folder.parent / "log").open("wb") as log:
-        process = subprocess.Popen(command, env=ENVIRONMENT, stdout=log, stderr=log)
-    try:
-        eventually(lambda: story.share("v2") == 25, SOON)
-        outlast(PAUSE)
-        assert story.share("v2") == 25, "by its clock an hour of the pause is left"
-        jump(ahead, 0)
-        eventually(lambda: story.share("v2") == 50, SOON)
-        began = ramped_at(story)
-        jump(ahead, 3600)
-        assert process.wait(SOON) == 0
-    finally:
-        process.terminate()
-        process.wait()
-    assert story.share("v2") == 100
-    current = story.described().routing_config.current_version_changed_time
-    assert current.ToMilliseconds() / 1000 - began >= PAUSE
-    assert "ahead of another one: the pauses" in (story.folder.parent / "log").read_text()
-    assert story.replicas() == {"v1": 1, "v2": 1}
+def test_job_settles_inside_a_read_limit_of_one_call_a_second_and_does_not_hammer(place: Story) -> None:
+    settings = {"frontend.globalNamespaceWorkerDeploymentReadRPS": 1}
+    with temporal_server(place.folder.parent, NEWEST, settings=settings) as server:
+        story = replace(place, temporal=server)
+        settled(story)
+        describe_ramp(story, "v2")
+        before, began = server.calls(), time.monotonic()
+        story.apply()
+        story.stands("Settled", "v2")
+        calls, seconds = server.calls() - before, time.monotonic() - began
+    reads = calls["DescribeWorkerDeployment"] + calls["DescribeWorkerDeploymentVersion"]
+    # a refused call is made again, ever later; the others are those of a rollout without a limit
+    assert 0 < reads < seconds, (calls, seconds)
 
 
 WAITS = {
@@ -274,28 +210,3 @@ def current(story: Story, name: str) -> str:
     except RPCError:
         return ""
     return str(found.routing_config.current_deployment_version.build_id)
-
-
-def ended(process: Forked) -> int | None:
-    """How a process has ended; None: it has not."""
-    with suppress(TimeoutError):
-        return process.wait(0.05)
-    return None
-
-
-def without_its_job(story: Story, **options: Any) -> Sequence[str]:
-    """Apply v2 without the Job of its rollout, and wait for its worker; the Job's arguments."""
-    describe_ramp(story, "v2", **options)
-    manifests = story.manifests()
-    story.cluster.apply([item for item in manifests if item["kind"] != "Job"], "--force-conflicts")
-    [job] = [item for item in manifests if item["kind"] == "Job"]
-    [container] = job["spec"]["template"]["spec"]["containers"]
-
-    def polls() -> bool:
-        found = {version.deployment_version.build_id for version in story.described().version_summaries}
-        return "v2" in found
-
-    eventually(polls, SOON)
-    token = story.cluster.token("greeter-rollout", story.namespace)
-    kubeconfig = story.cluster.write_kubeconfig(story.namespace, token, namespace=story.namespace)
-    return [*container["args"], "--kubeconfig", str(kubeconfig)]

@@ -203,3 +203,15 @@ def test_only_keda_brings_pods_back_from_zero() -> None:
     for document, scales_from_zero in ((hpa, False), (keda, True)):
         [attached] = parsed(worker(), CONNECTION, document).workers[0].attached
         assert (attached.autoscales, attached.scales_from_zero) == (True, scales_from_zero)
+
+
+def test_rollout_is_checked_by_itself_also_after_one_that_is_equal() -> None:
+    def rollout(percentage: object) -> dict[str, Any]:
+        steps = [{"rampPercentage": percentage, "pauseDuration": "30s"}]
+        return worker(rollout={"strategy": "Progressive", "steps": steps})
+
+    for percentage in (1, True, 1, 1.5, 1.5):
+        found = parsed(rollout(percentage), CONNECTION)
+        assert bool(found.problems) == (percentage is True)
+        assert bool(found.warnings) == (percentage == 1.5)
+        assert found.problems or [step.percentage for step in found.workers[0].rollout.steps] == [percentage]

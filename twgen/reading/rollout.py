@@ -88,13 +88,11 @@ async def rollouts_in_cluster(
                 intents.append(parse_intent(item))
         except InvalidInput as error:
             unusable.append(str(error))
-    # tick keeps those, and no Job works on them
-    by_hand = {f"{intent.namespace}/{intent.worker}" for intent in intents if intent.is_rolled_out_by_hand}
-    told = [
-        status if jobs is None or status.worker in by_hand else _with_its_jobs(status, jobs)
-        for status in sorted(statuses, key=attrgetter("worker"))
-    ]
-    return RolloutsInCluster(tuple(intents), tuple(told), tuple(unusable), _ended(jobs or ()))
+    if jobs is not None:
+        wanted = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
+        statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
+    by_worker = sorted(statuses, key=attrgetter("worker"))
+    return RolloutsInCluster(tuple(intents), tuple(by_worker), tuple(unusable), _ended(jobs or ()))
 
 
 def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]:
@@ -110,7 +108,9 @@ def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]
     return ended
 
 
-def _with_its_jobs(status: RolloutStatus, jobs: Iterable[Mapping[str, Any]]) -> RolloutStatus:
+def _with_its_jobs(
+    status: RolloutStatus, jobs: Iterable[Mapping[str, Any]], intent: Intent | None
+) -> RolloutStatus:
     """The status that a rollout left, or that nobody works on it: one that is killed tells nothing itself."""
     namespace, _, worker = status.worker.partition("/")
     own = [
@@ -119,7 +119,8 @@ def _with_its_jobs(status: RolloutStatus, jobs: Iterable[Mapping[str, Any]]) -> 
         if (job["metadata"]["namespace"], value_at(job, "metadata", "labels", ROLLOUT)) == (namespace, worker)
     ]
     endings = [ending_of(job) for job in own]
-    if not needs_a_rollout(status.phase, status.reason) or None in endings:
+    is_by_hand = intent is not None and intent.is_rolled_out_by_hand
+    if is_by_hand or None in endings or not needs_a_rollout(status.phase, status.reason):
         return status
     if not own:
         return left_alone(status, "there is no Job of it", status.since)

@@ -38,7 +38,7 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     if brackets:
         return None
     try:
-        found = _decoded(text, unescaped)
+        found: dict[str, Any] | list[Any] = _decoded(text, unescaped)
         if has_escapes and ("\\ud" in text or "\\uD" in text):
             found = _decoder(object_pairs_hook=_unique).decode(
                 replace_surrogates(json.dumps(found, ensure_ascii=False))

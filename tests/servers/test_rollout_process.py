@@ -1,0 +1,136 @@
+"""Rollouts as processes of their own, with the arguments of their Job: killed, and by wrong clocks."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.faults import Trouble, forwarding
+from testing.forking import Forked, forker
+from testing.processes import eventually
+from tests.servers.live import ENVIRONMENT
+from tests.servers.rollouts import (
+    IDENTITY,
+    PAUSE,
+    SOON,
+    Story,
+    describe_ramp,
+    gates_of,
+    outlast,
+    ramped_at,
+    settled,
+    side_by_side,
+)
+
+pytestmark = pytest.mark.server
+
+CLOCK = """\
+import sys
+from datetime import timedelta
+from pathlib import Path
+from twgen.cli import settings
+
+right, ahead = settings.clock, Path(sys.argv.pop(1))
+settings.clock = lambda: right() + timedelta(seconds=int(ahead.read_text()))
+from twgen.__main__ import main
+
+main()
+"""
+"""The program, its clock ahead by as many seconds as a file says."""
+
+
+def jump(ahead: Path, seconds: int) -> None:
+    """Put the clock ahead by as many seconds; whoever reads it never finds half of a number."""
+    (new := ahead.with_suffix(".new")).write_text(str(seconds))
+    new.replace(ahead)
+
+
+@pytest.mark.parametrize("server", ["Temporal", "the API server"])
+@side_by_side
+def test_rollout_that_is_killed_after_each_of_its_requests_loses_nothing(story: Story, server: str) -> None:
+    settled(story)
+    *arguments, kubeconfig = without_its_job(story, gate="GateWorkflow", steps=())
+    address = story.temporal.address
+    if server != "Temporal":
+        address = story.cluster.address.removeprefix("https://")
+    through, log = story.folder.parent / "through", story.folder.parent / "log"
+    for number in count(1):
+        silent = Trouble(hangs=True, **{"lost_answer" if server == "Temporal" else "lost_turn": number})
+        with forwarding(address, silent) as way, log.open("ab") as output:
+            # it names the address of the API server only
+            through.write_text(Path(kubeconfig).read_text().replace(address, way.address))
+            told = [*arguments, str(through), "--via", f"{address}={way.address}"]
+            process = forker("kubernetes.client").start(
+                "twgen.__main__:main", told, story.folder, ENVIRONMENT, [output.fileno()] * 3
+            )
+            eventually(lambda process=process, way=way: way.lost or ended(process) is not None, SOON)
+            process.send(signal.SIGKILL)
+            code = process.wait()
+        assert code in {0, -signal.SIGKILL}, log.read_text()
+        assert story.share("v1") + story.share("v2") == 100
+        assert story.replicas() == {"v1": 1, "v2": 1}
+        if code == 0:
+            break
+    assert number > 5, "the last one was not killed, as none was before"
+    assert story.share("v2") == 100
+    assert story.described().manager_identity == IDENTITY
+    assert story.replicas() == {"v1": 1, "v2": 1}
+    eventually(lambda: gates_of(story, "v2") == 1, SOON)
+
+
+@side_by_side
+def test_rollout_whose_clock_jumps_waits_behind_and_cuts_no_pause_short_ahead(story: Story) -> None:
+    settled(story)
+    arguments = without_its_job(story, steps=(25, 50))
+    jump(ahead := story.folder.parent / "ahead", -3600)
+    command = [sys.executable, "-P", "-c", CLOCK, str(ahead), *arguments]
+    with (story.folder.parent / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=ENVIRONMENT, stdout=log, stderr=log)
+    try:
+        eventually(lambda: story.share("v2") == 25, SOON)
+        outlast(PAUSE)
+        assert story.share("v2") == 25, "by its clock an hour of the pause is left"
+        jump(ahead, 0)
+        eventually(lambda: story.share("v2") == 50, SOON)
+        began = ramped_at(story)
+        jump(ahead, 3600)
+        assert process.wait(SOON) == 0
+    finally:
+        process.terminate()
+        process.wait()
+    assert story.share("v2") == 100
+    current = story.described().routing_config.current_version_changed_time
+    assert current.ToMilliseconds() / 1000 - began >= PAUSE
+    assert "ahead of another one: the pauses" in (story.folder.parent / "log").read_text()
+    assert story.replicas() == {"v1": 1, "v2": 1}
+
+
+def ended(process: Forked) -> int | None:
+    """How a process has ended; None: it has not."""
+    with suppress(TimeoutError):
+        return process.wait(0.05)
+    return None
+
+
+def without_its_job(story: Story, **options: Any) -> Sequence[str]:
+    """Apply v2 without the Job of its rollout, and wait for its worker; the Job's arguments."""
+    describe_ramp(story, "v2", **options)
+    manifests = story.manifests()
+    story.cluster.apply([item for item in manifests if item["kind"] != "Job"], "--force-conflicts")
+    [job] = [item for item in manifests if item["kind"] == "Job"]
+    [container] = job["spec"]["template"]["spec"]["containers"]
+
+    def polls() -> bool:
+        found = {version.deployment_version.build_id for version in story.described().version_summaries}
+        return "v2" in found
+
+    eventually(polls, SOON)
+    token = story.cluster.token("greeter-rollout", story.namespace)
+    kubeconfig = story.cluster.write_kubeconfig(story.namespace, token, namespace=story.namespace)
+    return [*container["args"], "--kubeconfig", str(kubeconfig)]
