@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from twgen.errors import TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan, WorkerVersions
-from twgen.model.spec import Driver, WorkerSpec
+from twgen.model.spec import WorkerSpec
 from twgen.model.world import EndedJob, OlderJob, Routing, World
 from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, runs_again
@@ -32,11 +32,6 @@ class Worker(NamedTuple):
     """The newest Job of its intent, where that has ended."""
     told: RolloutStatus | None = None
     """The status that the cluster keeps of it."""
-
-    @property
-    def is_rolled_out_by_hand(self) -> bool:
-        """No Job writes its status: a person or CI moves its traffic."""
-        return self.spec.policy.driver is Driver.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +102,14 @@ class Tick:
                     with seen.whatever_fails():
                         _note(worker, world, seen)
                         # what decides on traffic is only read where there may be something to do
-                        if _moves(worker, world) and (worker.ended or worker.is_rolled_out_by_hand):
+                        if _moves(worker, world) and (worker.ended or worker.intent.is_rolled_out_by_hand):
                             unsettled.append(worker)
-                        elif worker.is_rolled_out_by_hand:
+                        elif worker.intent.is_rolled_out_by_hand:
                             await self._keep(worker, world, seen)
                 if unsettled:
                     for worker, world in await self._read(unsettled, seen, for_routing=True):
                         with seen.whatever_fails():
-                            if worker.is_rolled_out_by_hand:
+                            if worker.intent.is_rolled_out_by_hand:
                                 await self._keep(worker, world, seen)
                             else:
                                 await self._run_again(worker, world)
@@ -180,7 +175,7 @@ def _moves(worker: Worker, world: World) -> bool:
 
 def _caller(worker: Worker) -> Caller:
     """As whom its rollout is carried out."""
-    return replace(worker.intent.caller, drives=not worker.is_rolled_out_by_hand)
+    return replace(worker.intent.caller, drives=not worker.intent.is_rolled_out_by_hand)
 
 
 def _rendered(worker: Worker, plan: Plan, world: World) -> Rendered:

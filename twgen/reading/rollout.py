@@ -13,7 +13,7 @@ from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
-from twgen.model.spec import Driver, MissingTemplate
+from twgen.model.spec import MissingTemplate
 from twgen.model.times import parse_time
 from twgen.model.world import EndedJob, OlderJob, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
@@ -119,7 +119,8 @@ def _with_its_jobs(
         if (job["metadata"]["namespace"], value_at(job, "metadata", "labels", ROLLOUT)) == (namespace, worker)
     ]
     endings = [ending_of(job) for job in own]
-    if not needs_a_rollout(status.phase, status.reason) or None in endings or _is_by_hand(intent):
+    is_by_hand = intent is not None and intent.is_rolled_out_by_hand
+    if is_by_hand or None in endings or not needs_a_rollout(status.phase, status.reason):
         return status
     if not own:
         return left_alone(status, "there is no Job of it", status.since)
@@ -127,14 +128,6 @@ def _with_its_jobs(
     said = " ".join(filter(None, (ending.get("reason"), ending.get("message"))))
     why = f"Job {own[-1]['metadata']['name']} has ended as {ending['type']}" + (f" ({said})" if said else "")
     return left_alone(status, why, parse_time(ending["lastTransitionTime"]))
-
-
-def _is_by_hand(intent: Intent | None) -> bool:
-    """A person or CI moves the traffic, and no Job."""
-    try:
-        return intent is not None and specs_of(intent).workers[0].policy.driver is Driver.NONE
-    except InvalidInput:
-        return False
 
 
 def specs_of(intent: Intent) -> Specs:

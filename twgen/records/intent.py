@@ -11,7 +11,7 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import Driver, WorkerSpec
 from twgen.versioning.names import (
     INSTANCE,
     INTENT_HASH,
@@ -57,6 +57,11 @@ class Intent:
     def caller(self) -> Caller:
         """As whom it is carried out."""
         return Caller(self.identity, forced=True, drives=True)
+
+    @property
+    def is_rolled_out_by_hand(self) -> bool:
+        """Its policy has driver None: a person or CI moves its traffic, and no Job."""
+        return any(value_at(document, "spec", "driver") == Driver.NONE.value for document in self.documents)
 
     @cached_property
     def hash(self) -> str:
