@@ -1,23 +1,19 @@
 """No name from a server or a file moves the cursor, hides text or adds a line, in any report for people."""
 
-import json
 import sys
-from typing import Any
 from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.broken_documents import json_values
 from tests.reporting.reports import a_status, reports, values, with_texts
 from tests.reporting.told import of_story
 from tests.simulating.stories import tell
 from tests.strategies import NOW, specs, worlds
 from twgen.model.problem import Document, Problem
-from twgen.model.reasons import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
-from twgen.reporting.printable import json_text, printable, printable_copy
+from twgen.reporting.printable import printable, printable_copy
 from twgen.reporting.problems import problem_lines
 from twgen.reporting.status.lines import status_lines
 from twgen.reporting.timeline.picture import timeline_svg
@@ -67,9 +63,3 @@ def test_value_without_such_a_character_is_not_copied() -> None:
 def test_problem_of_a_file_is_one_line_whatever_it_is_called() -> None:
     problem = Problem(Document("a\n\x1b[2Jb.yaml", 0, {}), "spec\u202e", "is\rwrong")
     assert problem_lines([(problem, 3)]) == [r"a\n\x1b[2Jb.yaml:3: spec\u202e: is\rwrong"]
-
-
-@given(st.dictionaries(st.text(), json_values | st.floats(allow_nan=False, allow_infinity=False)))
-def test_report_as_json_is_what_python_writes(document: dict[str, Any]) -> None:
-    document["reason"] = VersionReason.TARGET
-    assert json_text(document) == json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -48,11 +48,6 @@ class Diagnostics:
     warnings: list[Finding] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
 
-    @property
-    def are_any(self) -> bool:
-        """Something is wrong or doubtful so far."""
-        return bool(self.problems or self.unknown or self.warnings)
-
     def add_problems(self, findings: Iterable[Finding]) -> None:
         """Note problems, but none at or below a place that has one: what is wrong there follows from it."""
         for finding in findings:

@@ -179,9 +179,9 @@ def _attached(
         template = repr(spec.fields.raw("template"))  # it tells 1 from true
         resource = right.get(template) or parse_attached(spec.name, spec.fields, attached_kinds)
         spec.fields.close()
-        key = (spec.namespace, worker)
+        found, key = spec.diagnostics, (spec.namespace, worker)
         is_short = len(template) <= _LONGEST_REMEMBERED and len(right) < _MOST_REMEMBERED
-        if is_short and not spec.diagnostics.are_any:
+        if is_short and not (found.problems or found.unknown or found.warnings):
             right[template] = resource
         attached.setdefault(key, []).append(replace(resource, name=spec.name, document=spec.document))
         if resource.autoscales and worker:

@@ -130,22 +130,6 @@ def _template(spec: Fields, custom: str) -> tuple[PodTemplate, str]:
 
 
 def _rollout(spec: Fields) -> Rollout:
-    """How traffic moves; the workers of a team mostly say the same, and what is right is read once."""
-    written = repr(spec.raw("rollout"))  # it tells 1 from true
-    if known := _right_rollouts.get(written):
-        return known
-    rollout = _read_rollout(spec)
-    is_short = len(written) <= _LONGEST_REMEMBERED and len(_right_rollouts) < _MOST_REMEMBERED
-    if is_short and not spec.diagnostics.are_any:
-        _right_rollouts[written] = rollout
-    return rollout
-
-
-_MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 2000
-_right_rollouts: dict[str, Rollout] = {}
-
-
-def _read_rollout(spec: Fields) -> Rollout:
     fields = spec.mapping("rollout")
     if not spec.has("rollout"):
         spec.problem("rollout", "is required")

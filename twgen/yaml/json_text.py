@@ -2,7 +2,6 @@
 
 import json
 import re
-from functools import partial
 from typing import Any, NoReturn
 
 from twgen.yaml.limits import Budget
@@ -38,11 +37,9 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
     if brackets:
         return None
     try:
-        found: dict[str, Any] | list[Any] = _decoded(text, unescaped)
+        found: dict[str, Any] | list[Any] = _DECODER.decode(text)
         if has_escapes and ("\\ud" in text or "\\uD" in text):
-            found = _decoder(object_pairs_hook=_unique).decode(
-                replace_surrogates(json.dumps(found, ensure_ascii=False))
-            )
+            found = _DECODER.decode(replace_surrogates(json.dumps(found, ensure_ascii=False)))
     except _NoNumber as error:
         at = _NOT_FINITE.search(text)
         line = text.count("\n", 0, at.start()) + 1 if at else None
@@ -58,27 +55,6 @@ class _NoNumber(Exception):
     """Text that Python's decoder takes for a number."""
 
 
-def _decoded(text: str, unescaped: str) -> Any:
-    """The value of a text, which is `unescaped` without its escapes; ValueError when a key is there twice.
-
-    None is where the mappings hold as many keys as are written: to count is faster than to look at each pair.
-    What only looks like a key, and a blank before a colon, make the slow way necessary.
-    """
-    # one character is found many times as fast as two
-    if not any(blank in unescaped and f"{blank}:" in unescaped for blank in " \t\r\n"):
-        lengths: list[int] = []
-
-        def counted(found: dict[str, Any]) -> dict[str, Any]:
-            lengths.append(len(found))
-            return found
-
-        found = _decoder(object_hook=counted).decode(text)
-        if sum(lengths) == unescaped.count('":'):
-            return found
-        del found  # two of the largest would be too much memory
-    return _decoder(object_pairs_hook=_unique).decode(text)
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -90,8 +66,8 @@ def _refuse(name: str) -> NoReturn:
     raise _NoNumber(name)
 
 
-_decoder = partial(
-    json.JSONDecoder,
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique,
     parse_int=json_integer,
     parse_float=lambda digits: json_number(float(digits)),
     parse_constant=_refuse,

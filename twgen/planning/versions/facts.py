@@ -31,14 +31,12 @@ def deployments_of(spec: WorkerSpec, worker: WorkerWorld) -> dict[str, list[Live
 
 def _other_places(spec: WorkerSpec, recorded: RecordedDeployment) -> set[str]:
     """In which of the variables that say where a worker lives a Deployment is not as the spec."""
-    found = set()
-    if recorded.address not in {"", spec.connection.host_port}:
-        found.add(ADDRESS)
-    if recorded.temporal_namespace not in {"", spec.temporal_namespace}:
-        found.add(NAMESPACE)
-    if recorded.worker_deployment not in {"", spec.worker_deployment}:
-        found.add(DEPLOYMENT)
-    return found
+    places = (
+        (ADDRESS, recorded.address, spec.connection.host_port),
+        (NAMESPACE, recorded.temporal_namespace, spec.temporal_namespace),
+        (DEPLOYMENT, recorded.worker_deployment, spec.worker_deployment),
+    )
+    return {name for name, found, wanted in places if found not in {"", wanted}}
 
 
 @dataclass(frozen=True)
