@@ -3,6 +3,7 @@
 import base64
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -50,9 +51,12 @@ def test_what_is_no_credential_is_none(api_key: str, tmp_path: Path) -> None:
         assert leaks(text.encode()) == set()
 
 
-def test_every_log_below_a_folder_is_looked_at(api_key: str, tmp_path: Path) -> None:
-    (tmp_path / "pods").mkdir()
-    (tmp_path / "pods" / "main.log").write_text(f"key {api_key}")
-    (tmp_path / "fine.log").write_text("started")
-    (tmp_path / "temporal.toml").write_text(f'api_key = "{api_key}"')
-    assert list(leaks_below(tmp_path)) == [str(tmp_path / "pods" / "main.log")]
+def test_every_log_below_a_folder_is_looked_at(api_key: str) -> None:
+    # not where logs are looked at after all tests
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "pods").mkdir()
+        (folder / "pods" / "main.log").write_text(f"key {api_key}")
+        (folder / "fine.log").write_text("started")
+        (folder / "temporal.toml").write_text(f'api_key = "{api_key}"')
+        assert list(leaks_below(folder)) == [str(folder / "pods" / "main.log")]

@@ -281,8 +281,6 @@ class World:
 
     def remembering(self, ledger: Mapping[tuple[str, str], RecordedDeployment]) -> "World":
         """The same world with what a ledger remembers, by worker and build ID."""
-        if not ledger:
-            return self
         by_worker: dict[str, dict[str, RecordedDeployment]] = {}
         for (worker, build_id), recorded in ledger.items():
             by_worker.setdefault(worker, {})[build_id] = recorded
