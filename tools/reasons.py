@@ -37,8 +37,8 @@ def reasons_page() -> str:
         _table(row.reason for row in TABLE),
         "After it, where a change is wanted:\n",
         _table((RoutingReason.MANUAL,)),
-        "And where a rollout in a cluster cannot even begin, or has ended too early:\n",
-        _table((RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED)),
+        "And where a rollout in a cluster cannot begin, or has ended too early:\n",
+        _table((RoutingReason.LOOK_FAILED, RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED)),
         "As a picture:\n",
         _picture(),
     ]

@@ -26,6 +26,7 @@ class Writer:
 
     refused: set[str] = field(default_factory=set)
     done: list[str] = field(default_factory=list)
+    status: Mapping[str, str] = field(default_factory=dict)
 
     async def _write(self, what: str) -> None:
         if what in self.refused:
@@ -43,6 +44,7 @@ class Writer:
 
     async def record(self, status: Mapping[str, str]) -> None:
         await self._write(f"record {status['phase']}")
+        self.status = status
 
     async def tell(self, event: Event) -> None:
         await self._write(f"tell {event.reason}")
@@ -108,3 +110,38 @@ def test_status_that_could_not_be_written_is_written_once_the_cluster_takes_it()
         asyncio.run(journal.record(status))
     assert writer.done == [record, event]
     assert said == [f"the status could not be written: {what}: refused" for what in (record, event)]
+
+
+def test_status_says_why_a_look_failed_until_one_has_gone_well() -> None:
+    writer, (_, status) = Writer(), looked()
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    asyncio.run(journal.record(status))
+    before = writer.status
+    for _ in range(3):
+        # a change that fails after each look that goes well
+        asyncio.run(journal.fail("Temporal refuses it", NOW, is_current=True))
+        asyncio.run(journal.record(status))
+    message = f"{before['message']}; Temporal refuses it"
+    assert writer.status == {**before, "message": message}
+    assert [what for what in writer.done if what.startswith("record")] == [f"record {before['phase']}"] * 2
+    assert writer.done.count("tell LookFailed") == 1
+    asyncio.run(journal.record(status))
+    assert writer.status == before
+
+
+def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> None:
+    writer, intent, (_, status) = Writer(), intent_of(a_spec(), "twgen/me"), looked()
+    journal = Journal(cast("ClusterWriter", writer), intent, print)
+    asyncio.run(journal.fail("Temporal is away", NOW, is_current=False))
+    assert writer.done == ["tell LookFailed"]
+    asyncio.run(journal.fail("Temporal is still away", NOW, is_current=True))
+    shown = ("phase", "reason", "message", "target", "intent", "settled")
+    message = "nothing could be read; Temporal is still away"
+    assert [writer.status[name] for name in shown] == [
+        *("Waiting", "LookFailed", message, intent.target, intent.hash, "")
+    ]
+    asyncio.run(journal.leave("its Pod was told to end", NOW))
+    assert writer.status["reason"] == "RolloutEnded"
+    assert "nothing could be read" in writer.status["message"]
+    asyncio.run(journal.record(status))
+    assert writer.status["reason"] == status.workers[0].plan.routing.reason

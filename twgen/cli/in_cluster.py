@@ -184,7 +184,12 @@ class IntentRollout:
             return await attached_objects(client, intent, kinds, Deadline(timeout))
 
         async def tell_failure(failure: str) -> None:
-            await journal.fail(failure, clock())
+            is_current = False
+            # while Temporal cannot be read, a look does not come to reading whose turn it is
+            with suppress(TwgenError):
+                found = await read_intent(client, *self.place, intent.hash, Deadline(timeout))
+                is_current = found is not None
+            await journal.fail(failure, clock(), is_current=is_current)
 
         adjust = Adjustments(writer, attached, view.say, tell_failure).make
         await journal.warn(intent.warnings, clock())

@@ -1,6 +1,7 @@
 """What a rollout leaves in its cluster to read: its status, and an Event for each change of state."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -27,9 +28,12 @@ class Journal:
         self._recorded: list[StatusLine] = []
         self._told: tuple[Phase, RoutingReason] | None = None
         self._last: WorkerPlan | None = None
-        self._seen: Status | None = None
+        self._standing: RolloutStatus | None = None
+        """What is left to read, be it written or not."""
         self._since: datetime | None = None
         self._failed_look = ""
+        self._has_failed = False
+        """Since the newest look."""
         self._failures: set[str] = set()
         self.unwritten: Status | None = None
         """The newest status, while the cluster has not taken it."""
@@ -46,56 +50,55 @@ class Journal:
         for warning in warnings:
             await self._is_written(self._writer.tell(Event("Warning", "RenderWarning", warning, now)))
 
-    async def fail(self, failure: str, now: datetime) -> None:
-        """Tell why a look, or a change after it, failed."""
+    async def fail(self, failure: str, now: datetime, *, is_current: bool) -> None:
+        """Tell why a look, or a change after it, failed; in the status only while that is this rollout's."""
+        is_known, self._has_failed = failure == self._failed_look, True
+        if is_known:
+            return
         self._failed_look = failure
-        await self._is_written(self._writer.tell(Event("Warning", "LookFailed", failure, now)))
+        if not self._last and not self._standing:
+            bare = self._bare(Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read", now)
+            self._standing = replace(bare, intent=self.intent.hash)
+        if self._standing and is_current:
+            await self._write(self._standing)
+        event = Event("Warning", RoutingReason.LOOK_FAILED, failure, now)
+        await self._is_written(self._writer.tell(event))
 
     async def refuse(self, why: str, now: datetime) -> None:
         """Tell why the intent cannot be carried out at all."""
-        intent, reason = self.intent, RoutingReason.INVALID_INTENT
-        if not intent.worker:
+        reason = RoutingReason.INVALID_INTENT
+        if not self.intent.worker:
             return
-        worker = f"{intent.namespace}/{intent.worker}"
-        told = RolloutStatus(
-            worker,
-            Phase.BLOCKED,
-            reason,
-            why,
-            intent.target,
-            current="",
-            percentage=0,
-            since=now,
-            document={},
-        )
+        told = self._bare(Phase.BLOCKED, reason, why, now)
         await self._is_written(self._writer.tell(Event("Warning", reason, f"{told.phase}: {why}", now)))
-        await self._is_written(self._writer.record(write_rollout_status(told)))
+        await self._write(told)
 
     async def leave(self, why: str, now: datetime) -> None:
         """Tell that the rollout goes on no more, unless it has ended as it should."""
-        if not self._seen:
-            return
-        told = rollout_status(self._seen, now, self.intent.hash)
-        if needs_a_rollout(told.phase, told.reason):
+        told = self._standing
+        if told and needs_a_rollout(told.phase, told.reason):
+            self._failed_look = ""
             left = left_alone(told, why, now)
-            await self._is_written(self._writer.record(write_rollout_status(left)))
+            await self._write(left)
             await self._is_written(self._writer.tell(Event("Warning", left.reason, left.message, now)))
 
     async def record(self, status: Status) -> None:
         """Take in what the newest look says of the one worker."""
         [worker] = status.workers
-        before, self._last, self._failed_look = self._last, worker.plan, ""
+        before, self._last = self._last, worker.plan
+        # kept for one look more: what fails each time after its look would else come and go
+        is_mended = bool(self._failed_look) and not self._has_failed
+        self._failed_look, self._has_failed = ("" if is_mended else self._failed_look), False
         routing, lines, self.unwritten = worker.plan.routing, status_lines(status), None
         if routing.reason is RoutingReason.SUPERSEDED:
-            self._seen = None  # what is left to read is another rollout's
+            self._standing = None  # what is left to read is another rollout's
             return
-        self._seen = status
         state = routing.phase, routing.reason
         if not self._since or not before or (before.routing.phase, before.routing.reason) != state:
             self._since = status.now
-        if not self._recorded or news(self._recorded, lines):
-            told = write_rollout_status(rollout_status(status, self._since, self.intent.hash))
-            if await self._is_written(self._writer.record(told)):
+        self._standing = rollout_status(status, self._since, self.intent.hash)
+        if is_mended or not self._recorded or news(self._recorded, lines):
+            if await self._write(self._standing):
                 self._recorded = lines
             else:
                 self.unwritten = status
@@ -106,6 +109,17 @@ class Journal:
             event = Event(kind, routing.reason, f"{routing.phase}: {said}", status.now)
             if await self._is_written(self._writer.tell(event)):
                 self._told = state
+
+    def _bare(self, phase: Phase, reason: RoutingReason, why: str, now: datetime) -> RolloutStatus:
+        """How a rollout stands that knows nothing of its worker yet."""
+        worker, target = f"{self.intent.namespace}/{self.intent.worker}", self.intent.target
+        return RolloutStatus(worker, phase, reason, why, target, "", 0, now, {})
+
+    async def _write(self, status: RolloutStatus) -> bool:
+        message = "; ".join(filter(None, (status.message, self._failed_look)))
+        return await self._is_written(
+            self._writer.record(write_rollout_status(replace(status, message=message)))
+        )
 
     async def _is_written(self, writing: Awaitable[None]) -> bool:
         try:

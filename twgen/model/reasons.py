@@ -157,6 +157,11 @@ class RoutingReason(StrEnum):
     Its message says what ended it, and the log of its Pod more. While its Job tries again: nothing. Else
     delete the Job: Argo CD makes it again; elsewhere, apply what `twgen render` prints once more.
     """
+    LOOK_FAILED = "LookFailed"
+    """The rollout could not yet read Temporal or the cluster: it looks again.
+
+    Its message says which of them, and what to mend.
+    """
     OLDER_ROLLOUT = "OlderRollout"
     """A Pod of an earlier rollout of the worker has not ended yet.
 
