@@ -184,11 +184,7 @@ class IntentRollout:
             return await attached_objects(client, intent, kinds, Deadline(timeout))
 
         async def tell_failure(failure: str) -> None:
-            is_current = False
-            # while Temporal cannot be read, a look does not come to reading whose turn it is
-            with suppress(TwgenError):
-                found = await read_intent(client, *self.place, intent.hash, Deadline(timeout))
-                is_current = found is not None
+            is_current = await self._is_current(client, intent)
             await journal.fail(failure, clock(), is_current=is_current)
 
         adjust = Adjustments(writer, attached, view.say, tell_failure).make
@@ -215,6 +211,13 @@ class IntentRollout:
             await asyncio.sleep(FAILED_LOOK.total_seconds())
             await journal.record(journal.unwritten)
         return plan
+
+    async def _is_current(self, client: KubernetesClient, intent: Intent) -> bool:
+        """Nobody has superseded it: while Temporal cannot be read, a look does not come to asking that."""
+        with suppress(TwgenError):
+            found = await read_intent(client, *self.place, intent.hash, Deadline(self.settings.timeout))
+            return found is not None
+        return False
 
 
 def _say_last(word: str) -> None:
