@@ -1,10 +1,7 @@
 """The calls of a rollout, in their order: a new one is a reviewed change (`make cases` writes them anew)."""
 
-import os
 import re
-import signal
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import pytest
@@ -79,31 +76,12 @@ def _fails(_: Recorded) -> None:
     raise KeyError("a token that nobody is to read")
 
 
-def _is_told_to_end(_: Recorded) -> None:
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-@pytest.fixture
-def answered_signal() -> Iterator[None]:
-    """As the program's own boundary does."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit("not answered"))
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
 ENDS: Mapping[str, tuple[Sequence[tuple[int, Callable[[Recorded], None]]], Sequence[str], int, str]] = {
     "bug": ([(70, _fails)], (), 1, "a bug ended it (KeyError); before, it was Waiting: it stays at 5 % "),
-    "signal": (
-        [(70, _is_told_to_end)],
-        (),
-        143,
-        "its Pod was told to end; before, it was Waiting: it stays at 5 % ",
-    ),
     "limit": ((), ("--within", "70s"), 4, "shop/payments is not settled within 1m10s: "),
 }
 
 
-@pytest.mark.usefixtures("answered_signal")
 @pytest.mark.parametrize("end", ENDS)
 def test_rollout_that_ends_too_early_says_that_nobody_works_on_it(end: str) -> None:
     later, options, code, why = ENDS[end]
@@ -124,14 +102,10 @@ def test_rollout_that_ends_too_early_says_that_nobody_works_on_it(end: str) -> N
     assert events[-1] == "RolloutEnded"
 
 
-@pytest.mark.usefixtures("answered_signal")
-@pytest.mark.parametrize("end", [_fails, _is_told_to_end])
-def test_rollout_that_ends_after_a_newer_intent_leaves_the_status_to_the_newer_one(
-    end: Callable[[Recorded], None],
-) -> None:
+def test_rollout_that_ends_after_a_newer_intent_leaves_the_status_to_the_newer_one() -> None:
     def newer(recorded: Recorded) -> None:
         recorded.api.annotate(INTENT, **{INTENT_HASH: "another"})
-        end(recorded)
+        _fails(recorded)
 
     recorded = Recorded(RAMP, later=[(70, newer)])
     recorded.run()

@@ -140,7 +140,7 @@ def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> N
     assert [writer.status[name] for name in shown] == [
         *("Waiting", "LookFailed", message, intent.target, intent.hash, "")
     ]
-    asyncio.run(journal.leave("its Pod was told to end", NOW))
+    asyncio.run(journal.leave("a bug ended it", NOW))
     assert writer.status["reason"] == "RolloutEnded"
     assert "nothing could be read" in writer.status["message"]
     asyncio.run(journal.record(status))

@@ -15,8 +15,7 @@ from twgen.errors import InvalidDocuments, TwgenError
 _BUG = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
-TERMINATED = 143
-"""How a program ends that was told to."""
+_TERMINATED = 143
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
@@ -24,7 +23,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
     try:
         try:
             open_streams()
-            _answer_signals(signal.default_int_handler, lambda *_: sys.exit(TERMINATED))
+            _answer_signals(signal.default_int_handler, lambda *_: sys.exit(_TERMINATED))
             ended = run()
         finally:
             # whoever interrupts an end that is under way wants no second one

@@ -1,14 +1,11 @@
 """`twgen rollout --intent`: one worker's rollout as a Job of the cluster that it is for."""
 
 import asyncio
-import signal
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from twgen.cli.boundary import TERMINATED
 from twgen.cli.display import Log
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
@@ -35,8 +32,6 @@ _TERMINATION_LOG = Path("/dev/termination-log")
 """Where Kubernetes reads the last word of a container, unless its Pod names another place."""
 _LONGEST_WORD = 4096
 """Bytes that it reads there."""
-_LAST_SECONDS = 0.5
-"""For the last word of a rollout whose Pod was told to end."""
 _LAST_TRIES = 12
 """How often the end of a rollout is written to a cluster that does not take it."""
 
@@ -84,8 +79,6 @@ class IntentRollout:
         except TwgenError as error:
             _say_last(str(error))
             raise
-        except asyncio.CancelledError:
-            sys.exit(TERMINATED)
         superseded = "superseded: its intent has changed or is gone"
         word = f"{plan.routing.phase}: {plan.routing.because}" if plan else superseded
         self.log.say(word)
@@ -96,11 +89,8 @@ class IntentRollout:
         client = opened.kubernetes
         if not client:
             raise InvalidInput("--intent needs a cluster: there is no kubeconfig, and this is no Pod")
-        loop, task, journal = asyncio.get_running_loop(), asyncio.current_task(), None
-        ends = None if self.within is None else loop.time() + self.within
-        # a signal that is answered already is answered here, where there still is something to tell
-        if task and signal.getsignal(signal.SIGTERM) not in {signal.SIG_IGN, signal.SIG_DFL}:
-            loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        ends = None if self.within is None else asyncio.get_running_loop().time() + self.within
+        journal = None
         try:
             intent = await self._read_intent(client, ends)
             if not intent:
@@ -110,27 +100,17 @@ class IntentRollout:
         except UnusableIntent as error:
             await self._journal(client, error.intent).refuse(str(error), clock())
             raise
-        except BaseException as error:
-            if journal:
-                await self._leave(client, journal, error)
+        except Exception as error:
+            # nothing is written after SIGTERM, not even this: whoever reads a status asks for its Jobs too
+            if journal and await self._is_current(client, journal.intent):
+                is_bug = not isinstance(error, TwgenError)
+                await journal.leave(
+                    f"a bug ended it ({type(error).__name__})" if is_bug else str(error), clock()
+                )
             raise
 
     def _journal(self, client: KubernetesClient, intent: Intent) -> Journal:
         return Journal(ClusterWriter(client, intent, self.settings.timeout), intent, self.log.say)
-
-    async def _leave(self, client: KubernetesClient, journal: Journal, error: BaseException) -> None:
-        """Write that nobody works on the rollout any more, where the intent is still the one it was for."""
-        why, seconds = f"a bug ended it ({type(error).__name__})", self.settings.timeout
-        if isinstance(error, TwgenError):
-            why = str(error)
-        elif isinstance(error, asyncio.CancelledError):
-            why, seconds = "its Pod was told to end", _LAST_SECONDS
-        if task := asyncio.current_task():
-            task.uncancel()  # else no limit of time holds in Python 3.11
-        with suppress(TimeoutError, StateUnavailable, OutOfTime):
-            async with asyncio.timeout(seconds):
-                if await read_intent(client, *self.place, journal.intent.hash, Deadline(seconds)):
-                    await journal.leave(why, clock())
 
     async def _read_intent(self, client: KubernetesClient, ends: float | None) -> Intent | None:
         """The intent, as soon as an API server tells it; None: it is not there any more."""
