@@ -4,7 +4,7 @@ import os
 import re
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,9 @@ def processes(*words: str) -> list[int]:
     """Those of ours that are a twgen with these first words."""
     found = []
     for child in psutil.Process().children(recursive=True):
-        line = child.cmdline()
+        line = []
+        with suppress(psutil.NoSuchProcess):  # it has ended since, or is a zombie
+            line = child.cmdline()
         if len(line) > 1 and line[1].endswith("bin/twgen") and tuple(line[2 : 2 + len(words)]) == words:
             found.append(child.pid)
     return found
