@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from twgen.cli.rollout import command as rollout
 from twgen.cli.surroundings import Terminal, usual_kubeconfig
 from twgen.model.operator import Operator
 from twgen.reporting.printable import printable
@@ -112,3 +113,11 @@ def test_user_whose_name_is_none_or_no_text_plans_all_the_same(
     assert identity.isprintable()
     assert identity.startswith(f"twgen/{printable(user) or os.getuid()}@")
     assert usual_kubeconfig()
+
+
+@pytest.mark.parametrize(("flags", "once"), [((), True), (("--until-settled",), False), (("--once",), True)])
+def test_rollout_goes_on_until_it_is_settled_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], *, once: bool
+) -> None:
+    monkeypatch.setenv("TWGEN_ONCE", "true")
+    assert rollout.make_context("rollout", [*flags, "."]).params["once"] is once

@@ -81,7 +81,7 @@ class _Scoped(click.Option):
 
 
 def _long_name(flags: Sequence[str]) -> str:
-    return max(flags, key=len).strip("-")
+    return max(flags, key=len).partition("/")[0].strip("-")
 
 
 def _flag(*flags: str, text: str, of_application: bool = False) -> Option:
@@ -153,7 +153,7 @@ OPTIONS: Mapping[str, Option] = {
     "yes": _flag("-y", "--yes", text="Do not ask."),
     "full": _flag("--full", text="Send all of the traffic, whatever steps are left."),
     "skip_gate": _flag("--skip-gate", text="Go on without a gate that has not passed."),
-    "once": _flag("--once", text="Look, and make one change at most."),
+    "once": _flag("--once/--until-settled", text="Make one change at most, or go on (the default)."),
     "within": Option(("--within",), "Give up when it takes longer (1h; never with --intent).", READING_TIME),
     "intent": Option(
         ("--intent",), "Roll out what this ConfigMap says, in the cluster, in place of PATHs.", OBJECT
