@@ -23,6 +23,7 @@ from twgen.model.world import World
 from twgen.records.ledger import LEDGER, parse_ledgers
 from twgen.records.operator_config import OPERATOR_CONFIG, parse_operator
 from twgen.records.snapshot import SNAPSHOT, parse_snapshot, write_snapshot
+from twgen.specs.rollout_pods import refusals_of_pod
 from twgen.yaml.reader import read_documents
 from twgen.yaml.scalars import NotAScalar
 from twgen.yaml.writer import write_documents
@@ -36,10 +37,21 @@ FOR_PEOPLE = {"$schema", "$id", "title", "description", "examples"}
 
 SHAPES = {"snapshot": SNAPSHOT, "ledger": LEDGER, "operatorconfig": OPERATOR_CONFIG, "deployment": DEPLOYMENT}
 Parse = Callable[[Any], list[Any]]
+
+
+def operator_problems(value: Any) -> list[Any]:
+    """What is wrong with an operator's file, words included that only the check of its Pods knows."""
+    operator, problems = parse_operator(value)
+    words = (
+        [item for item in refusals_of_pod(operator) if "is not one of" in item.message] if operator else []
+    )
+    return problems or words
+
+
 RECORDS: dict[str, tuple[dict[str, Any], Parse]] = {
     "snapshot": (A_SNAPSHOT, lambda value: parse_snapshot(value)[1]),
     "ledger": (A_LEDGER, lambda value: parse_ledgers([Document("", 0, value)])[1]),
-    "operatorconfig": (AN_OPERATOR, lambda value: parse_operator(value)[1]),
+    "operatorconfig": (AN_OPERATOR, operator_problems),
 }
 ONLY_PARSERS_KNOW = ("there twice", "another Deployment", "own build ID", "is not a field of a pod template")
 
