@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from testing.asking import succeeds
 from testing.forking import Forked, forker
-from testing.processes import ENVIRONMENT
+from testing.processes import ENVIRONMENT, eventually
 from testing.security import Security
 from testing.servers import TemporalServer
 
@@ -153,7 +154,15 @@ class DeployedWorker:
             workflow_execution_timeout=Duration(seconds=seconds),
             versioning_override=self._pinned(pinned_to) if pinned_to else None,
         )
-        self.server.ask("start_workflow_execution", request)
+
+        def begin() -> None:
+            self.server.ask("start_workflow_execution", request)
+
+        if pinned_to:
+            # a version is known before its task queue is: so long it is refused, and nothing starts
+            eventually(lambda: succeeds(begin))
+        else:
+            begin()
 
     def finish(self, workflow_id: str) -> None:
         """Let a WaitingWorkflow end."""

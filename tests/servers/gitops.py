@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,8 @@ class ApplicationStory:
             ]
         worker["spec"]["template"]["spec"]["containers"] = [container]
         worker["spec"] |= spec or {}
-        documents = [connection_document(address or self.temporal.address), worker, *more]
+        # a copy: stories that are told at the same time may share what more there is
+        documents = deepcopy([connection_document(address or self.temporal.address), worker, *more])
         for document in documents:
             document["metadata"]["namespace"] = self.namespace
         return documents

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from inspect import Signature, signature
@@ -86,7 +87,8 @@ class Story:
 
     def write(self, *documents: Document) -> None:
         """Let Git hold these documents, with the connection."""
-        told = [connection_document(self.temporal.address), *documents]
+        # a copy: stories that are told at the same time may share a document
+        told = deepcopy([connection_document(self.temporal.address), *documents])
         for document in told:
             document["metadata"]["namespace"] = self.namespace
         (self.folder / "specs.yaml").write_text(write_documents(told))

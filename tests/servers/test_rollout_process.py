@@ -69,7 +69,7 @@ def test_rollout_that_is_killed_after_each_of_its_requests_loses_nothing(story: 
             process = forker("kubernetes.client").start(
                 "twgen.__main__:main", told, story.folder, ENVIRONMENT, [output.fileno()] * 3
             )
-            eventually(lambda process=process, way=way: way.lost or ended(process) is not None, SOON)
+            eventually(lambda process=process, way=way: way.lost or has_ended(process), SOON)
             process.send(signal.SIGKILL)
             code = process.wait()
         assert code in {0, -signal.SIGKILL}, log.read_text()
@@ -82,6 +82,38 @@ def test_rollout_that_is_killed_after_each_of_its_requests_loses_nothing(story: 
     assert story.described().manager_identity == IDENTITY
     assert story.replicas() == {"v1": 1, "v2": 1}
     eventually(lambda: gates_of(story, "v2") == 1, SOON)
+
+
+@side_by_side
+def test_temporal_that_dies_at_any_request_is_waited_for_and_each_version_becomes_current(
+    story: Story,
+) -> None:
+    settled(story)
+    address, log = story.temporal.address, story.folder.parent / "log"
+    for number in count(1):
+        build_id = f"v{number + 1}"
+        told = without_its_job(story, build_id, steps=())
+        with forwarding(address, Trouble(lost_answer=number)) as way, log.open("wb") as output:
+            process = forker("kubernetes.client").start(
+                "twgen.__main__:main",
+                [*told, "--via", f"{address}={way.address}"],
+                story.folder,
+                ENVIRONMENT,
+                [output.fileno()] * 3,
+            )
+            eventually(lambda way=way, process=process: way.lost or has_ended(process), SOON)
+            if way.lost:
+                way.die()
+                eventually(
+                    lambda process=process: "; looking again" in log.read_text() or has_ended(process), SOON
+                )
+                way.revive()
+            assert process.wait(SOON) == 0, log.read_text()
+        assert story.share(build_id) == 100
+        assert set(story.replicas().values()) == {1}
+        if not way.lost:
+            break
+    assert number > 3, "the last one lost nothing, as none did before"
 
 
 @side_by_side
@@ -118,9 +150,13 @@ def ended(process: Forked) -> int | None:
     return None
 
 
-def without_its_job(story: Story, **options: Any) -> Sequence[str]:
-    """Apply v2 without the Job of its rollout, and wait for its worker; the Job's arguments."""
-    describe_ramp(story, "v2", **options)
+def has_ended(process: Forked) -> bool:
+    return ended(process) is not None
+
+
+def without_its_job(story: Story, build_id: str = "v2", **options: Any) -> Sequence[str]:
+    """Apply a version without the Job of its rollout, and wait for its worker; the Job's arguments."""
+    describe_ramp(story, build_id, **options)
     manifests = story.manifests()
     story.cluster.apply([item for item in manifests if item["kind"] != "Job"], "--force-conflicts")
     [job] = [item for item in manifests if item["kind"] == "Job"]
@@ -128,7 +164,7 @@ def without_its_job(story: Story, **options: Any) -> Sequence[str]:
 
     def polls() -> bool:
         found = {version.deployment_version.build_id for version in story.described().version_summaries}
-        return "v2" in found
+        return build_id in found
 
     eventually(polls, SOON)
     token = story.cluster.token("greeter-rollout", story.namespace)
