@@ -54,6 +54,7 @@ func main() {
 	payments.RegisterWorkflow(PaymentWorkflow)
 	payments.RegisterActivity(Charge)
 	if err := payments.Run(worker.InterruptCh()); err != nil {
-		log.Fatalln("The worker stopped:", err)
+		log.Fatalln("The worker failed:", err)
 	}
+	log.Println("stopped")
 }

@@ -53,6 +53,7 @@ async def main() -> None:
     )
     async with worker:
         await stopped.wait()
+    print("stopped", flush=True)
 
 
 if __name__ == "__main__":

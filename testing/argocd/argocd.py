@@ -36,6 +36,7 @@ OWN_CLUSTER = {"project": "default", "application": "*", "inCluster": True}
 
 _LOOPBACK = "127.0.0.1"
 _DEPLOY = Path(__file__).parents[2] / "deploy"
+_PROJECTS = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects"
 _KINDS = ("application", "applicationset", "appproject")
 _READY_WITHIN = 60.0
 _MORE_NAMESPACES = "apps-*"
@@ -204,6 +205,8 @@ def _install(cluster: Cluster) -> str:
     role, binding = read_documents((_DEPLOY / "in-cluster" / "rbac.yaml").read_text())
     cluster.apply([*objects, role, binding])
     cluster.await_rights("argocd-repo-server", NAMESPACE, role["rules"][0])
+    # what Argo CD lists first comes from a cache of the API server, which learns of a new kind's objects late
+    eventually(lambda: cluster.api.get(f"{_PROJECTS}?resourceVersion=0")["items"], _READY_WITHIN)
     return cluster.token("argocd-repo-server", NAMESPACE)
 
 

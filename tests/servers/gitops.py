@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from tests.servers.live import (
     Ended,
     attached_document,
     connection_document,
+    in_namespace,
     run,
     worker_container,
     worker_document,
@@ -102,11 +102,8 @@ class ApplicationStory:
             ]
         worker["spec"]["template"]["spec"]["containers"] = [container]
         worker["spec"] |= spec or {}
-        # a copy: stories that are told at the same time may share what more there is
-        documents = deepcopy([connection_document(address or self.temporal.address), worker, *more])
-        for document in documents:
-            document["metadata"]["namespace"] = self.namespace
-        return documents
+        connection = connection_document(address or self.temporal.address)
+        return in_namespace(self.namespace, connection, worker, *more)
 
     def commit_documents(self, message: str, *documents: Document) -> str:
         self.folder.mkdir(exist_ok=True)
@@ -122,6 +119,12 @@ class ApplicationStory:
         found = self.cluster.api.find(f"/api/v1/namespaces/{self.namespace}/configmaps/{name}")
         data: dict[str, str] = found["data"] if found else {}
         return data
+
+    def settled(self) -> None:
+        """Create the application of the first version, and wait until that is current."""
+        self.commit("v1", steps=())
+        self.application.create()
+        self.stands("Settled", "v1")
 
     def stands(self, phase: str, target: str) -> dict[str, str]:
         """The status, once the rollout of this target is in that phase."""

@@ -67,6 +67,13 @@ def worker_document(
     }
 
 
+def in_namespace(namespace: str, *documents: Document) -> list[Document]:
+    """Copies of documents that are of this namespace: tests that run at the same time may share one."""
+    return [
+        {**document, "metadata": {**document["metadata"], "namespace": namespace}} for document in documents
+    ]
+
+
 def connection_document(address: str, **more: Any) -> Document:
     return {
         "apiVersion": "temporal.io/v1alpha1",

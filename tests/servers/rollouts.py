@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from inspect import Signature, signature
@@ -29,6 +28,7 @@ from tests.servers.live import (
     Document,
     Ended,
     connection_document,
+    in_namespace,
     run,
     worker_container,
     worker_document,
@@ -87,10 +87,7 @@ class Story:
 
     def write(self, *documents: Document) -> None:
         """Let Git hold these documents, with the connection."""
-        # a copy: stories that are told at the same time may share a document
-        told = deepcopy([connection_document(self.temporal.address), *documents])
-        for document in told:
-            document["metadata"]["namespace"] = self.namespace
+        told = in_namespace(self.namespace, connection_document(self.temporal.address), *documents)
         (self.folder / "specs.yaml").write_text(write_documents(told))
 
     def rendered(self, *kinds: str, image: str = "registry.example.com/twgen:testing") -> Ended:

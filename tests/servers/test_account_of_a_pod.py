@@ -10,7 +10,7 @@ from testing.kubernetes.cluster import Cluster
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
-from tests.servers.live import TWGEN, connection_document, worker_document
+from tests.servers.live import TWGEN, connection_document, in_namespace, worker_document
 from tests.servers.pods import condition, job, pods
 from twgen.yaml.writer import write_documents
 
@@ -21,9 +21,8 @@ MAY_LIST = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list
 
 @pytest.fixture
 def specs(namespace: str, oldest_temporal: TemporalServer, tmp_path: Path) -> Path:
-    documents = [connection_document(oldest_temporal.address), worker_document("pay", "v1")]
-    for document in documents:
-        document["metadata"]["namespace"] = namespace
+    connection = connection_document(oldest_temporal.address)
+    documents = in_namespace(namespace, connection, worker_document("pay", "v1"))
     path = tmp_path / "specs.yaml"
     path.write_text(write_documents(documents))
     return path

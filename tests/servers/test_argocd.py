@@ -83,9 +83,7 @@ def test_version_with_running_workflows_stays_until_they_are_done_and_goes_in_tw
 def test_gated_ramp_goes_to_its_end_while_an_unrelated_commit_goes_live_at_once(
     story: ApplicationStory,
 ) -> None:
-    story.commit("v1", steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
+    story.settled()
     story.commit("v2", spec={"rollout": GATED_RAMP})
     story.application.refresh()
     story.reaches("v2", 25)
@@ -102,9 +100,7 @@ def test_gated_ramp_goes_to_its_end_while_an_unrelated_commit_goes_live_at_once(
 
 @side_by_side
 def test_revert_in_mid_ramp_takes_effect_within_one_sync(story: ApplicationStory) -> None:
-    story.commit("v1", steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
+    story.settled()
     story.commit("v2", steps=(25,))
     story.application.refresh()
     story.reaches("v2", 25)

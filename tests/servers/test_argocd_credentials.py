@@ -16,7 +16,7 @@ from testing.processes import eventually
 from testing.security import Security
 from testing.servers import NEWEST, TemporalServer, temporal_server
 from tests.servers.gitops import SOON, ApplicationStory, new_story
-from tests.servers.live import Document, connection_document, worker_container, worker_document
+from tests.servers.live import Document, connection_document, in_namespace, worker_container, worker_document
 from tests.servers.pods import config_map
 from tests.servers.rollouts import Told, given, side_by_side, told_side_by_side
 from tests.servers.test_temporal_credentials import SECRETS
@@ -51,9 +51,8 @@ class Secured:
             worker_container(build_id, story.task_queue, trust)
         ]
         worker["spec"]["rollout"] = GATED
-        documents = [connection_document(self.server.address, **secrets), worker]
-        for document in documents:
-            document["metadata"]["namespace"] = story.namespace
+        connection = connection_document(self.server.address, **secrets)
+        documents = in_namespace(story.namespace, connection, worker)
         return story.commit_documents(f"{story.worker_name} {build_id}", *documents)
 
     def give(self, key: str, client: Certificate) -> None:

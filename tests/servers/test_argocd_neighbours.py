@@ -67,9 +67,7 @@ def test_second_argo_cd_identity_of_one_worker_deployment_is_blocked_and_says_wh
     story: ApplicationStory,
 ) -> None:
     """The same worker of the same namespace in another cluster, as a copy of an environment may have it."""
-    story.commit("v1", steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
+    story.settled()
     owner = story.manager()
     folder = story.argo.folder / f"{story.namespace}-elsewhere"
     with kubernetes_cluster(folder) as cluster, local_node(cluster):
@@ -93,9 +91,7 @@ def test_second_argo_cd_identity_of_one_worker_deployment_is_blocked_and_says_wh
 
 @side_by_side
 def test_second_application_of_one_worker_is_refused_and_says_whose_it_is(story: ApplicationStory) -> None:
-    story.commit("v1", steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
+    story.settled()
     owner = story.manager()
     other = replace(story, application=replace(story.application, name=f"{story.namespace}-copy"))
     other.commit("v2", policy_document("greeter", identity="somebody/else"), steps=())
@@ -164,9 +160,7 @@ def test_application_outside_of_argo_cds_namespace_has_the_identity_of_both_its_
     home = f"apps-{story.namespace}"
     story.cluster.create_namespace(home)
     story = replace(story, application=replace(story.application, home=home))
-    story.commit("v1", steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
+    story.settled()
     commit = story.commit("v2", steps=())
     story.application.synced(commit)
     story.stands("Settled", "v2")

@@ -215,9 +215,7 @@ def test_drained_version_that_gets_work_again_gets_its_pods_at_the_same_commit(s
 @side_by_side
 def test_account_of_tick_may_get_applications_and_nothing_else(story: Ticking) -> None:
     gitops, server, token = story.gitops, story.account.server, story.account.token
-    gitops.commit("v1", steps=())
-    gitops.application.create()
-    gitops.stands("Settled", "v1")
+    gitops.settled()
     path = f"/api/v1/applications/{gitops.application.name}"
     assert server.request(token, "GET", path) == 200
     before = gitops.application.get()["spec"]

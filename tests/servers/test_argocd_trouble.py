@@ -96,9 +96,7 @@ def test_versioned_deployment_that_is_deleted_by_hand_comes_back_with_what_is_at
 
 @side_by_side
 def test_plugin_that_is_killed_in_mid_render_changes_nothing(story: ApplicationStory) -> None:
-    story.commit("v1", steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
+    story.settled()
     before = uid(story.deployment("v1"))
     commit = story.commit("v2", steps=())
     story.application.change({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}})
@@ -124,9 +122,7 @@ def renders_of(story: ApplicationStory) -> Sequence[psutil.Process]:
 
 @side_by_side
 def test_job_that_is_deleted_by_hand_runs_again(story: ApplicationStory) -> None:
-    story.commit("v1", steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
+    story.settled()
     story.commit("v2", steps=(25,))
     story.application.refresh()
     story.reaches("v2", 25)
@@ -144,9 +140,7 @@ def test_job_that_is_deleted_by_hand_runs_again(story: ApplicationStory) -> None
 
 @side_by_side
 def test_worker_that_is_removed_from_git_serves_on_until_somebody_retires_it(story: ApplicationStory) -> None:
-    story.commit("v1", steps=())
-    story.application.create()
-    story.stands("Settled", "v1")
+    story.settled()
     rest = config_map(story.namespace, "rest", {"what": "is left"})
     commit = story.commit_documents("No worker any more", rest)
     story.application.synced(commit)

@@ -11,7 +11,15 @@ import pytest
 from testing.faults import Trouble, forwarding
 from testing.kubernetes.cluster import Cluster
 from testing.servers import TemporalServer
-from tests.servers.live import Document, Ended, connection_document, policy_document, run, worker_document
+from tests.servers.live import (
+    Document,
+    Ended,
+    connection_document,
+    in_namespace,
+    policy_document,
+    run,
+    worker_document,
+)
 from twgen.clients import kubernetes
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubeconfig import ClusterAccess
@@ -31,9 +39,7 @@ def specs(namespace: str, oldest_temporal: TemporalServer, tmp_path: Path) -> Pa
 
 def write(folder: Path, namespace: str, temporal: TemporalServer, *documents: Document) -> None:
     folder.mkdir(exist_ok=True)
-    everything = [connection_document(temporal.address), *documents]
-    for document in everything:
-        document["metadata"]["namespace"] = namespace
+    everything = in_namespace(namespace, connection_document(temporal.address), *documents)
     (folder / "specs.yaml").write_text(write_documents(everything))
 
 

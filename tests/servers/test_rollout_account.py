@@ -16,6 +16,7 @@ from tests.servers.live import (
     Document,
     autoscaler_document,
     connection_document,
+    in_namespace,
     policy_document,
     run,
     worker_document,
@@ -100,10 +101,7 @@ def documents_of(namespace: str) -> tuple[Document, ...]:
         "temporal.example.com:7233", apiKeySecretRef={"name": "workers-key", "key": "key"}
     )
     policy = policy_document("pay", controlPlaneSecretRef={"name": "rollouts-key"})
-    documents = (connection, worker, autoscaler_document("pay"), policy)
-    for document in documents:
-        document["metadata"]["namespace"] = namespace
-    return documents
+    return tuple(in_namespace(namespace, connection, worker, autoscaler_document("pay"), policy))
 
 
 def allowed(

@@ -13,7 +13,7 @@ import pytest
 from testing.install import installed
 from testing.processes import ENVIRONMENT, eventually, free_ports
 from testing.recipes import KUBECTL
-from tests.servers.live import Document, autoscaler_document, connection_document, run
+from tests.servers.live import Document, autoscaler_document, connection_document, in_namespace, run
 from tests.servers.pods import config_map
 from tests.servers.rollouts import SOON, Story, last_word, process_of, side_by_side
 from twgen.clients.kubeconfig import ClusterAccess
@@ -213,8 +213,7 @@ def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_ow
 @side_by_side
 def test_rollout_whose_temporal_is_away_ends_by_its_time_limit_and_says_why(story: Story) -> None:
     story.describe("v1", steps=())
-    away = connection_document(f"127.0.0.1:{free_ports(1)[0]}")
-    away["metadata"]["namespace"] = story.namespace
+    [away] = in_namespace(story.namespace, connection_document(f"127.0.0.1:{free_ports(1)[0]}"))
     manifests = story.manifests()
     worker = parse_intent(next(item for item in manifests if item["kind"] == "ConfigMap"))
     documents = [away if item["kind"] == "Connection" else item for item in worker.documents]
@@ -290,8 +289,7 @@ def most_memory(story: Story) -> float:
 
 
 def connection_of(story: Story) -> Document:
-    connection = connection_document(story.temporal.address)
-    connection["metadata"]["namespace"] = story.namespace
+    [connection] = in_namespace(story.namespace, connection_document(story.temporal.address))
     return connection
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -66,9 +66,7 @@ def test_rollout_that_is_killed_after_each_of_its_requests_loses_nothing(story: 
             # it names the address of the API server only
             through.write_text(Path(kubeconfig).read_text().replace(address, way.address))
             told = [*arguments, str(through), "--via", f"{address}={way.address}"]
-            process = forker("kubernetes.client").start(
-                "twgen.__main__:main", told, story.folder, ENVIRONMENT, [output.fileno()] * 3
-            )
+            process = begun(story, told, output)
             eventually(lambda process=process, way=way: way.lost or has_ended(process), SOON)
             process.send(signal.SIGKILL)
             code = process.wait()
@@ -94,13 +92,7 @@ def test_temporal_that_dies_at_any_request_is_waited_for_and_each_version_become
         build_id = f"v{number + 1}"
         told = without_its_job(story, build_id, steps=())
         with forwarding(address, Trouble(lost_answer=number)) as way, log.open("wb") as output:
-            process = forker("kubernetes.client").start(
-                "twgen.__main__:main",
-                [*told, "--via", f"{address}={way.address}"],
-                story.folder,
-                ENVIRONMENT,
-                [output.fileno()] * 3,
-            )
+            process = begun(story, [*told, "--via", f"{address}={way.address}"], output)
             eventually(lambda way=way, process=process: way.lost or has_ended(process), SOON)
             if way.lost:
                 way.die()
@@ -148,6 +140,14 @@ def ended(process: Forked) -> int | None:
     with suppress(TimeoutError):
         return process.wait(0.05)
     return None
+
+
+def begun(story: Story, arguments: Sequence[str], output: IO[bytes]) -> Forked:
+    """A rollout, which says there what it does."""
+    streams = [output.fileno()] * 3
+    return forker("kubernetes.client").start(
+        "twgen.__main__:main", arguments, story.folder, ENVIRONMENT, streams
+    )
 
 
 def has_ended(process: Forked) -> bool:

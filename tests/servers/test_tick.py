@@ -15,7 +15,7 @@ from testing.kubernetes.cluster import Cluster
 from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from tests.executing.argocd import Served, serving
-from tests.servers.live import connection_document, run, worker_document
+from tests.servers.live import connection_document, in_namespace, run, worker_document
 from tests.servers.test_rollout_account import RESOURCES, VERBS
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
 from twgen.yaml.reader import read_documents
@@ -135,9 +135,8 @@ def test_account_suffices_for_all_that_tick_does(
 ) -> None:
     """Its target has no pod and no traffic, its Job has failed, and its render would be another one."""
     (folder := tmp_path / "specs").mkdir()
-    documents = [connection_document(newest_temporal.address), worker_document("greeter", "v1")]
-    for document in documents:
-        document["metadata"]["namespace"] = namespace
+    connection = connection_document(newest_temporal.address)
+    documents = in_namespace(namespace, connection, worker_document("greeter", "v1"))
     (folder / "specs.yaml").write_text(write_documents(documents))
     operator = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n"
     (tmp_path / "operator.yaml").write_text(operator)

@@ -30,7 +30,6 @@ class Journal:
         self._last: WorkerPlan | None = None
         self._standing: RolloutStatus | None = None
         """What is left to read, be it written or not."""
-        self._since: datetime | None = None
         self._failed_look = ""
         self._has_failed = False
         """Since the newest look."""
@@ -85,7 +84,7 @@ class Journal:
     async def record(self, status: Status) -> None:
         """Take in what the newest look says of the one worker."""
         [worker] = status.workers
-        before, self._last = self._last, worker.plan
+        before, self._last = self._standing, worker.plan
         # kept for one look more: what fails each time after its look would else come and go
         is_mended = bool(self._failed_look) and not self._has_failed
         self._failed_look, self._has_failed = ("" if is_mended else self._failed_look), False
@@ -94,9 +93,8 @@ class Journal:
             self._standing = None  # what is left to read is another rollout's
             return
         state = routing.phase, routing.reason
-        if not self._since or not before or (before.routing.phase, before.routing.reason) != state:
-            self._since = status.now
-        self._standing = rollout_status(status, self._since, self.intent.hash)
+        since = before.since if before and (before.phase, before.reason) == state else status.now
+        self._standing = rollout_status(status, since, self.intent.hash)
         if is_mended or not self._recorded or news(self._recorded, lines):
             if await self._write(self._standing):
                 self._recorded = lines
