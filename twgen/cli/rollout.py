@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from time import monotonic
 from typing import Any, Protocol
 
 import click
@@ -17,7 +16,7 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.settings import Settings, clock, settings_of
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import Deadline, monotonic
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.clock import SlowestClock
 from twgen.executing.rollout import Rollout, roll_out
@@ -133,25 +132,21 @@ def rollout_of(
 ) -> Rollout:
     """The rollout of a worker, over these connections, which a view shows."""
     settings, cluster = view.settings, opened.kubernetes
-    slowest = SlowestClock(
-        clock,
-        monotonic,
-        lambda: cluster.heard if cluster else None,
-        lambda line: view.say(f"{spec.worker_deployment}: {line}"),
-    )
+    slowest = SlowestClock(clock, monotonic, lambda: cluster.heard if cluster else None)
 
     async def read() -> World:
         began = monotonic()
         world = await servers.read_soon(opened, [spec], for_routing=True)
         temporal = worker_world(spec, world).temporal
         slowest.saw(temporal.routing.changed_at if temporal else None, began)
-        world = replace(world, taken_at=slowest())
+        world = world.by_the_clock(slowest(), slowest.apart())
         # it may read Git, for seconds
         return await asyncio.to_thread(recall, world)
 
     async def conflict_token() -> str:
-        shared = SharedReads(opened.temporal, Deadline(settings.timeout))
+        began, shared = monotonic(), SharedReads(opened.temporal, Deadline(settings.timeout))
         temporal = await TemporalReader(spec, shared).deployment()
+        slowest.saw(temporal.routing.changed_at if temporal else None, began)
         return temporal.conflict_token if temporal else ""
 
     return Rollout(

@@ -179,15 +179,10 @@ def _caller(worker: Worker) -> Caller:
 
 
 def _rendered(worker: Worker, plan: Plan, world: World) -> Rendered:
-    """With what a render would say now, as far as it differs from what is applied."""
-    hashes = []
-    for versions in _possible_renders(worker, plan, world):
-        hashes.append(plan_hash(versions))
-        if hashes[-1] == worker.intent.plan_hash:
-            hashes = []
-            break
-    intent = worker.intent
-    return Rendered(worker.spec.worker_deployment, intent.application, intent.plan_hash, frozenset(hashes))
+    """What is applied of it, beside what a render would say now."""
+    intent, renders = worker.intent, _possible_renders(worker, plan, world)
+    wanted = frozenset(map(plan_hash, renders))
+    return Rendered(worker.spec.worker_deployment, intent.application, intent.plan_hash, wanted)
 
 
 def _possible_renders(worker: Worker, plan: Plan, world: World) -> Iterator[WorkerVersions]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -257,6 +257,8 @@ class WorkerWorld:
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
     rollout: RolloutInCluster = RolloutInCluster()
+    clocks_apart: timedelta = timedelta()
+    """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
     temporal_was_read: bool = True
     """False: only its Deployments are known, and nothing can be planned for it."""
 
@@ -268,6 +270,11 @@ class World:
     taken_at: datetime
     workers: Mapping[tuple[str, str], WorkerWorld]
     """By name and Temporal namespace."""
+
+    def by_the_clock(self, slowest: datetime, apart: timedelta) -> "World":
+        """The same world as of the time by the slowest of clocks that are so far apart."""
+        workers = {key: replace(worker, clocks_apart=apart) for key, worker in self.workers.items()}
+        return replace(self, taken_at=slowest, workers=workers)
 
     def with_rollout(self, worker: tuple[str, str], rollout: RolloutInCluster) -> "World":
         """The same world with what its cluster says of the rollout of a worker."""
