@@ -11,6 +11,8 @@ from testing.processes import eventually
 
 _REFRESH = "argocd.argoproj.io/refresh"
 _SOON = 300.0
+PLUGIN: Mapping[str, Any] = {"plugin": {"name": "twgen"}}
+"""What its source says to be rendered by twgen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,16 @@ class Application:
     def _collection(self) -> str:
         return f"/apis/argoproj.io/v1alpha1/namespaces/{self.home}/applications"
 
-    def create(self, retry: Mapping[str, Any] | None = None) -> None:
-        """Create it, of the folder with its name; it syncs, prunes and heals by itself."""
-        source = {
+    def create(self, retry: Mapping[str, Any] | None = None, *, is_plain: bool = False) -> None:
+        """Create it, of the folder with its name; it syncs, prunes and heals by itself.
+
+        A plain one applies the folder as it is, without the plugin.
+        """
+        source: Object = {
             "repoURL": self.argo.repository.address,
             "path": self.name,
             "targetRevision": "main",
-            "plugin": {"name": "twgen"},
+            **({} if is_plain else PLUGIN),
         }
         spec: Object = {
             "project": "default",

@@ -196,6 +196,8 @@ class LiveDeployment:
     """The Argo CD application that tracks it; empty: none."""
     attached: tuple[str, ...] = ()
     """The attached objects that were rendered with it, as `Kind/name`."""
+    owners: tuple[str, ...] = ()
+    """The objects with which Kubernetes deletes it, as `Kind/name`; twgen gives it none."""
     available_replicas: int = 0
     """Pods that have been ready for long enough."""
     resource_version: str = ""
