@@ -7,7 +7,6 @@ from functools import cached_property
 
 from twgen.model.spec import ConnectionChanges, HistorySource, WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, Version, VersionStatus, WorkerWorld
-from twgen.planning.version_status import ever_active
 from twgen.planning.versions.pods import Applied, applied_template
 from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.injection import ADDRESS, DEPLOYMENT, NAMESPACE
@@ -136,15 +135,9 @@ class VersionFacts:
         return (self.version.open_workflows if self.version else None) or 0
 
     @property
-    def may_have_work(self) -> bool:
-        """Its status alone does not say that no workflow runs on it."""
-        idle = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED, VersionStatus.DRAINED}
-        return self.status not in idle and not self.never_active
-
-    @property
     def never_active(self) -> bool:
         """Temporal says that it has not been current or ramping."""
-        return self.status is VersionStatus.INACTIVE and not (self.version and ever_active(self.version))
+        return self.status is VersionStatus.INACTIVE
 
     @property
     def is_at_rest(self) -> bool:

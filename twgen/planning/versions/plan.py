@@ -15,12 +15,11 @@ from twgen.model.world import (
     RecordedDeployment,
     Version,
     VersionStatus,
-    WorkerDeployment,
     WorkerWorld,
 )
 from twgen.planning.ownership import doubts_about_cluster
 from twgen.planning.sentences import counted, listed
-from twgen.planning.version_status import routed_build_ids, status_of
+from twgen.planning.version_status import may_have_work, routed_build_ids, status_of
 from twgen.planning.versions.facts import VersionFacts, deployments_of
 from twgen.planning.versions.pods import replaceable_injection
 from twgen.planning.versions.table import Decision, decide
@@ -28,7 +27,6 @@ from twgen.planning.versions.warnings import version_warnings, why_not_deployed
 from twgen.versioning.names import attached_resource_name, versioned_deployment_name
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
-_WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
 
 
 def plan_worker_versions(
@@ -86,7 +84,10 @@ def versions_to_look_for(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -
         build_id
         for build_id, version in _known_to_temporal(worker).items()
         if build_id not in told
-        and (worker.deployments is None or _may_have_work(build_id, version, worker.temporal))
+        and (
+            worker.deployments is None
+            or may_have_work(status_of(build_id, version, worker.temporal), version)
+        )
     } | (live - told)
     return frozenset(
         version.build_id
@@ -137,7 +138,7 @@ def version_facts(
     names = {
         versioned_deployment_name(spec.name, build_id): build_id
         for build_id, version in (versions.items() if live.keys() - versions.keys() else ())
-        if build_id not in live and _may_have_work(build_id, version, worker.temporal)
+        if build_id not in live and may_have_work(status_of(build_id, version, worker.temporal), version)
     }
     memories = {HistorySource.LEDGER: worker.ledger, HistorySource.GIT: worker.history.versions}
     sources = [source for source in spec.policy.history if source in memories]
@@ -169,12 +170,6 @@ def _known_to_temporal(worker: WorkerWorld) -> dict[str, Version | None]:
     found: dict[str, Version | None] = dict.fromkeys(routed_build_ids(worker.temporal))
     listed_ones = worker.temporal.versions if worker.temporal else ()
     return found | {version.build_id: version for version in listed_ones}
-
-
-def _may_have_work(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> bool:
-    """Temporal does not say of the version that nothing runs on it."""
-    is_idle = status_of(build_id, version, temporal) in _WITHOUT_WORK
-    return not is_idle or (version is not None and bool(version.open_workflows))
 
 
 def _planned(version: VersionFacts, reason: Reason, decision: Decision, not_created: str) -> VersionPlan:
@@ -263,7 +258,7 @@ def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Rea
     """Why the target's Deployment is not created; empty: it is, or exists."""
     target = next(version for version, _ in decided if version.is_target)
     # one that Temporal may already send work to needs its pods, however many there are
-    may_wait = not target.live and target.status in _WITHOUT_WORK and not target.open_workflows
+    may_wait = not target.live and not may_have_work(target.status, target.version)
     holding = [
         version
         for version, reason in (decided if may_wait else ())

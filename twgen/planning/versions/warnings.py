@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.reasons import VersionReason
-from twgen.model.world import LiveDeployment
+from twgen.model.world import LiveDeployment, VersionStatus
 from twgen.planning.sentences import counted
-from twgen.planning.version_status import IN_ROUTING
+from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts
 from twgen.versioning.injection import generation_of
 from twgen.versioning.names import RESTARTED_AT
@@ -104,7 +104,11 @@ def _open(version: VersionFacts) -> str:
         verb = "is" if version.open_workflows == 1 else "are"
         return f"{counted(version.open_workflows, 'workflow')} {verb} open and pinned to it"
     is_counted = version.version is not None and version.version.open_workflows is not None
-    return "" if is_counted or not version.may_have_work else "workflows may be open on it"
+    # a worker of it must have polled before a workflow can run on it
+    may_be_open = (
+        may_have_work(version.status, version.version) and version.status is not VersionStatus.CREATED
+    )
+    return "workflows may be open on it" if may_be_open and not is_counted else ""
 
 
 def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
