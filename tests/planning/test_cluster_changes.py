@@ -102,7 +102,7 @@ def test_cluster_is_changed_by_the_newest_rollout_that_nobody_holds_up_settled_o
     current: str, manager: str, rollout: RolloutInCluster, *, may: bool
 ) -> None:
     found = world(live("v1"), live("v3"), manager=manager, current=current)
-    found = found.with_rollout(("shop/payments", "default"), rollout)
+    found = found.with_rollout(SPEC.key, rollout)
     assert may_change_cluster(planned(found, SCALED), rollout) is may
 
 

@@ -69,7 +69,7 @@ def with_doubts(worker: WorkerVersions) -> WorkerVersions:
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
     """What the world says of a worker; raises StateUnavailable when it says nothing."""
-    found = world.workers.get((spec.worker_deployment, spec.temporal_namespace))
+    found = world.workers.get(spec.key)
     if not found or not found.temporal_was_read:
         raise StateUnavailable(
             f"the snapshot does not say what Temporal knows of {spec.worker_deployment} in Temporal"
