@@ -54,6 +54,7 @@ def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Ca
         identity=identity,
         manager=target.temporal.manager_identity,
         routing=plan_worker_routing(target, drives=caller.drives),
+        is_held=target.is_held,
         gates=plan_gates(target),
         unserved=unserved_traffic(target),
     )

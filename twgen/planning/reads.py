@@ -61,7 +61,8 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
     holding = frozenset(versions_to_count(spec, world, now))
     if not for_routing:
         return Reads(holding)
-    target = Target(spec, world, now)
+    # what is read depends on neither who moves the traffic nor what becomes of a target without Deployment
+    target = Target(spec, world, now, identity="", not_created="")
     deciding = _deciding_on_traffic(spec, target.temporal)
     worker, attempt = spec.worker_deployment, gate_attempt(target)
     runs = tuple(
