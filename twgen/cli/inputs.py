@@ -15,7 +15,7 @@ from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, World
 from twgen.planning.drivers import rollout_driver
-from twgen.planning.versions.plan import versions_to_look_for
+from twgen.planning.reads import versions_to_look_for
 from twgen.reading.documents import Read, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs

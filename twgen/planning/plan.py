@@ -14,7 +14,7 @@ from twgen.planning.ownership import acting_identity, left_behind, refuse_foreig
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
 from twgen.planning.versions.plan import plan_worker_versions
-from twgen.planning.versions.pods import doubts_about_pods
+from twgen.planning.versions.warnings import doubts_about_pods
 
 
 class VersionsPlan(NamedTuple):
