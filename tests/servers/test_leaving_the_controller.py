@@ -1,7 +1,7 @@
 """A worker moves here from the Temporal Worker Controller, by the steps of docs/controller.md.
 
-Kubernetes, Argo CD and Temporal are real. The controller is not: in every step it is stopped, and what it left
-is made here as its source has it; its Deployments are twgen's own (`tests/planning/test_vectors.py`).
+Kubernetes, Argo CD and Temporal are real. The controller is not: in every step it is stopped, and what it
+left is made here as its source has it; its Deployments are twgen's own (`tests/planning/test_vectors.py`).
 """
 
 import json

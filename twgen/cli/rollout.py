@@ -189,11 +189,7 @@ class _View:
         )
 
     def _observation(self) -> Observation:
-        read = [
-            spec
-            for spec in self.specs.workers
-            if (spec.worker_deployment, spec.temporal_namespace) in self._world.workers
-        ]
+        read = [spec for spec in self.specs.workers if spec.key in self._world.workers]
         specs = self.specs._replace(workers=tuple(read))
         return Observation(specs, self._world, self.caller, self._world.taken_at)
 

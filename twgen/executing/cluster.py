@@ -16,7 +16,6 @@ from twgen.planning.cluster_changes import (
     AttachedInCluster,
     ReplicasChange,
     left_over,
-    may_change_cluster,
     replica_changes,
 )
 from twgen.records.intent import Intent
@@ -159,7 +158,7 @@ class Adjustments:
         """Change what the plan wants changed; what fails is said once, and tried again at the next look."""
         for job in rollout.older_jobs:
             await self._try(self._writer.delete_job(job))
-        if not may_change_cluster(plan, rollout):
+        if plan.is_held:
             return
         for change in replica_changes(plan.versions):
             key = change.deployment, change.replicas

@@ -123,11 +123,10 @@ class Tick:
         """Those that can be read, each with what is known of it alone."""
         world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
         seen.failures.extend(failures)
-        keys = [(worker.spec.worker_deployment, worker.spec.temporal_namespace) for worker in workers]
         return [
             (worker, replace(world, workers={key: world.workers[key]}))
-            for worker, key in zip(workers, keys, strict=True)
-            if key in world.workers
+            for worker in workers
+            if (key := worker.spec.key) in world.workers
         ]
 
     async def _keep(self, worker: Worker, world: World, seen: Seen) -> None:
