@@ -55,7 +55,7 @@ class Client:
         await self._trouble()
         return self.server.described().conflict_token
 
-    async def set_manager(self, manager: str, conflict_token: str) -> str:
+    async def set_manager(self, manager: str, conflict_token: str) -> None:
         def apply() -> None:
             if (self.server.model.manager, self.server.last_modifier) == (manager, self.identity):
                 return
@@ -64,7 +64,6 @@ class Client:
             self.server.change(lambda: setattr(self.server.model, "manager", manager), self.identity)
 
         await self._write(f"manager {manager}", apply, conflict_token)
-        return str(self.server.token)
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         model = self.server.model

@@ -24,8 +24,8 @@ _AFTER_A_CHANGE = timedelta(seconds=1)
 class Writer(Protocol):
     """What may be changed; each method is one call that is made once."""
 
-    async def set_manager(self, manager: str, conflict_token: str) -> str:
-        """Make somebody the manager of the worker, or nobody; the conflict token of what follows."""
+    async def set_manager(self, manager: str, conflict_token: str) -> None:
+        """Make somebody the manager of the worker, or nobody; what follows needs a look of its own."""
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         """Make a plan's change of traffic."""
