@@ -11,7 +11,7 @@ import pytest
 from tests.executing.server import Server
 from tests.planning.situations import RAMPS, SECOND, live, situation
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable
-from twgen.executing.rollout import Rollout, roll_out
+from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
@@ -180,13 +180,13 @@ class Client:
     def rolling(self, *, once: bool = False) -> Coroutine[Any, Any, WorkerPlan]:
         return roll_out(self.rollout(), once=once)
 
-    def rollout(self) -> Rollout:
+    def rollout(self) -> WorkerRollout:
         async def gate_input() -> bytes:
             return b'{"deep": true}'
 
         async def show(_: World) -> None: ...
 
-        return Rollout(
+        return WorkerRollout(
             spec=self.spec,
             caller=Caller(self.identity, drives=True),
             clock=lambda: self.server.model.now,
