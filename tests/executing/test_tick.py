@@ -10,7 +10,7 @@ import pytest
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
 from tests.strategies import NOW, live_manifest
 from twgen.cluster.deployments import recorded_deployment
-from twgen.executing.tick import Read, Seen, Tick, Worker
+from twgen.executing.tick import ReadWorkers, Seen, Tick, Worker
 from twgen.model.operator import Caller
 from twgen.model.spec import HistorySource, WorkerSpec
 from twgen.model.world import VersionStatus, World
@@ -26,7 +26,7 @@ def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stam
     return Worker(intent, replace(spec, namespace=namespace, name=name), None)
 
 
-def look(read: Read, *workers: Worker) -> Seen:
+def look(read: ReadWorkers, *workers: Worker) -> Seen:
     async def delete(*_: Any) -> None:
         raise AssertionError
 

@@ -206,8 +206,8 @@ class LiveDeployment:
     """Of what was read, in the cluster's own count; empty: not said."""
 
 
-class OlderJob(NamedTuple):
-    """The Job of an earlier rollout."""
+class JobReference(NamedTuple):
+    """A Job, and no other one that has its name later."""
 
     name: str
     uid: str
@@ -229,7 +229,7 @@ class RolloutInCluster:
     """Its intent has changed, or is gone: another rollout is wanted."""
     is_paused: bool = False
     """Somebody annotated its intent so."""
-    older_jobs: tuple[OlderJob, ...] = ()
+    older_jobs: tuple[JobReference, ...] = ()
     """Those of earlier rollouts of the worker, ended or not."""
     older_pods: tuple[str, ...] = ()
     """The Pods of earlier rollouts of the worker that have not ended."""
