@@ -90,6 +90,17 @@ class Application:
         conditions: Sequence[Object] = self.get()["status"].get("conditions", [])
         return [str(one["message"]) for one in conditions if one["type"].endswith("Error")]
 
+    def fails_with(self, *parts: str) -> str:
+        """What Argo CD shows as wrong with it, once that has all these parts."""
+
+        def shown() -> str:
+            errors = " ".join(self.errors())
+            if not errors or not all(part in errors for part in parts):
+                raise AssertionError(errors)
+            return errors
+
+        return eventually(shown, _SOON)
+
     def waits_for_a_person(self) -> bool:
         """It is to be deleted, and Argo CD first wants to hear that it may be; only a log says so."""
         log = (self.argo.folder / "application-controller.log").read_text()

@@ -261,6 +261,23 @@ def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, 
     assert "the-key" not in ended.stderr
 
 
+@pytest.mark.parametrize("variable", ["TWGEN_OPERATOR_CONFIG", "TWGEN_KUBECONFIG"])
+def test_repository_gives_no_file_of_the_operator(run: Run, operator: Path, variable: str) -> None:
+    ended = run(*RENDER, env=plugin(operator) | {variable: operator.name})
+    refused(ended, f"{variable}: 'operator.json' must be a whole path: the repository may have such a file")
+
+
+def test_repository_does_not_choose_whom_a_profile_trusts(run: Run, story: Path, operator: Path) -> None:
+    profiles = story / "temporal.toml"
+    tls = '[profile.pay.tls]\nserver_ca_cert_path = "ca.pem"\n'
+    profiles.write_text(f'[profile.pay]\naddress = "temporal:7233"\n{tls}')
+    (story / "ca.pem").write_text("of whoever may merge")
+    operator.write_text(json.dumps({**OPERATOR, "temporal": {"configFile": str(profiles)}}))
+    ended = run("render", "specs", env=plugin(operator))
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "profile 'pay' of Temporal: server_ca_cert_path must be a whole path, such as /" in ended.stderr
+
+
 def test_template_that_would_silently_not_be_deployed_fails_a_render_in_argocd(
     run: Run, story: Path, operator: Path
 ) -> None:

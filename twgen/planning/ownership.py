@@ -71,12 +71,12 @@ def doubts_about_cluster(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]
 
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
     """What becomes of Deployments of ours whose worker no spec names any more."""
-    wanted = {(spec.worker_deployment, spec.temporal_namespace) for spec in specs}
+    wanted = {spec.key for spec in specs}
     identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
     # a spec without a Deployment may be the new name of what is left, and nothing tells a person whose it is
     anybody = caller.is_person and not specs
     for spec in specs:
-        if worker := world.workers.get((spec.worker_deployment, spec.temporal_namespace)):
+        if worker := world.workers.get(spec.key):
             identities.add(acting := acting_identity(spec, worker, caller))
             anybody = anybody or (caller.is_person and not worker.deployments and acting == caller.identity)
     for key, worker in sorted(world.workers.items()):
