@@ -181,9 +181,14 @@ def test_finalizer_holds_up_no_pruning_and_an_apply_takes_no_owner_away(
     )
     deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     eventually(lambda: cluster.api.find(f"{deployments}/owned") is None, SOON)
-    held = custom_resource(cluster, namespace, "WorkerDeployment", "pay")
-    assert held
-    assert held["metadata"]["finalizers"] == [FINALIZER]
+
+    def is_held_by_the_controllers_finalizer_alone() -> bool:
+        held = custom_resource(cluster, namespace, "WorkerDeployment", "pay")
+        assert held
+        finalizers: list[str] = held["metadata"]["finalizers"]
+        return finalizers == [FINALIZER]
+
+    eventually(is_held_by_the_controllers_finalizer_alone, SOON)
     cluster.kubectl(
         "patch", "-n", namespace, "workerdeployment", "pay", "--type=merge", "-p", WITHOUT_FINALIZERS
     )
