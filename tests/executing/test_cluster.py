@@ -11,9 +11,9 @@ from twgen.executing.cluster import Adjustments, ClusterWriter, KubernetesEvent
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
+from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.spec import OwnerReferences
 from twgen.model.status import Status
-from twgen.model.world import JobReference, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status

@@ -20,8 +20,9 @@ from tests.planning.situations import (
 )
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import Gate
-from twgen.model.world import GateRun, GateStatus, RolloutInCluster, UpdateState, VersionStatus
+from twgen.model.world import GateRun, GateStatus, UpdateState, VersionStatus
 from twgen.planning.plan import worker_world
 from twgen.planning.rollout import is_over, only_time_passes_until, until_next_look
 from twgen.versioning.names import ABORTED, PAUSED

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
-from twgen.model.world import RolloutInCluster, WorkerWorld, World
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import Intervention, is_done
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import FAILED_LOOK, is_over, only_time_passes_until, until_next_look
