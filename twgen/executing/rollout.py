@@ -61,7 +61,7 @@ class WorkerRollout:
     adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[None]] | None = None
     """Changes what is wanted in the cluster beside the traffic; raises nothing that is expected."""
     tell_failure: Callable[[str], Awaitable[None]] | None = None
-    """Gets every failure too, where it is told elsewhere than in a log; raises nothing that is expected."""
+    """Gets every failure too, each time, to tell it elsewhere; raises nothing that is expected."""
     cause: Mapping[str, str] = field(default_factory=dict)
     """For the record of every change: what it is carried out for; an empty text: not known."""
     is_unattended: bool = False
@@ -102,8 +102,8 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             if str(error) != failure:
                 failure = str(error)
                 rollout.say(f"{failure}; looking again")
-                if rollout.tell_failure:
-                    await rollout.tell_failure(failure)
+            if rollout.tell_failure:
+                await rollout.tell_failure(failure)
             await rollout.sleep(FAILED_LOOK)
 
 

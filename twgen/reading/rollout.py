@@ -33,6 +33,7 @@ from twgen.versioning.names import (
     resource_of_kind,
     rollout_name,
     rollout_selector,
+    rollout_status_name,
     selector_labels,
 )
 
@@ -50,6 +51,13 @@ async def read_intent(
     # another release of twgen may write what this one cannot read: then it is another's to carry out
     told = value_at(manifest, "metadata", "annotations", INTENT_HASH)
     return parse_intent(manifest) if manifest and (not told or intent_hash in {"", told}) else None
+
+
+async def read_status(client: KubernetesClient, intent: Intent, timeout: float) -> RolloutStatus | None:  # noqa: ASYNC109 - of each request
+    """What the rollouts of the intent's worker left to read; None: nothing yet."""
+    name = rollout_status_name(intent.worker)
+    manifest = await _config_map(client, intent.namespace, name, Deadline(timeout))
+    return parse_rollout_status(manifest) if manifest else None
 
 
 class RolloutsInCluster(NamedTuple):
