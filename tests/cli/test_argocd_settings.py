@@ -216,6 +216,23 @@ def test_deployment_of_another_application_is_refused_with_5(run: Run, story: Pa
     assert "tracked by Argo CD application other" in ended.stderr
 
 
+def test_deployments_that_the_controller_still_owns_are_refused_with_5_and_told_at_a_terminal(
+    run: Run, story: Path, operator: Path
+) -> None:
+    snapshot = json.loads((story / "snapshot.json").read_text())
+    for worker in snapshot["workers"]:
+        for deployment in worker["deployments"]:
+            owner = {"apiVersion": "temporal.io/v1alpha1", "kind": "WorkerDeployment", "name": worker["name"]}
+            deployment["metadata"]["ownerReferences"] = [owner]
+    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    ended = run(*RENDER, env=plugin(operator))
+    assert (ended.returncode, ended.stdout) == (5, "")
+    assert "whoever deletes or prunes it deletes them with all their pods" in ended.stderr
+    person = run(*RENDER)
+    assert (person.returncode, person.stdout.count("kind: Deployment")) == (0, 2), person.stderr
+    assert "whoever deletes or prunes it deletes them with all their pods" in person.stderr
+
+
 def test_settings_of_an_application_mean_nothing_outside_of_argocd(run: Run, story: Path) -> None:  # noqa: ARG001
     assert run(*RENDER, env={**ENVIRONMENT, "ARGOCD_ENV_TWGEN_TIMEOUT": "x"}).returncode == 0
 

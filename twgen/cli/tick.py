@@ -29,7 +29,7 @@ from twgen.records.rollout_status import RolloutStatus, write_rollout_status
 from twgen.reporting.printable import printable
 from twgen.reporting.status.metrics import openmetrics
 
-_MANAGER = "twgen-tick"
+_FIELD_MANAGER = "twgen-tick"
 """The field manager of the statuses that no rollout writes."""
 _MISSED = 3
 """So many looks may fail before it counts as broken."""
@@ -61,7 +61,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
 
     \b
     twgen tick -A --every 1m
-    twgen tick -A --argocd-server https://argocd.prod.svc --argocd-token-file token
+    twgen tick -A --argocd-server https://argocd.svc --argocd-token-file token
     """
     gc.enable()  # it may go on for months
     settings = settings_of(params)
@@ -144,7 +144,7 @@ def _say(line: str) -> None:
 async def _look(
     settings: Settings, servers: Servers, opened: Connections, refreshes: Refreshes | None
 ) -> tuple[Sequence[RolloutStatus], list[str]]:
-    """Do what is due; what rollouts left to read, and what failed, once everything else was done."""
+    """Do all that is due and can be done; the statuses of all rollouts, and the failures."""
     client, timeout = opened.cluster_for("tick"), settings.timeout
     found = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
     workers, failures = [], list(found.unusable)
@@ -171,7 +171,7 @@ async def _look(
 
 async def _keep(client: KubernetesClient, timeout: float, intent: Intent, status: RolloutStatus) -> None:  # noqa: ASYNC109 - of each request
     try:
-        await ClusterWriter(client, intent, timeout, _MANAGER).record(write_rollout_status(status))
+        await ClusterWriter(client, intent, timeout, _FIELD_MANAGER).record(write_rollout_status(status))
     except StateUnavailable as error:
         raise StateUnavailable(
             f"the status of {status.worker}, which has driver None, cannot be kept: does the account have the"

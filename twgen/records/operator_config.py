@@ -118,12 +118,6 @@ def _read_cluster(value: Any, path: Path, findings: Findings) -> Any:
     return ClusterOfApplications(read.project, read.application, read.kubeconfig or "", read.context or "")
 
 
-def _write_cluster(cluster: ClusterOfApplications) -> Any:
-    where = {"context": cluster.context, "kubeconfig": cluster.kubeconfig} if cluster.kubeconfig else {}
-    told = _Cluster(cluster.project, cluster.application, **where, in_cluster=None if where else True)
-    return _CLUSTER_FIELDS.write(told)
-
-
 _FROM_FILE = {
     "required": ["kubeconfig", "context"],
     "properties": {
@@ -138,7 +132,7 @@ _OWN_ACCOUNT = {
 }
 _CLUSTER = Shape(
     _read_cluster,
-    _write_cluster,
+    unchanged,
     _CLUSTER_FIELDS.schema | {"oneOf": [_FROM_FILE, _OWN_ACCOUNT]},
 )
 
@@ -213,17 +207,3 @@ def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
         attached_kinds=read.attached.kinds,
     )
     return operator, []
-
-
-def write_operator(operator: Operator) -> dict[str, Any]:
-    """The document that `parse_operator` reads as this configuration."""
-    temporal = _Temporal(operator.temporal_config_file, operator.grants)
-    config = _OperatorConfig(
-        operator.instance,
-        temporal,
-        operator.clusters,
-        _Rollout(operator.rollout_image, *operator.rollout_pod),
-        _Attached(operator.attached_kinds),
-    )
-    document: dict[str, Any] = OPERATOR_CONFIG.write(config)
-    return document

@@ -62,6 +62,14 @@ def test_rollback_ends_with_its_window(left: timedelta, expected: bool) -> None:
     assert is_rollback(world(was_current(left), replaced=left)) is expected
 
 
+def test_rollback_ends_with_its_window_by_the_fastest_clock_that_was_heard() -> None:
+    found = world(was_current(30 * MINUTE), replaced=30 * MINUTE)
+    (key, known), *_ = found.workers.items()
+    for apart, expected in ((30 * MINUTE, True), (30 * MINUTE + SECOND, False)):
+        doubtful = replace(found, workers={key: replace(known, clocks_apart=apart)})
+        assert is_rollback(doubtful) is expected
+
+
 def test_version_that_became_current_lately_comes_back_at_once() -> None:
     lately = was_current(9 * MINUTE, last_current_at=ago(10 * MINUTE))
     assert is_rollback(world(lately, replaced=30 * MINUTE))

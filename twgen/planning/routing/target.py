@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from twgen.model.spec import RolloutStep, WorkerSpec
+from twgen.model.times import later
 from twgen.model.world import (
     LiveDeployment,
     RampingVersion,
@@ -35,10 +36,10 @@ class Target:
     spec: WorkerSpec
     world: WorkerWorld
     now: datetime
-    identity: str = ""
+    identity: str
     """The manager as whom it is planned; empty: nobody said."""
-    not_created: str = ""
-    """Why its Deployment is not created; empty: it is, or exists."""
+    not_created: str
+    """Why its Deployment is not created; empty: it is, or exists, or nobody asked."""
 
     @property
     def build_id(self) -> str:
@@ -140,6 +141,16 @@ class Target:
         """Somebody else manages the worker, from whom the policy does not take it over."""
         return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
 
+    @property
+    def is_held(self) -> bool:
+        """Its rollout may change nothing: it is the turn of another one, of another manager or of a person.
+
+        A pause that the target itself is marked with ends when it has all of the traffic.
+        """
+        rollout = self.world.rollout
+        is_paused = rollout.is_paused or (self.is_paused and not self.has_all_traffic)
+        return is_paused or self.is_foreign or rollout.is_superseded or bool(rollout.older_pods)
+
     @cached_property
     def obstacle(self) -> Obstacle | None:
         """What keeps it from taking traffic; None: nothing."""
@@ -168,7 +179,9 @@ class Target:
         was_replaced = any(_together(version.last_deactivated_at, became) for became in became_current)
         times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
         left = max((time for time in times if time), default=None)
-        return left is not None and self.now - left <= self.spec.policy.rollback_window
+        # of all waits the one that an early `now` would cut short: it goes by the fastest clock
+        latest = later(self.now, self.world.clocks_apart)
+        return left is not None and latest - left <= self.spec.policy.rollback_window
 
     @property
     def is_registered(self) -> bool:
