@@ -13,7 +13,7 @@ from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
 from twgen.model.spec import AttachedResource, Connection, Policy, WorkerSpec
 from twgen.specs import kinds
-from twgen.specs.attached import parse_attached
+from twgen.specs.attached import parse_attached, scalers_of_nothing
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.policies import default_policy, parse_policy
@@ -97,6 +97,7 @@ def parse_specs(
         warnings=(
             *(item for spec in specs for item in spec.located(spec.diagnostics.warnings)),
             *(_left_out(found) if found.unmarked else ()),
+            *scalers_of_nothing(found.passthrough, workers, rule.default),
             *(
                 Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")
                 for document, kind in ([] if specs else found.records)
