@@ -14,7 +14,7 @@ from twgen.cli.rollout import judge, rollout_of
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
+from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import roll_out
@@ -87,9 +87,7 @@ class IntentRollout:
 
     async def _begin(self, servers: Servers, opened: Connections) -> WorkerPlan | None:
         """The last plan, once the API server has told the intent; None: it is not there any more."""
-        client = opened.kubernetes
-        if not client:
-            raise InvalidInput("--intent needs a cluster: there is no kubeconfig, and this is no Pod")
+        client = opened.cluster_for("--intent")
         ends = None if self.within is None else asyncio.get_running_loop().time() + self.within
         journal = None
         try:
