@@ -40,6 +40,11 @@ class GateStatus(StrEnum):
     TERMINATED = "Terminated"
     TIMED_OUT = "TimedOut"
 
+    @property
+    def has_failed(self) -> bool:
+        """It ended without completing."""
+        return self not in {GateStatus.RUNNING, GateStatus.COMPLETED}
+
 
 class UpdateState(StrEnum):
     """Whether a routing change has reached every task queue."""
@@ -290,8 +295,5 @@ class World:
         by_worker: dict[str, dict[str, RecordedDeployment]] = {}
         for (worker, build_id), recorded in ledger.items():
             by_worker.setdefault(worker, {})[build_id] = recorded
-        workers = {
-            key: replace(worker, ledger=by_worker.get(worker.name, {}))
-            for key, worker in self.workers.items()
-        }
+        workers = {key: replace(one, ledger=by_worker.get(one.name, {})) for key, one in self.workers.items()}
         return replace(self, workers=workers)

@@ -80,7 +80,7 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
             if version.build_id in deciding
             for queue in version.task_queues or ()
         ),
-        gate_runs=runs if spec.rollout.gate and not target.is_current else None,
+        gate_runs=runs if target.asks_gate else None,
         pods_of=tuple(
             live
             for live in world.deployments or ()
