@@ -26,7 +26,7 @@ from twgen.planning.plan import make_plan
 from twgen.planning.refresh import ApplicationState, Refresh, Rendered, due_refresh, runs_again
 from twgen.versioning.names import ABORTED
 
-SAME = Rendered("shop/payments", "pay", "now", frozenset())
+SAME = Rendered("shop/payments", "pay", "now", frozenset({"now"}))
 OLD = Rendered("shop/mail", "pay", "then", frozenset({"now", "unread"}))
 IDLE = ApplicationState(is_syncing=False, render_error="")
 FAILED = IDLE._replace(render_error="twgen: Temporal did not answer")
@@ -57,6 +57,10 @@ def test_application_is_refreshed_when_that_changes_something_and_disturbs_nothi
 def test_render_that_is_right_and_not_applied_waits_for_a_person(rendered: str, *, is_due: bool) -> None:
     state = IDLE._replace(rendered={OLD.worker: rendered})
     assert bool(due_refresh([SAME, OLD], state, None, NOW)) is is_due
+
+
+def test_render_that_waits_is_refreshed_once_the_world_is_again_as_it_was_applied() -> None:
+    assert due_refresh([SAME], IDLE._replace(rendered={SAME.worker: "then"}), None, NOW)
 
 
 def refreshes(until: timedelta, situations: Callable[[timedelta], Rendered]) -> list[timedelta]:

@@ -6,21 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from time import monotonic
 from typing import Any, Protocol
 
 import click
 
-from twgen.cli.display import TICK, Log, Screen, display
+from twgen.cli.display import FRAME_SECONDS, Log, Screen, display
 from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.settings import Settings, clock, settings_of
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import Deadline, monotonic
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.clock import SlowestClock
-from twgen.executing.rollout import Rollout, roll_out
+from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
@@ -116,7 +115,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
                 work = asyncio.gather(*rollouts, return_exceptions=True)
-                while not (await asyncio.wait([work], timeout=TICK))[0]:
+                while not (await asyncio.wait([work], timeout=FRAME_SECONDS))[0]:
                     shown.repaint()
             return work.result()
 
@@ -130,31 +129,27 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
 
 def rollout_of(
     spec: WorkerSpec, recall: Recall, view: View, servers: Servers, opened: Connections
-) -> Rollout:
+) -> WorkerRollout:
     """The rollout of a worker, over these connections, which a view shows."""
     settings, cluster = view.settings, opened.kubernetes
-    slowest = SlowestClock(
-        clock,
-        monotonic,
-        lambda: cluster.heard if cluster else None,
-        lambda line: view.say(f"{spec.worker_deployment}: {line}"),
-    )
+    slowest = SlowestClock(clock, monotonic, lambda: cluster.heard if cluster else None)
 
     async def read() -> World:
         began = monotonic()
         world = await servers.read_soon(opened, [spec], for_routing=True)
         temporal = worker_world(spec, world).temporal
         slowest.saw(temporal.routing.changed_at if temporal else None, began)
-        world = replace(world, taken_at=slowest())
+        world = world.by_the_clock(slowest(), slowest.apart())
         # it may read Git, for seconds
         return await asyncio.to_thread(recall, world)
 
     async def conflict_token() -> str:
-        shared = SharedReads(opened.temporal, Deadline(settings.timeout))
+        began, shared = monotonic(), SharedReads(opened.temporal, Deadline(settings.timeout))
         temporal = await TemporalReader(spec, shared).deployment()
+        slowest.saw(temporal.routing.changed_at if temporal else None, began)
         return temporal.conflict_token if temporal else ""
 
-    return Rollout(
+    return WorkerRollout(
         spec=spec,
         caller=view.caller,
         clock=slowest,

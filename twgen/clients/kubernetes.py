@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from tempfile import TemporaryDirectory
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from twgen.clients.deadline import Deadline, in_thread
+from twgen.clients.deadline import Deadline, in_thread, monotonic
 from twgen.clients.kubeconfig import ClusterAccess, load_configuration
 from twgen.errors import StateUnavailable
 
@@ -28,6 +27,16 @@ _ADVICE = {
     403: "does not permit it: the account needs the verb list on {resource} in this namespace",
 }
 _OTHER_ADVICE = "did not answer with a list: try again, or look into its log"
+
+
+def jobs_path(namespace: str) -> str:
+    """The Jobs of a namespace, in the API; of an empty one, those of all."""
+    return f"/apis/batch/v1{f'/namespaces/{namespace}' if namespace else ''}/jobs"
+
+
+def deletion_of(uid: str) -> dict[str, Any]:
+    """The body of a request that deletes this very object with all that it owns, and no other of its name."""
+    return {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
 
 
 class _Request(NamedTuple):

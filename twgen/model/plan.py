@@ -37,6 +37,11 @@ class Phase(StrEnum):
     MOVING = "Moving"
     BLOCKED = "Blocked"
 
+    @property
+    def goes_on(self) -> bool:
+        """The rollout can still move by itself."""
+        return self not in {Phase.SETTLED, Phase.BLOCKED}
+
 
 @dataclass(frozen=True, slots=True)
 class AttachedObject:

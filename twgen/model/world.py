@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -57,8 +57,7 @@ class UpdateState(StrEnum):
 class Drainage:
     """What Temporal last found out about the workflows that hold a version."""
 
-    status: VersionStatus
-    """Draining, Drained or Unspecified."""
+    status: VersionStatus  # Draining, Drained or Unspecified
     changed_at: datetime | None = None
     checked_at: datetime | None = None
 
@@ -141,8 +140,7 @@ class WorkerDeployment:
 
     routing: Routing = field(default_factory=Routing)
     versions: tuple[Version, ...] = ()
-    conflict_token: str = ""
-    """Base64."""
+    conflict_token: str = ""  # base64
     server_version: str = ""
     manager_identity: str = ""
     last_modifier_identity: str = ""
@@ -160,11 +158,6 @@ class RecordedDeployment:
     worker_deployment: str = ""
     replicas: int | None = None
     """None: it leaves them out."""
-
-    @property
-    def place(self) -> str:
-        """The server and the Temporal namespace that its pods talk to."""
-        return " ".join(filter(None, (self.address, self.temporal_namespace)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +196,16 @@ class LiveDeployment:
     """The Argo CD application that tracks it; empty: none."""
     attached: tuple[str, ...] = ()
     """The attached objects that were rendered with it, as `Kind/name`."""
+    owners: tuple[str, ...] = ()
+    """The objects with which Kubernetes deletes it, as `Kind/name`; twgen gives it none."""
     available_replicas: int = 0
     """Pods that have been ready for long enough."""
     resource_version: str = ""
     """Of what was read, in the cluster's own count; empty: not said."""
 
 
-class OlderJob(NamedTuple):
-    """The Job of an earlier rollout."""
+class JobReference(NamedTuple):
+    """A Job, and no other one that has its name later."""
 
     name: str
     uid: str
@@ -232,7 +227,7 @@ class RolloutInCluster:
     """Its intent has changed, or is gone: another rollout is wanted."""
     is_paused: bool = False
     """Somebody annotated its intent so."""
-    older_jobs: tuple[OlderJob, ...] = ()
+    older_jobs: tuple[JobReference, ...] = ()
     """Those of earlier rollouts of the worker, ended or not."""
     older_pods: tuple[str, ...] = ()
     """The Pods of earlier rollouts of the worker that have not ended."""
@@ -264,6 +259,8 @@ class WorkerWorld:
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
     rollout: RolloutInCluster = RolloutInCluster()
+    clocks_apart: timedelta = timedelta()
+    """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
     temporal_was_read: bool = True
     """False: only its Deployments are known, and nothing can be planned for it."""
 
@@ -280,10 +277,14 @@ class World:
     taken_at: datetime
     workers: Mapping[WorkerKey, WorkerWorld]
 
+    def by_the_clock(self, slowest: datetime, apart: timedelta) -> "World":
+        """The same world as of the time by the slowest of clocks that are so far apart."""
+        workers = {key: replace(worker, clocks_apart=apart) for key, worker in self.workers.items()}
+        return replace(self, taken_at=slowest, workers=workers)
+
     def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
         """The same world with what its cluster says of the rollout of a worker."""
-        found = {worker: replace(self.workers[worker], rollout=rollout)}
-        return replace(self, workers={**self.workers, **found})
+        return replace(self, workers={**self.workers, worker: replace(self.workers[worker], rollout=rollout)})
 
     def with_history(self, told: Mapping[WorkerKey, GitHistory]) -> "World":
         """The same world with what the commits of workers' specs tell."""

@@ -52,7 +52,7 @@ class Rendered(NamedTuple):
     stamped: str
     """The plan hash of the applied intent; empty: none."""
     wanted: frozenset[str]
-    """The plan hashes that a render could have now; empty: one of them is that of the applied intent."""
+    """The plan hashes that a render could have now."""
 
 
 class ApplicationState(NamedTuple):
@@ -63,6 +63,8 @@ class ApplicationState(NamedTuple):
     """Of twgen, as Argo CD keeps it; empty: its last render worked."""
     rendered: Mapping[str, str] = MappingProxyType({})
     """The plan hashes of its last render, by worker, be it applied or not; without those that are unknown."""
+    may_wait: bool = True
+    """What was rendered last may not be what is applied."""
 
 
 class Refresh(NamedTuple):
@@ -83,9 +85,9 @@ def due_refresh(
     """The hard refresh that an application needs now; `last` is the one before.
 
     A running sync would go on with other manifests than it began with. A render that is right and not applied
-    waits for a person, or for a sync window. What one render did not change, the next may: it is asked for
-    again, each time twice as late. So is what a render makes of a ledger that has a part of the versions, and
-    tick does not know.
+    waits for a person, or for a sync window; one that is wrong by now would be applied as it is. What one
+    render did not change, the next may: it is asked for again, each time twice as late. So is what a render
+    makes of a ledger that has a part of the versions, and tick does not know.
     """
     since = now - last.at if last and last.at else timedelta.max
     if state.is_syncing or since < REFRESH_PAUSE:
@@ -93,7 +95,7 @@ def due_refresh(
     if state.render_error:
         return Refresh(f"its last render failed: {state.render_error}")
     found = [item._replace(stamped=state.rendered.get(item.worker, item.stamped)) for item in workers]
-    outdated = [item for item in found if item.wanted and item.stamped not in item.wanted]
+    outdated = [item for item in found if item.stamped not in item.wanted]
     if not outdated:
         return None
     because = f"a render of {listed([item.worker for item in outdated])} would be another one"

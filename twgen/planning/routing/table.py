@@ -27,6 +27,9 @@ _UPDATE_LIMIT = timedelta(minutes=2)
 _QUEUE_LIMIT = timedelta(minutes=5)
 """How long a new version may take to poll every task queue of the current one, or one for its gate."""
 
+_TOLD_FROM = timedelta(seconds=30)
+"""Clocks that are further apart are told of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -239,7 +242,9 @@ def _step_ends(t: Target) -> datetime | None:
 def _wait_for_pause(t: Target) -> Wanted:
     ends = _step_ends(t)
     left = f"for {spoken(ends - t.now)} more" if ends else "since a time that Temporal does not tell"
-    return _none(f"it stays at {plain_percentage(t.step.percentage)} % {left}", due=ends)
+    apart = t.world.clocks_apart
+    told = f", by the slowest of clocks that are {spoken(apart)} apart" if apart > _TOLD_FROM else ""
+    return _none(f"it stays at {plain_percentage(t.step.percentage)} % {left}{told}", due=ends)
 
 
 def _next_step(t: Target) -> Wanted:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from twgen.model.spec import RolloutStep, WorkerSpec
+from twgen.model.times import later
 from twgen.model.world import (
     LiveDeployment,
     RampingVersion,
@@ -176,7 +177,9 @@ class Target:
         was_replaced = any(_together(version.last_deactivated_at, became) for became in became_current)
         times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
         left = max((time for time in times if time), default=None)
-        return left is not None and self.now - left <= self.spec.policy.rollback_window
+        # of all waits the one that an early `now` would cut short: it goes by the fastest clock
+        latest = later(self.now, self.world.clocks_apart)
+        return left is not None and latest - left <= self.spec.policy.rollback_window
 
     @property
     def asks_gate(self) -> bool:

@@ -11,7 +11,7 @@ from twgen.model.plan import AttachedObject, LaterAction, VersionAction, Version
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.spec import HistorySource, MissingTemplate, WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
-from twgen.planning.ownership import doubts_about_cluster
+from twgen.planning.ownership import deleted_with_others, doubts_about_cluster
 from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import may_have_work
 from twgen.planning.versions.facts import VersionFacts, version_facts
@@ -31,7 +31,7 @@ def plan_worker_versions(
     """
     decided = [(version, *decide(version)) for version in version_facts(spec, worker, now)]
     not_created = _why_not_created(spec, [(version, reason) for version, reason, _ in decided])
-    plans, warnings = [], list(doubts_about_cluster(spec, worker))
+    plans, warnings = [], [*doubts_about_cluster(spec, worker), *deleted_with_others(worker)]
     not_deployed = "".join(why_not_deployed(version) for version, _, _ in decided)
     for version, reason, decision in decided:
         if reason is Reason.NOT_NEEDED:
