@@ -41,6 +41,11 @@ class GateStatus(StrEnum):
     TERMINATED = "Terminated"
     TIMED_OUT = "TimedOut"
 
+    @property
+    def has_failed(self) -> bool:
+        """It ended without completing."""
+        return self not in {GateStatus.RUNNING, GateStatus.COMPLETED}
+
 
 class UpdateState(StrEnum):
     """Whether a routing change has reached every task queue."""
@@ -53,8 +58,7 @@ class UpdateState(StrEnum):
 class Drainage:
     """What Temporal last found out about the workflows that hold a version."""
 
-    status: VersionStatus
-    """Draining, Drained or Unspecified."""
+    status: VersionStatus  # Draining, Drained or Unspecified
     changed_at: datetime | None = None
     checked_at: datetime | None = None
 
@@ -137,8 +141,7 @@ class WorkerDeployment:
 
     routing: Routing = field(default_factory=Routing)
     versions: tuple[Version, ...] = ()
-    conflict_token: str = ""
-    """Base64."""
+    conflict_token: str = ""  # base64
     server_version: str = ""
     manager_identity: str = ""
     last_modifier_identity: str = ""
@@ -156,11 +159,6 @@ class RecordedDeployment:
     worker_deployment: str = ""
     replicas: int | None = None
     """None: it leaves them out."""
-
-    @property
-    def place(self) -> str:
-        """The server and the Temporal namespace that its pods talk to."""
-        return " ".join(filter(None, (self.address, self.temporal_namespace)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +256,7 @@ class World:
 
     def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
         """The same world with what its cluster says of the rollout of a worker."""
-        found = {worker: replace(self.workers[worker], rollout=rollout)}
-        return replace(self, workers={**self.workers, **found})
+        return replace(self, workers={**self.workers, worker: replace(self.workers[worker], rollout=rollout)})
 
     def with_history(self, told: Mapping[WorkerKey, GitHistory]) -> "World":
         """The same world with what the commits of workers' specs tell."""
@@ -271,8 +268,5 @@ class World:
         by_worker: dict[str, dict[str, RecordedDeployment]] = {}
         for (worker, build_id), recorded in ledger.items():
             by_worker.setdefault(worker, {})[build_id] = recorded
-        workers = {
-            key: replace(worker, ledger=by_worker.get(worker.name, {}))
-            for key, worker in self.workers.items()
-        }
+        workers = {key: replace(one, ledger=by_worker.get(one.name, {})) for key, one in self.workers.items()}
         return replace(self, workers=workers)
