@@ -80,7 +80,8 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
             if version.build_id in deciding
             for queue in version.task_queues or ()
         ),
-        gate_runs=runs if spec.rollout.gate and not target.is_current else None,
+        # of a rollback too: until it is planned it may be too late for one
+        gate_runs=runs if spec.rollout.gate and not target.skips_gate and not target.is_current else None,
         pods_of=tuple(
             live
             for live in world.deployments or ()

@@ -6,10 +6,10 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
-from twgen.model.plan import VersionAction, WorkerPlan, WorkerVersions
+from twgen.model.plan import Phase, VersionAction, WorkerPlan, WorkerVersions
 from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons import Until
 from twgen.model.spec import OwnerReferences
-from twgen.planning.rollout import NEEDS_ANOTHER_INTENT
 from twgen.planning.sentences import listed
 
 REFRESH_PAUSE = timedelta(minutes=10)
@@ -111,5 +111,7 @@ def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime) -> bool:
 
     A target that has all of the traffic and does not serve needs a person, and no rollout.
     """
-    idle = {*NEEDS_ANOTHER_INTENT, Reason.SETTLED, Reason.CURRENT_NOT_SERVING, Reason.SUPERSEDED}
-    return plan.routing.reason not in idle and now - ended_at >= RERUN_PAUSE
+    routing = plan.routing
+    is_idle = routing.phase is Phase.SETTLED or routing.reason is Reason.CURRENT_NOT_SERVING
+    is_in_vain = routing.reason.until is Until.ANOTHER_INTENT
+    return not is_idle and not is_in_vain and now - ended_at >= RERUN_PAUSE

@@ -40,9 +40,8 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
 def plan_gates(target: Target) -> tuple[GateStart, ...]:
     """The gate's workflows to start now; for strategy Manual too, so that a person decides on its result."""
     is_stopped = target.is_aborted or target.is_held
-    is_gated = target.is_registered and not (target.is_current or target.is_rollback)
     has_pods = not target.not_created and (target.obstacle is None or target.obstacle.has_pods)
-    return gates_to_start(target) if is_gated and has_pods and not is_stopped else ()
+    return gates_to_start(target) if target.is_registered and has_pods and not is_stopped else ()
 
 
 def unserved_traffic(target: Target) -> str:
