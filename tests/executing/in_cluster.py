@@ -17,11 +17,10 @@ from twgen.cluster.deployments import live_deployments
 from twgen.errors import OutOfTime, TwgenError
 from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.restart import restart_job
-from twgen.executing.rollout import Rollout
+from twgen.executing.rollout import WorkerRollout
 from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerPlan
-from twgen.model.spec import Driver, RolloutStep, Strategy, WorkerSpec
-from twgen.model.spec import Rollout as Strategies
+from twgen.model.spec import Driver, Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import LiveDeployment, World
 from twgen.planning.cluster_changes import AttachedInCluster
@@ -52,7 +51,7 @@ SPECS: Mapping[str, WorkerSpec] = {
         GATED, "v3", steps=(RolloutStep(10, MINUTE), RolloutStep(60, 2 * MINUTE)), gate=None
     ),
     "newer": _scaled(RAMPS, "v4", steps=SHORT[1:]),
-    "back": replace(_scaled(RAMPS, "v1"), rollout=Strategies(Strategy.ALL_AT_ONCE)),
+    "back": replace(_scaled(RAMPS, "v1"), rollout=Rollout(Strategy.ALL_AT_ONCE)),
 }
 """What Git says at one time or another."""
 HANDS = {"kill", "copy", "annotate", "go on", "another image"}
@@ -338,7 +337,7 @@ class Pod(Client):
             raise asyncio.CancelledError
         return trouble
 
-    def rollout(self) -> Rollout:
+    def rollout(self) -> WorkerRollout:
         self.reader = RolloutReader(self, self.intent)
         writer = ClusterWriter(self, self.intent, 9)
 

@@ -10,11 +10,11 @@ import pytest
 from tests.planning.situations import MINUTE, NOW, RAMPS, SECOND, live, routing, situation, temporal, version
 from tests.strategies import AUTOSCALER
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.executing.cluster import Adjustments, Event
+from twgen.executing.cluster import Adjustments, KubernetesEvent
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
-from twgen.model.world import OlderJob, RolloutInCluster, VersionStatus, World
+from twgen.model.world import JobReference, RolloutInCluster, VersionStatus, World
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
@@ -41,13 +41,13 @@ class Writer:
     async def delete(self, path: str, uid: str) -> None:
         self._do(f"delete {path} {uid}")
 
-    async def delete_job(self, job: OlderJob) -> None:
+    async def delete_job(self, job: JobReference) -> None:
         self._do(f"delete {job.name}")
 
     async def record(self, status: Any) -> None:
         self._do(f"record {status['reason']}")
 
-    async def tell(self, event: Event) -> None:
+    async def tell(self, event: KubernetesEvent) -> None:
         self._do(f"{event.type} {event.reason}")
 
     def _do(self, what: str) -> None:
@@ -63,7 +63,7 @@ def world(percentage: float | None = 5, age: timedelta = MINUTE, **rollout: Any)
         traffic=routing("v1", ("v3", percentage) if percentage else None, age=age),
     )
     found = situation(says, [live("v1"), live("v3", 0)] if percentage is None else [live("v1"), live("v3")])
-    return found.with_rollout(("shop/payments", "default"), RolloutInCluster(**rollout))
+    return found.with_rollout(SCALED.key, RolloutInCluster(**rollout))
 
 
 def plan_of(found: World) -> WorkerPlan:
@@ -79,7 +79,7 @@ def adjusted(writer: Writer, *looks: World) -> list[str]:
 
     async def all_of_them() -> None:
         for look in looks:
-            await adjustments.make(plan_of(look), look.workers["shop/payments", "default"].rollout)
+            await adjustments.make(plan_of(look), look.workers[SCALED.key].rollout)
 
     asyncio.run(all_of_them())
     return writer.done
@@ -108,7 +108,7 @@ def test_what_fails_is_said_once_stops_nothing_and_is_made_at_a_later_look(
 
 @pytest.mark.parametrize("held", [{"is_superseded": True}, {"is_paused": True}, {"older_pods": ("another",)}])
 def test_rollout_that_is_held_changes_nothing_beside_ending_older_ones(held: dict[str, Any]) -> None:
-    jobs = () if "is_superseded" in held else (OlderJob("older", "uid"),)
+    jobs = () if "is_superseded" in held else (JobReference("older", "uid"),)
     assert adjusted(Writer(), world(None, older_jobs=jobs, **held)) == [f"delete {job.name}" for job in jobs]
 
 

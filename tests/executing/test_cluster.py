@@ -10,14 +10,14 @@ import pytest
 
 from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
 from twgen.errors import StateUnavailable
-from twgen.executing.cluster import Adjustments, ClusterWriter, Event
+from twgen.executing.cluster import Adjustments, ClusterWriter, KubernetesEvent
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.spec import OwnerReferences
 from twgen.model.status import Status
-from twgen.model.world import OlderJob, RolloutInCluster
+from twgen.model.world import JobReference, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
@@ -44,14 +44,14 @@ class Writer:
     async def delete(self, path: str, uid: str) -> None:
         await self._write(f"delete {path} {uid}")
 
-    async def delete_job(self, job: OlderJob) -> None:
+    async def delete_job(self, job: JobReference) -> None:
         await self._write(f"delete job {job.name}")
 
     async def record(self, status: Mapping[str, str]) -> None:
         await self._write(f"record {status['phase']}")
         self.status = status
 
-    async def tell(self, event: Event) -> None:
+    async def tell(self, event: KubernetesEvent) -> None:
         await self._write(f"tell {event.reason}")
 
 
@@ -92,7 +92,7 @@ def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_aga
         told.append(failure)
 
     adjustments = Adjustments(cast("ClusterWriter", writer), attached, said.append, tell_failure)
-    older = RolloutInCluster(older_jobs=(OlderJob("older", "uid"),))
+    older = RolloutInCluster(older_jobs=(JobReference("older", "uid"),))
     plan, _ = looked()
     asyncio.run(adjustments.make(plan, older))
     asyncio.run(adjustments.make(plan, older))

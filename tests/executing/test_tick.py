@@ -10,7 +10,7 @@ import pytest
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
 from tests.strategies import NOW, live_manifest
 from twgen.cluster.deployments import recorded_deployment
-from twgen.executing.tick import Read, Seen, Tick, Worker
+from twgen.executing.tick import ReadWorkers, Seen, Tick, Worker
 from twgen.model.operator import Caller
 from twgen.model.spec import HistorySource, WorkerSpec
 from twgen.model.world import VersionStatus, World
@@ -18,7 +18,7 @@ from twgen.planning.plan import plan_versions
 from twgen.planning.refresh import plan_hash
 from twgen.records.intent import intent_of
 
-KEY = SPEC.worker_deployment, SPEC.temporal_namespace
+KEY = SPEC.key
 
 
 def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stamped: str = "") -> Worker:
@@ -26,7 +26,7 @@ def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stam
     return Worker(intent, replace(spec, namespace=namespace, name=name), None)
 
 
-def look(read: Read, *workers: Worker) -> Seen:
+def look(read: ReadWorkers, *workers: Worker) -> Seen:
     async def delete(*_: Any) -> None:
         raise AssertionError
 
@@ -39,7 +39,7 @@ def look(read: Read, *workers: Worker) -> Seen:
 def empty(specs: Sequence[WorkerSpec]) -> World:
     found = situation(None)
     [known] = found.workers.values()
-    return World(NOW, {(each.worker_deployment, each.temporal_namespace): known for each in specs})
+    return World(NOW, {each.key: known for each in specs})
 
 
 def test_server_that_does_not_answer_holds_up_no_worker_of_another_namespace() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.executing.server import Server
 from tests.planning.situations import RAMPS, SECOND, live, situation
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable
-from twgen.executing.rollout import Rollout, roll_out
+from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
@@ -55,7 +55,7 @@ class Client:
         await self._trouble()
         return self.server.described().conflict_token
 
-    async def set_manager(self, manager: str, conflict_token: str) -> str:
+    async def set_manager(self, manager: str, conflict_token: str) -> None:
         def apply() -> None:
             if (self.server.model.manager, self.server.last_modifier) == (manager, self.identity):
                 return
@@ -64,7 +64,6 @@ class Client:
             self.server.change(lambda: setattr(self.server.model, "manager", manager), self.identity)
 
         await self._write(f"manager {manager}", apply, conflict_token)
-        return str(self.server.token)
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         model = self.server.model
@@ -181,13 +180,13 @@ class Client:
     def rolling(self, *, once: bool = False) -> Coroutine[Any, Any, WorkerPlan]:
         return roll_out(self.rollout(), once=once)
 
-    def rollout(self) -> Rollout:
+    def rollout(self) -> WorkerRollout:
         async def gate_input() -> bytes:
             return b'{"deep": true}'
 
         async def show(_: World) -> None: ...
 
-        return Rollout(
+        return WorkerRollout(
             spec=self.spec,
             caller=Caller(self.identity, drives=True),
             clock=lambda: self.server.model.now,

@@ -97,7 +97,7 @@ def situation(
     found = None if deployments is None else tuple(live_deployments(list(deployments)))
     worker = WorkerWorld("shop/payments", namespace, says, found)
     recorded = {("shop/payments", key): recorded_deployment(item) for key, item in (ledger or {}).items()}
-    return World(NOW, {(worker.name, worker.temporal_namespace): worker}).remembering(recorded)
+    return World(NOW, {worker.key: worker}).remembering(recorded)
 
 
 def planned(found: World, spec: WorkerSpec = SPEC) -> WorkerPlan:

@@ -90,7 +90,7 @@ def test_rollout_that_nobody_watches_outlasts_what_somebody_else_can_mend(
         version("v1", VersionStatus.CURRENT), target, traffic=routing("v1"), manager_identity=manager
     )
     world = situation(says, [live("v1"), live("v3")])
-    world = world.with_rollout(("shop/payments", "default"), RolloutInCluster(**told))
+    world = world.with_rollout(spec.key, RolloutInCluster(**told))
     plan = planned(world, spec)
     assert plan.routing.reason is reason
     if reason is not Reason.FIRST_STEP:

@@ -5,8 +5,9 @@ from typing import Any
 
 from tests.strategies import NOW, a_spec
 from twgen.model.spec import Connection, EnvironmentNames, SecretKey, WorkerSpec
-from twgen.records.ledger import LedgerEntry, write_ledger
+from twgen.records.ledger import KIND, LedgerEntry, write_entry
 from twgen.rendering.deployments import target_deployment
+from twgen.versioning.names import TWGEN_API
 
 CONNECTIONS = (
     Connection("plain", "temporal.example.com:7233"),
@@ -32,4 +33,5 @@ def entry(found: WorkerSpec | None = None) -> LedgerEntry:
 
 
 def ledger(*entries: LedgerEntry) -> dict[str, Any]:
-    return write_ledger(entries or (entry(),))
+    versions = [write_entry(each) for each in entries or (entry(),)]
+    return {"apiVersion": TWGEN_API, "kind": KIND, "versions": versions}

@@ -26,7 +26,7 @@ from twgen.model.spec import (
 )
 from twgen.planning.drivers import rollout_driver
 from twgen.planning.plan import plan_versions
-from twgen.records.intent import Intent, intent_of, parse_intent, write_intent
+from twgen.records.intent import Intent, intent_of, is_annotated_as_paused, parse_intent, write_intent
 from twgen.rendering.manifests import render_manifests
 from twgen.rendering.rollout import RolloutJobs
 from twgen.versioning.names import PLAN_HASH, SYNC_WAVE
@@ -113,10 +113,8 @@ def test_intent_that_was_edited_by_hand_is_refused(key: str) -> None:
     ("annotation", "is_paused"), [(None, False), ("false", False), ("true", True), ("", True)]
 )
 def test_annotation_pauses_an_intent(annotation: str | None, is_paused: bool) -> None:  # noqa: FBT001 - a row
-    manifest = write_intent(intent_of(SPEC, "twgen/me"))
-    if annotation is not None:
-        manifest["metadata"]["annotations"]["twgen.io/paused"] = annotation
-    assert parse_intent(manifest).is_paused is is_paused
+    annotations = {} if annotation is None else {"twgen.io/paused": annotation}
+    assert is_annotated_as_paused(annotations) is is_paused
 
 
 def test_another_intent_and_another_image_are_another_job() -> None:

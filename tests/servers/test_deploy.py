@@ -16,7 +16,7 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 ROOT = Path(__file__).parents[2]
-IMAGE = "registry.example.com/tools/twgen:1.0.0"
+IMAGE = "registry.example.com/tools/twgen:0.1.0"
 pytestmark = pytest.mark.server
 Object = dict[str, Any]
 
@@ -57,7 +57,7 @@ REPO_SERVER: Object = {
 def built(tmp_path: Path) -> dict[str, Object]:
     """What kustomize makes of an installation as the page shows it, by kind and name."""
     shutil.copytree(ROOT / "deploy", tmp_path / "twgen" / "deploy")
-    shutil.copy(ROOT / "deploy" / "operator.yaml", tmp_path)
+    shutil.copy(ROOT / "deploy" / "twgen-operator.yaml", tmp_path)
     shutil.copy(ROOT / "deploy" / "temporal.yaml", tmp_path)
     (tmp_path / "install.yaml").write_text(write_documents([REPO_SERVER]))
     page = (ROOT / "docs" / "argocd.md").read_text()

@@ -140,8 +140,8 @@ def test_document_that_is_accepted_is_rendered(value: dict[str, Any]) -> None:
     if specs.problems or not specs.workers:
         return
     (spec,) = specs.workers
-    seen = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, None, ())
-    world = World(NOW, {(seen.name, seen.temporal_namespace): seen})
+    seen = WorkerWorld(*spec.key, None, ())
+    world = World(NOW, {seen.key: seen})
     caller = Caller("me", forced=True)
     plan = plan_versions(specs.workers, world, NOW, caller)
     text = write_documents(render_manifests(plan.workers, specs.passthrough, caller.of))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
 
-TICK = 1.0
-"""Seconds between two frames; what is shown counts seconds."""
+FRAME_SECONDS = 1.0
+"""From one frame to the next; what is shown counts seconds."""
 
 
 @contextmanager

@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, clock
+from twgen.cli.watch import any_goes_on
 from twgen.clients.deadline import Deadline
-from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, StateUnavailable
-from twgen.model.plan import Phase
-from twgen.planning.sentences import listed
+from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.reading.rollout import rollouts_in_cluster
 from twgen.records.rollout_status import RolloutStatus
 from twgen.reporting.printable import json_text
@@ -53,15 +52,12 @@ def show_fleet(settings: Settings, output: str, *, everywhere: bool, interval: f
         found = servers.run((), story)
     if not found and not settings.quiet:
         warn([f"no rollout has left a status in {namespace or 'any namespace'}: is it the right cluster?"])
-    blocked = [status.worker for status in found if status.phase is Phase.BLOCKED]
-    if interval is not None and blocked:
-        raise NegativeAnswer(f"blocked: {listed(blocked)}")
 
 
 async def _follow(
     read: Callable[[], Awaitable[Statuses]], found: Statuses, output: str, interval: float
 ) -> Statuses:
-    while not all(status.phase in {Phase.SETTLED, Phase.BLOCKED} for status in found):
+    while any_goes_on([(status.worker, status.phase) for status in found]):
         await asyncio.sleep(interval)
         before = found
         try:

@@ -153,7 +153,7 @@ class IntentRollout:
             world = await usual.read()
             # last of all: what is written next is justified by it
             state = await reader.read(Deadline(timeout))
-            return world.with_rollout((spec.worker_deployment, spec.temporal_namespace), state)
+            return world.with_rollout(spec.key, state)
 
         async def conflict_token() -> str:
             token, state = await usual.conflict_token(), await reader.read(Deadline(timeout))

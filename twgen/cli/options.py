@@ -12,6 +12,7 @@ from twgen.cli.option_forms import (
     DURATION,
     FILE,
     GATE,
+    IDENTITY,
     INTERVAL,
     NAME,
     OBJECT,
@@ -100,8 +101,8 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "identity": Option(
         ("--identity",),
-        "Act as this manager identity, whatever a RolloutPolicy says.",
-        NAME,
+        "Act as manager identity twgen/NAME, whatever a RolloutPolicy says.",
+        IDENTITY,
         of_application=True,
     ),
     "namespace": Option(("-n", "--namespace"), "Kubernetes namespace of documents that name none.", NAME),

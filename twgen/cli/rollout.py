@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import click
 
-from twgen.cli.display import TICK, Log, Screen, display
+from twgen.cli.display import FRAME_SECONDS, Log, Screen, display
 from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
@@ -19,7 +19,7 @@ from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import Deadline, monotonic
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.clock import SlowestClock
-from twgen.executing.rollout import Rollout, roll_out
+from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
@@ -115,7 +115,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
                 work = asyncio.gather(*rollouts, return_exceptions=True)
-                while not (await asyncio.wait([work], timeout=TICK))[0]:
+                while not (await asyncio.wait([work], timeout=FRAME_SECONDS))[0]:
                     shown.repaint()
             return work.result()
 
@@ -129,7 +129,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
 
 def rollout_of(
     spec: WorkerSpec, recall: Recall, view: View, servers: Servers, opened: Connections
-) -> Rollout:
+) -> WorkerRollout:
     """The rollout of a worker, over these connections, which a view shows."""
     settings, cluster = view.settings, opened.kubernetes
     slowest = SlowestClock(clock, monotonic, lambda: cluster.heard if cluster else None)
@@ -139,7 +139,9 @@ def rollout_of(
         world = await servers.read_soon(opened, [spec], for_routing=True)
         temporal = worker_world(spec, world).temporal
         slowest.saw(temporal.routing.changed_at if temporal else None, began)
-        world = world.by_the_clock(slowest(), slowest.apart())
+        apart = slowest.apart()
+        workers = {key: replace(known, clocks_apart=apart) for key, known in world.workers.items()}
+        world = World(slowest(), workers)
         # it may read Git, for seconds
         return await asyncio.to_thread(recall, world)
 
@@ -149,7 +151,7 @@ def rollout_of(
         slowest.saw(temporal.routing.changed_at if temporal else None, began)
         return temporal.conflict_token if temporal else ""
 
-    return Rollout(
+    return WorkerRollout(
         spec=spec,
         caller=view.caller,
         clock=slowest,
@@ -189,11 +191,7 @@ class _View:
         )
 
     def _observation(self) -> Observation:
-        read = [
-            spec
-            for spec in self.specs.workers
-            if (spec.worker_deployment, spec.temporal_namespace) in self._world.workers
-        ]
+        read = [spec for spec in self.specs.workers if spec.key in self._world.workers]
         specs = self.specs._replace(workers=tuple(read))
         return Observation(specs, self._world, self.caller, self._world.taken_at)
 

@@ -29,7 +29,7 @@ from twgen.records.rollout_status import RolloutStatus, write_rollout_status
 from twgen.reporting.printable import printable
 from twgen.reporting.status.metrics import openmetrics
 
-_MANAGER = "twgen-tick"
+_FIELD_MANAGER = "twgen-tick"
 """The field manager of the statuses that no rollout writes."""
 _MISSED = 3
 """So many looks may fail before it counts as broken."""
@@ -128,7 +128,7 @@ def _say(line: str) -> None:
 async def _look(
     settings: Settings, servers: Servers, opened: Connections, refreshes: Refreshes | None
 ) -> tuple[Sequence[RolloutStatus], list[str]]:
-    """Do what is due; what rollouts left to read, and what failed, once everything else was done."""
+    """Do all that is due and can be done; the statuses of all rollouts, and the failures."""
     client, timeout = opened.kubernetes, settings.timeout
     if not client:
         raise InvalidInput("tick needs a cluster: there is no kubeconfig, and this is no Pod")
@@ -157,7 +157,7 @@ async def _look(
 
 async def _keep(client: KubernetesClient, timeout: float, intent: Intent, status: RolloutStatus) -> None:  # noqa: ASYNC109 - of each request
     try:
-        await ClusterWriter(client, intent, timeout, _MANAGER).record(write_rollout_status(status))
+        await ClusterWriter(client, intent, timeout, _FIELD_MANAGER).record(write_rollout_status(status))
     except StateUnavailable as error:
         raise StateUnavailable(
             f"the status of {status.worker}, which has driver None, cannot be kept: does the account have the"

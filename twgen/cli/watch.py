@@ -1,15 +1,16 @@
 """`twgen status --watch`: reading again and again, and showing what was read."""
 
 import gc
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from time import monotonic, sleep
 
-from twgen.cli.display import TICK, Log, display
+from twgen.cli.display import FRAME_SECONDS, Log, display
 from twgen.cli.observer import Observation, Observer
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
 from twgen.model.plan import Phase
-from twgen.model.status import Status
+from twgen.planning.sentences import listed
 
 
 def watch_status(settings: Settings, output: str, color: str, interval: float) -> None:
@@ -26,13 +27,15 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
             while True:
                 due = monotonic() + interval
                 shown.show(observation, failure)
-                if isinstance(shown, Log) and not _goes_on(observation.status()):
+                plans = [worker.plan for worker in observation.status().workers]
+                phases = [(plan.spec.worker_deployment, plan.routing.phase) for plan in plans]
+                if isinstance(shown, Log) and not any_goes_on(phases):
                     return
                 while (left := due - monotonic()) > 0:
-                    sleep(min(TICK, left))
+                    sleep(min(FRAME_SECONDS, left))
                     shown.repaint()
                 reading = pool.submit(_read, observer)
-                while not wait([reading], TICK).done:
+                while not wait([reading], FRAME_SECONDS).done:
                     shown.repaint()
                 try:
                     observation, failure = reading.result(), ""
@@ -51,16 +54,10 @@ def _read(observer: Observer) -> Observation:
     return observation
 
 
-def _goes_on(status: Status) -> bool:
-    """Some rollout can still move by itself; raises NegativeAnswer when none can and one is blocked."""
-    phases = [worker.plan.routing.phase for worker in status.workers]
-    if any(phase not in {Phase.SETTLED, Phase.BLOCKED} for phase in phases):
+def any_goes_on(phases: Sequence[tuple[str, Phase]]) -> bool:
+    """Some rollout of these workers goes on by itself; raises NegativeAnswer for one that is blocked else."""
+    if any(phase.goes_on for _, phase in phases):
         return True
-    blocked = [
-        worker.plan.spec.worker_deployment
-        for worker, phase in zip(status.workers, phases, strict=True)
-        if phase is Phase.BLOCKED
-    ]
-    if blocked:
-        raise NegativeAnswer(f"blocked: {', '.join(blocked)}")
+    if blocked := [worker for worker, phase in phases if phase is Phase.BLOCKED]:
+        raise NegativeAnswer(f"blocked: {listed(blocked)}")
     return False

@@ -29,6 +29,16 @@ _ADVICE = {
 _OTHER_ADVICE = "did not answer with a list: try again, or look into its log"
 
 
+def jobs_path(namespace: str) -> str:
+    """The Jobs of a namespace, in the API; of an empty one, those of all."""
+    return f"/apis/batch/v1{f'/namespaces/{namespace}' if namespace else ''}/jobs"
+
+
+def deletion_of(uid: str) -> dict[str, Any]:
+    """The body of a request that deletes this very object with all that it owns, and no other of its name."""
+    return {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+
+
 class _Request(NamedTuple):
     method: str
     path: str

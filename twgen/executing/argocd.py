@@ -26,7 +26,7 @@ class Refreshes:
         """How many were asked for."""
 
     async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
-        """Ask for what is due of these applications, by their workers; what failed, once all were asked."""
+        """Ask for each refresh that is due, by what an application's workers have rendered; the failures."""
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def one(name: str, workers: Sequence[Rendered]) -> None:

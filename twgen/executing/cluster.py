@@ -6,33 +6,36 @@ from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.kubernetes import KubernetesClient, deletion_of, jobs_path
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.plan import WorkerPlan
 from twgen.model.spec import OwnerReferences
 from twgen.model.times import format_time
-from twgen.model.world import OlderJob, RolloutInCluster
+from twgen.model.world import JobReference, RolloutInCluster
 from twgen.planning.cluster_changes import (
     AttachedInCluster,
     ReplicasChange,
     left_over,
-    may_change_cluster,
     replica_changes,
 )
 from twgen.records.intent import Intent
 from twgen.versioning.names import rollout_labels, rollout_name, rollout_status_name
 
-_MANAGER = "twgen"
+_FIELD_MANAGER = "twgen"
 """The field manager of what a rollout applies."""
 _DONE = range(200, 300)
 _LONGEST_MESSAGE = 1024
 """Characters that Kubernetes takes of an Event's message."""
 
 
-class Event(NamedTuple):
+EventType = Literal["Normal", "Warning"]
+"""Whether something is wrong."""
+
+
+class KubernetesEvent(NamedTuple):
     """What a Kubernetes Event says."""
 
-    type: Literal["Normal", "Warning"]
+    type: EventType
     reason: str
     message: str
     at: datetime
@@ -42,12 +45,12 @@ class ClusterWriter:
     """Makes the changes of one rollout; every method raises StateUnavailable or OutOfTime."""
 
     def __init__(
-        self, client: KubernetesClient, intent: Intent, timeout: float, manager: str = _MANAGER
+        self, client: KubernetesClient, intent: Intent, timeout: float, field_manager: str = _FIELD_MANAGER
     ) -> None:
         self._client = client
         self._intent = intent
         self._timeout = timeout
-        self._manager = manager
+        self._field_manager = field_manager
 
     async def scale(self, change: ReplicasChange) -> None:
         """Set the replicas of a Deployment, and hold them together with whoever applied them."""
@@ -63,12 +66,11 @@ class ClusterWriter:
 
     async def delete(self, path: str, uid: str) -> None:
         """Delete this very object with all that it owns, and no other that has its name by now."""
-        options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
-        await self._send("DELETE", path, options, {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
+        await self._send("DELETE", path, deletion_of(uid), {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
 
-    async def delete_job(self, job: OlderJob) -> None:
+    async def delete_job(self, job: JobReference) -> None:
         """Delete a Job and its Pods: one of the same intent, later on, is to run."""
-        await self.delete(f"/apis/batch/v1/namespaces/{self._intent.namespace}/jobs/{job.name}", job.uid)
+        await self.delete(f"{jobs_path(self._intent.namespace)}/{job.name}", job.uid)
 
     async def record(self, status: Mapping[str, str]) -> None:
         """Write the status of the rollout; it goes when its intent goes."""
@@ -94,7 +96,7 @@ class ClusterWriter:
         }
         await self._apply(f"/api/v1/namespaces/{intent.namespace}/configmaps/{name}", manifest)
 
-    async def tell(self, event: Event) -> None:
+    async def tell(self, event: KubernetesEvent) -> None:
         """Write a Kubernetes Event about the intent."""
         intent, now = self._intent, format_time(event.at)
         manifest = {
@@ -119,7 +121,9 @@ class ClusterWriter:
         await self._send("POST", f"/api/v1/namespaces/{intent.namespace}/events", manifest)
 
     async def _apply(self, path: str, manifest: Mapping[str, Any]) -> None:
-        await self._send("PATCH", path, manifest, query={"fieldManager": self._manager, "force": "true"})
+        await self._send(
+            "PATCH", path, manifest, query={"fieldManager": self._field_manager, "force": "true"}
+        )
 
     async def _send(
         self,
@@ -159,7 +163,7 @@ class Adjustments:
         """Change what the plan wants changed; what fails is tried again at the next look, and logged once."""
         for job in rollout.older_jobs:
             await self._try(self._writer.delete_job(job))
-        if not may_change_cluster(plan, rollout):
+        if plan.is_held:
             return
         for change in replica_changes(plan.versions):
             key = change.deployment, change.replicas

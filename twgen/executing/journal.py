@@ -4,10 +4,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Literal
 
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
-from twgen.executing.cluster import ClusterWriter, Event
+from twgen.executing.cluster import ClusterWriter, EventType, KubernetesEvent
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.status import Status
@@ -61,7 +60,7 @@ class Journal:
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:
         """Repeat what the render warned of."""
         for warning in warnings:
-            await self._is_written(self._writer.tell(Event("Warning", "RenderWarning", warning, now)))
+            await self._tell("Warning", "RenderWarning", warning, now)
 
     async def fail(
         self,
@@ -83,10 +82,9 @@ class Journal:
                 self._standing = self._begun(await kept(), now)
         if self._standing and self._failures != self._written_failures and await is_current():
             await self._write(self._standing)
-        if failure not in self._told_failures:
-            event = Event("Warning", RoutingReason.LOOK_FAILED, failure, now)
-            if await self._is_written(self._writer.tell(event)):
-                self._told_failures.add(failure)
+        is_news = failure not in self._told_failures
+        if is_news and await self._tell("Warning", RoutingReason.LOOK_FAILED, failure, now):
+            self._told_failures.add(failure)
 
     async def refuse(self, why: str, now: datetime) -> None:
         """Tell why the intent cannot be carried out at all."""
@@ -94,7 +92,7 @@ class Journal:
         if not self.intent.worker:
             return
         told = self._bare(Phase.BLOCKED, reason, why, now)
-        await self._is_written(self._writer.tell(Event("Warning", reason, f"{told.phase}: {why}", now)))
+        await self._tell("Warning", reason, f"{told.phase}: {why}", now)
         await self._write(told)
 
     async def leave(self, why: str, now: datetime) -> None:
@@ -104,7 +102,7 @@ class Journal:
             self._failing = self._failed_before = ()
             left = left_alone(told, why, now)
             await self._write(left)
-            await self._is_written(self._writer.tell(Event("Warning", left.reason, left.message, now)))
+            await self._tell("Warning", left.reason, left.message, now)
 
     async def record(self, status: Status) -> None:
         """Take in what the newest look says of the one worker."""
@@ -130,9 +128,8 @@ class Journal:
         if state != self._told:
             is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved
             said = "; ".join(filter(None, (worker.plan.unserved, routing.because)))
-            kind: Literal["Normal", "Warning"] = "Warning" if is_wrong else "Normal"
-            event = Event(kind, routing.reason, f"{routing.phase}: {said}", status.now)
-            if await self._is_written(self._writer.tell(event)):
+            kind: EventType = "Warning" if is_wrong else "Normal"
+            if await self._tell(kind, routing.reason, f"{routing.phase}: {said}", status.now):
                 self._told = state
 
     def _begun(self, kept: RolloutStatus | None, now: datetime) -> RolloutStatus:
@@ -147,6 +144,9 @@ class Journal:
         """How a rollout stands that knows nothing of its worker yet."""
         worker, target = f"{self.intent.namespace}/{self.intent.worker}", self.intent.target
         return RolloutStatus(worker, phase, reason, why, target, "", 0, now, {})
+
+    async def _tell(self, kind: EventType, reason: str, message: str, now: datetime) -> bool:
+        return await self._is_written(self._writer.tell(KubernetesEvent(kind, reason, message, now)))
 
     async def _write(self, status: RolloutStatus) -> bool:
         failures = self._failures

@@ -13,11 +13,11 @@ from twgen.records.ledger_text import merged_text, sides_of, updated_text
 
 _STDIN = "-"
 
-Read = Callable[[str], bytes]
+ReadFile = Callable[[str], bytes]
 """What a file holds; raises InvalidInput."""
 
 
-def mended_files(files: Iterable[str], read: Read) -> dict[Path, str]:
+def mended_files(files: Iterable[str], read: ReadFile) -> dict[Path, str]:
     """The text of every ledger file that a merge left in conflict, with what both sides recorded.
 
     Raises InvalidInput when they recorded one version with two templates.
@@ -31,7 +31,10 @@ def mended_files(files: Iterable[str], read: Read) -> dict[Path, str]:
 
 
 def changed_files(
-    folder: Path, entries: Iterable[LedgerEntry], recorded: Mapping[tuple[str, str], LedgerPlace], read: Read
+    folder: Path,
+    entries: Iterable[LedgerEntry],
+    recorded: Mapping[tuple[str, str], LedgerPlace],
+    read: ReadFile,
 ) -> dict[Path, str]:
     """The text of every ledger file that must change for these versions to be recorded.
 
@@ -79,7 +82,7 @@ def write_files(files: Mapping[Path, str]) -> None:
             raise InvalidInput(f"cannot write {file}: {error.strerror}") from error
 
 
-def _text(file: str, read: Read) -> str:
+def _text(file: str, read: ReadFile) -> str:
     try:
         return read(file).decode()
     except UnicodeDecodeError as error:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.kubernetes import KubernetesClient, deletion_of, jobs_path
 from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
@@ -29,7 +29,7 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
 
     The same manifest is created under the same name, so that Argo CD takes it for its own.
     """
-    path = f"/apis/batch/v1/namespaces/{spec.namespace}/jobs"
+    path = jobs_path(spec.namespace)
     query = {"labelSelector": rollout_selector(spec.name)}
     status, listed = await _asked(client, "GET", path, deadline, query=query)
     if status != HTTPStatus.OK:
@@ -39,8 +39,7 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
     if not jobs or not ending_of(newest := jobs[-1]):
         return ""
     name, uid = newest["metadata"]["name"], newest["metadata"]["uid"]
-    options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
-    status, refused = await _asked(client, "DELETE", f"{path}/{name}", deadline, body=options)
+    status, refused = await _asked(client, "DELETE", f"{path}/{name}", deadline, body=deletion_of(uid))
     if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
         return (
             f"Job {name} has ended and was not started again ({refused['message']}):"

@@ -24,8 +24,8 @@ _AFTER_A_CHANGE = timedelta(seconds=1)
 class Writer(Protocol):
     """What may be changed; each method is one call that is made once."""
 
-    async def set_manager(self, manager: str, conflict_token: str) -> str:
-        """Make somebody the manager of the worker, or nobody; the conflict token of what follows."""
+    async def set_manager(self, manager: str, conflict_token: str) -> None:
+        """Make somebody the manager of the worker, or nobody; what follows needs a look of its own."""
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         """Make a plan's change of traffic."""
@@ -38,7 +38,7 @@ class Writer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class WorkerRollout:
     """One worker's rollout, and its ways to the world."""
 
     spec: WorkerSpec
@@ -67,7 +67,7 @@ class Rollout:
     """Nobody watches it: it outlasts what somebody else can mend, servers that are away included."""
 
 
-async def roll_out(rollout: Rollout, *, once: bool) -> WorkerPlan:
+async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
     """Roll out until nothing is left to do or a person is needed; the last plan.
 
     `once` looks, and changes, once; to become the manager is not yet a change. A failure of the only look, or
@@ -106,7 +106,7 @@ async def roll_out(rollout: Rollout, *, once: bool) -> WorkerPlan:
             await rollout.sleep(FAILED_LOOK)
 
 
-async def _claim(rollout: Rollout, plan: WorkerPlan, worker: WorkerWorld) -> None:
+async def _claim(rollout: WorkerRollout, plan: WorkerPlan, worker: WorkerWorld) -> None:
     """Become the manager, and no more.
 
     The token of that answer goes with no change of traffic: to somebody who manages the worker already, by a
@@ -117,7 +117,7 @@ async def _claim(rollout: Rollout, plan: WorkerPlan, worker: WorkerWorld) -> Non
         rollout.say(f"{rollout.spec.worker_deployment}: {plan.identity} manages it now")
 
 
-async def _make_the_change(rollout: Rollout, plan: WorkerPlan, worker: WorkerWorld) -> bool:
+async def _make_the_change(rollout: WorkerRollout, plan: WorkerPlan, worker: WorkerWorld) -> bool:
     """Whether there was one to make: a gate that is missing, or the next change of traffic."""
     name, change, writer = rollout.spec.worker_deployment, plan.routing, rollout.writer(plan.identity)
     if plan.gates:
@@ -146,7 +146,7 @@ async def _record(
         say(f"what moved {change.build_id} could not be recorded: {error}")
 
 
-async def _wait(rollout: Rollout, plan: WorkerPlan, worker: WorkerWorld, now: datetime) -> None:
+async def _wait(rollout: WorkerRollout, plan: WorkerPlan, worker: WorkerWorld, now: datetime) -> None:
     """Sleep until the plan can be another one, asking only for the token while only time has to pass."""
     until = only_time_passes_until(plan, now)
     if not until or not worker.temporal:

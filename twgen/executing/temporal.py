@@ -1,7 +1,7 @@
 """Changing what Temporal knows of one worker: every method is one call, made once and never repeated."""
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,8 +27,11 @@ class TemporalWriter:
         self._clients = clients
         self._timeout = timeout
 
-    async def set_manager(self, manager: str, conflict_token: str) -> str:
-        """Make somebody the manager of the worker, or nobody; the conflict token of what follows."""
+    async def set_manager(self, manager: str, conflict_token: str) -> None:
+        """Make somebody the manager of the worker, or nobody.
+
+        The conflict token that is answered goes with nothing: it may be that of a change not seen here.
+        """
         from temporalio.api.workflowservice.v1 import SetWorkerDeploymentManagerRequest
 
         request = SetWorkerDeploymentManagerRequest(
@@ -38,8 +41,7 @@ class TemporalWriter:
             conflict_token=b64decode(conflict_token),
             identity=self._identity,
         )
-        answer = await self._write("set_worker_deployment_manager", request)
-        return b64encode(answer.conflict_token).decode("ascii")
+        await self._write("set_worker_deployment_manager", request)
 
     async def route(self, change: RoutingPlan, conflict_token: str) -> None:
         """Make a plan's change of traffic."""
@@ -118,15 +120,15 @@ class TemporalWriter:
         )
         await self._write("update_worker_deployment_version_metadata", request)
 
-    async def _write(self, method: str, request: Any) -> Any:
+    async def _write(self, method: str, request: Any) -> None:
         who = f"{self._spec.worker_deployment} of {self._spec.document.source}"
-        call: Call[Any] = Call(
+        call: Call[None] = Call(
             self._spec.connection,
             self._spec.temporal_namespace,
             who,
             method,
             request,
-            lambda answer: answer,
+            lambda _: None,
             is_retried=False,
         )
-        return await self._clients.ask(call, Deadline(self._timeout))
+        await self._clients.ask(call, Deadline(self._timeout))

@@ -11,7 +11,7 @@ from twgen.errors import TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan, WorkerVersions
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import EndedJob, OlderJob, Routing, World
+from twgen.model.world import EndedJob, JobReference, Routing, World
 from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, runs_again
 from twgen.planning.worker_status import make_status
@@ -66,7 +66,7 @@ class Seen:
         return [status for _, status in sorted((found | self.kept).items())]
 
 
-class Read(Protocol):
+class ReadWorkers(Protocol):
     """What is known right now of those workers that can be read, and why the others cannot be."""
 
     async def __call__(
@@ -79,8 +79,8 @@ class Read(Protocol):
 class Tick:
     """One look, and its ways to the world."""
 
-    read: Read
-    delete: Callable[[Intent, OlderJob], Awaitable[None]]
+    read: ReadWorkers
+    delete: Callable[[Intent, JobReference], Awaitable[None]]
     record: Callable[[Intent, RolloutStatus], Awaitable[None]]
     """Keeps the status of a worker in the cluster."""
     say: Callable[[str], None]
@@ -123,11 +123,10 @@ class Tick:
         """Those that can be read, each with what is known of it alone."""
         world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
         seen.failures.extend(failures)
-        keys = [(worker.spec.worker_deployment, worker.spec.temporal_namespace) for worker in workers]
         return [
             (worker, replace(world, workers={key: world.workers[key]}))
-            for worker, key in zip(workers, keys, strict=True)
-            if key in world.workers
+            for worker in workers
+            if (key := worker.spec.key) in world.workers
         ]
 
     async def _keep(self, worker: Worker, world: World, seen: Seen) -> None:
@@ -144,7 +143,7 @@ class Tick:
         job, now = worker.ended, world.taken_at
         [plan] = _plan(worker, world).workers
         if job and runs_again(plan, job.ended_at, now):
-            await self.delete(worker.intent, OlderJob(job.name, job.uid))
+            await self.delete(worker.intent, JobReference(job.name, job.uid))
             because = plan.routing.because
             self.say(f"{worker.spec.worker_deployment}: deleted Job {job.name}, which has ended: {because}")
 

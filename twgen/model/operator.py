@@ -123,6 +123,11 @@ class Operator:
         )
 
 
+def manager_identity(written: str) -> str:
+    """Who manages a worker in Temporal, as a person wrote it: with `twgen/` before it, or without."""
+    return written if written.startswith("twgen/") else f"twgen/{written}"
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who runs twgen, and for which Argo CD application."""
@@ -141,7 +146,7 @@ class Caller:
     def of(self, policy: "Policy") -> str:
         """The manager identity under a policy; empty: nobody said."""
         if policy.identity and not self.forced:
-            return f"twgen/{policy.identity}"
+            return manager_identity(policy.identity)
         return self.identity
 
     def on_deployments_of(self, policy: "Policy") -> str:

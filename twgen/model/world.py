@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from twgen.model.spec import WorkerKey
+
 
 class VersionStatus(StrEnum):
     """Temporal's words for where a version stands, and one for a version that it does not know."""
@@ -196,14 +198,16 @@ class LiveDeployment:
     """The Argo CD application that tracks it; empty: none."""
     attached: tuple[str, ...] = ()
     """The attached objects that were rendered with it, as `Kind/name`."""
+    owners: tuple[str, ...] = ()
+    """The objects with which Kubernetes deletes it, as `Kind/name`; twgen gives it none."""
     available_replicas: int = 0
     """Pods that have been ready for long enough."""
     resource_version: str = ""
     """Of what was read, in the cluster's own count; empty: not said."""
 
 
-class OlderJob(NamedTuple):
-    """The Job of an earlier rollout."""
+class JobReference(NamedTuple):
+    """A Job, and no other one that has its name later."""
 
     name: str
     uid: str
@@ -225,7 +229,7 @@ class RolloutInCluster:
     """Its intent has changed, or is gone: another rollout is wanted."""
     is_paused: bool = False
     """Somebody annotated its intent so."""
-    older_jobs: tuple[OlderJob, ...] = ()
+    older_jobs: tuple[JobReference, ...] = ()
     """Those of earlier rollouts of the worker, ended or not."""
     older_pods: tuple[str, ...] = ()
     """The Pods of earlier rollouts of the worker that have not ended."""
@@ -262,27 +266,26 @@ class WorkerWorld:
     temporal_was_read: bool = True
     """False: only its Deployments are known, and nothing can be planned for it."""
 
+    @property
+    def key(self) -> WorkerKey:
+        """What tells it from all other workers."""
+        return WorkerKey(self.name, self.temporal_namespace)
+
 
 @dataclass(frozen=True, slots=True)
 class World:
     """What is known of all workers, at one moment."""
 
     taken_at: datetime
-    workers: Mapping[tuple[str, str], WorkerWorld]
-    """By name and Temporal namespace."""
+    workers: Mapping[WorkerKey, WorkerWorld]
 
-    def by_the_clock(self, slowest: datetime, apart: timedelta) -> "World":
-        """The same world as of the time by the slowest of clocks that are so far apart."""
-        workers = {key: replace(worker, clocks_apart=apart) for key, worker in self.workers.items()}
-        return replace(self, taken_at=slowest, workers=workers)
-
-    def with_rollout(self, worker: tuple[str, str], rollout: RolloutInCluster) -> "World":
+    def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
         """The same world with what its cluster says of the rollout of a worker."""
         found = {worker: replace(self.workers[worker], rollout=rollout)}
         return replace(self, workers={**self.workers, **found})
 
-    def with_history(self, told: Mapping[tuple[str, str], GitHistory]) -> "World":
-        """The same world with what the commits of workers' specs tell, by name and Temporal namespace."""
+    def with_history(self, told: Mapping[WorkerKey, GitHistory]) -> "World":
+        """The same world with what the commits of workers' specs tell."""
         workers = {key: replace(self.workers[key], history=history) for key, history in told.items()}
         return replace(self, workers={**self.workers, **workers})
 
@@ -291,8 +294,5 @@ class World:
         by_worker: dict[str, dict[str, RecordedDeployment]] = {}
         for (worker, build_id), recorded in ledger.items():
             by_worker.setdefault(worker, {})[build_id] = recorded
-        workers = {
-            key: replace(worker, ledger=by_worker.get(worker.name, {}))
-            for key, worker in self.workers.items()
-        }
+        workers = {key: replace(one, ledger=by_worker.get(one.name, {})) for key, one in self.workers.items()}
         return replace(self, workers=workers)

@@ -6,7 +6,6 @@ from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.world import WorkerWorld
 from twgen.planning.routing.table import is_updating
-from twgen.planning.routing.target import Target
 
 FAILED_LOOK = timedelta(seconds=5)
 """Until it is looked again after a look that failed."""
@@ -51,7 +50,7 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattende
         return plan.routing.reason in NEEDS_ANOTHER_INTENT
     if plan.routing.phase is Phase.SETTLED:
         # a server tells of a change before every task queue has heard of it
-        return not is_updating(Target(plan.spec, world, now))
+        return not (world.temporal and is_updating(world.temporal.routing, now))
     return plan.routing.phase is Phase.BLOCKED
 
 

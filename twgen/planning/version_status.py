@@ -5,6 +5,8 @@ from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment
 IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
 """New workflows go to a version of these."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
+_WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
+"""As `status_of` tells them: what was ever active is Draining there, and never Inactive."""
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
@@ -27,6 +29,14 @@ def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment
     ):
         return VersionStatus.DRAINING
     return version.status
+
+
+def may_have_work(status: VersionStatus, version: Version | None) -> bool:
+    """Temporal does not say of a version (None: unlisted), of this status, that nothing runs on it.
+
+    One that Temporal does not know has none; whether it knows it soon, the age of its Deployment tells.
+    """
+    return status not in _WITHOUT_WORK or (version is not None and bool(version.open_workflows))
 
 
 def ever_active(version: Version) -> bool:

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.kubernetes import KubernetesClient, jobs_path
 from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
@@ -15,7 +15,7 @@ from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.model.spec import MissingTemplate
 from twgen.model.times import parse_time
-from twgen.model.world import EndedJob, OlderJob, RolloutInCluster
+from twgen.model.world import EndedJob, JobReference, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import needs_a_rollout
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
@@ -38,8 +38,6 @@ from twgen.versioning.names import (
 )
 
 _ENDED = {"Succeeded", "Failed"}
-_JOBS = "/apis/batch/v1/namespaces/{namespace}/jobs"
-_PODS = "/api/v1/namespaces/{namespace}/pods"
 
 
 async def read_intent(
@@ -78,15 +76,15 @@ async def rollouts_in_cluster(
     client: KubernetesClient, namespace: str, deadline: Deadline
 ) -> RolloutsInCluster:
     """What there is in a namespace; an empty one: in all."""
-    place = f"/namespaces/{namespace}" if namespace else ""
     jobs: list[Mapping[str, Any]] | None = None
     intents, statuses, unusable = [], [], []
     try:
         # before the statuses: a Job that has ended by then has left its own
-        found = await _read(client, f"/apis/batch/v1{place}/jobs", deadline, ROLLOUT)
+        found = await _read(client, jobs_path(namespace), deadline, ROLLOUT)
         jobs = oldest_first(found.get("items") or ())
     except StateUnavailable as error:
         unusable.append(f"nobody knows whether a Job works on these rollouts: {error}")
+    place = f"/namespaces/{namespace}" if namespace else ""
     listed = await _read(client, f"/api/v1{place}/configmaps", deadline, ROLLOUT)
     for item in listed.get("items") or ():
         try:
@@ -196,19 +194,19 @@ class RolloutReader:
         self._alone_at = "" if jobs or pods else version
         return RolloutInCluster(
             is_paused=is_annotated_as_paused(annotations),
-            older_jobs=tuple(OlderJob(job["metadata"]["name"], job["metadata"]["uid"]) for job in jobs),
+            older_jobs=tuple(JobReference(job["metadata"]["name"], job["metadata"]["uid"]) for job in jobs),
             older_pods=tuple(pod["metadata"]["name"] for pod in pods),
         )
 
     async def _older(self, deadline: Deadline) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-        """The Jobs and the running Pods of all rollouts of the worker but the newest one of this intent.
+        """All Jobs of the worker but the newest one of this intent, and all running Pods but its own.
 
-        One intent has two Jobs where another image carries it out. Both find the same one to be older, and
-        whose own Pod is among the older ones waits until it is ended.
+        Where another image is rendered, one intent has two Jobs. Their Pods agree on which of the two is
+        newer; those of the older one find themselves among the older Pods, and wait until they are ended.
         """
         found: list[list[Mapping[str, Any]]] = []
-        for resource in (_JOBS, _PODS):
-            path = resource.format(namespace=self._intent.namespace)
+        namespace = self._intent.namespace
+        for path in (jobs_path(namespace), f"/api/v1/namespaces/{namespace}/pods"):
             listed = await _read(self._client, path, deadline, rollout_selector(self._intent.worker))
             found.append(list(listed.get("items") or ()))
         jobs, pods = found

@@ -44,8 +44,6 @@ class Intent:
     """What the render warned of; no part of what is hashed."""
     attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
     """What the operator lets be attached beside the kinds that twgen knows; no part of what is hashed."""
-    is_paused: bool = field(default=False, compare=False)
-    """Somebody annotated it so."""
     uid: str = field(default="", compare=False)
     """Of the ConfigMap; empty: it is not in a cluster."""
     application: str = field(default="", compare=False)
@@ -153,7 +151,6 @@ def parse_intent(manifest: Mapping[str, Any]) -> Intent:
         attached_kinds=tuple(
             GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
         ),
-        is_paused=is_annotated_as_paused(annotations),
         uid=metadata.get("uid", ""),
         application=annotations.get(TRACKING_ID, "").partition(":")[0]
         # where Argo CD is told to track by a label; nobody else gives an intent one

@@ -114,12 +114,6 @@ LEDGER = record(
 )
 
 
-def write_ledger(entries: Iterable[LedgerEntry]) -> dict[str, Any]:
-    """The Ledger document of these entries."""
-    document: dict[str, Any] = LEDGER.write(_Ledger(tuple(entries)))
-    return document
-
-
 def write_entry(entry: LedgerEntry) -> dict[str, Any]:
     """One entry of a Ledger document."""
     item: dict[str, Any] = _ENTRY.write(entry)

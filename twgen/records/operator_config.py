@@ -37,6 +37,12 @@ _NAME = text(least=1)
 _POD = RolloutPod()
 _CONFIG_MAP = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)"
 _KEY = r"^[-._a-zA-Z0-9]+$(?!\n)"
+# the plugin runs in the folder of an application: another path would name a file of its repository
+_WHOLE_PATH = text(r"^(?![^/])", "a whole path, such as /etc/twgen/temporal/temporal.toml")
+_KUBECONFIG = text(
+    r"^(?![^/])(?![\s\S]*:(?!/))", "a whole path, such as /etc/twgen/clusters/kubeconfig", least=1
+)
+"""Files joined by `:`, as KUBECONFIG has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class _OperatorConfig:
 
 _TEMPORAL = record(
     _Temporal,
-    Field("configFile", TEXT),
+    Field("configFile", _WHOLE_PATH),
     Field(
         "profiles",
         listing(record(ProfileGrant, Field("name", _NAME), Field("projects", listing(TEXT)))),
@@ -94,7 +100,7 @@ _CLUSTER_FIELDS = record(
     _Cluster,
     Field("project", _NAME),
     Field("application", TEXT),
-    Field("kubeconfig", _NAME),
+    Field("kubeconfig", _KUBECONFIG),
     Field("context", _NAME),
     Field("inCluster", FLAG),
 )
@@ -112,12 +118,6 @@ def _read_cluster(value: Any, path: Path, findings: Findings) -> Any:
     return ClusterOfApplications(read.project, read.application, read.kubeconfig or "", read.context or "")
 
 
-def _write_cluster(cluster: ClusterOfApplications) -> Any:
-    where = {"context": cluster.context, "kubeconfig": cluster.kubeconfig} if cluster.kubeconfig else {}
-    told = _Cluster(cluster.project, cluster.application, **where, in_cluster=None if where else True)
-    return _CLUSTER_FIELDS.write(told)
-
-
 _FROM_FILE = {
     "required": ["kubeconfig", "context"],
     "properties": {
@@ -132,7 +132,7 @@ _OWN_ACCOUNT = {
 }
 _CLUSTER = Shape(
     _read_cluster,
-    _write_cluster,
+    unchanged,
     _CLUSTER_FIELDS.schema | {"oneOf": [_FROM_FILE, _OWN_ACCOUNT]},
 )
 
@@ -207,17 +207,3 @@ def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
         attached_kinds=read.attached.kinds,
     )
     return operator, []
-
-
-def write_operator(operator: Operator) -> dict[str, Any]:
-    """The document that `parse_operator` reads as this configuration."""
-    temporal = _Temporal(operator.temporal_config_file, operator.grants)
-    config = _OperatorConfig(
-        operator.instance,
-        temporal,
-        operator.clusters,
-        _Rollout(operator.rollout_image, *operator.rollout_pod),
-        _Attached(operator.attached_kinds),
-    )
-    document: dict[str, Any] = OPERATOR_CONFIG.write(config)
-    return document

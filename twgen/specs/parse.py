@@ -26,6 +26,10 @@ _GIVEN_WITH = {
     kinds.OPERATOR_CONFIG: ": give it with --operator-config",
 }
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
+_RENDERED = (
+    "is what `twgen render` printed (its label app.kubernetes.io/managed-by says so): keep it out of the"
+    " folder of the specs"
+)
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
 _Connections = dict[tuple[str, str], dict[str, Connection]]
 """By kind and namespace, then by name."""
@@ -104,6 +108,7 @@ def parse_specs(
 
 def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
     found, most = _Sorted(), most_told(len(documents))
+    rendered: dict[str, Problem] = {}
     for document in documents:
         value = document.value
         if kind := kinds.kind_of(value):
@@ -121,8 +126,14 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
         elif kinds.is_in_ledger(document.source):
             message = f"is no {kinds.LEDGER} of {TWGEN_API}: take it back from Git, or remove it"
             found.problems.append(Problem.at(document, "", message))
+        elif kinds.is_rendered(value):
+            rendered.setdefault(document.source, Problem(document, "", _RENDERED))
         else:
             (found.passthrough if kinds.is_marked(value) else found.unmarked).append(document)
+    if rendered:
+        found.problems += rendered.values()
+        # a render prints the passthrough documents too: that they are there twice follows from it
+        found.passthrough = [item for item in found.passthrough if item.source not in rendered]
     found.uncertain.update(spec.kind.name for spec in found.specs if not spec.name_is_certain)
     return found
 

@@ -23,7 +23,8 @@ from twgen.cluster.deployments import recorded_deployment
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.spec import ConnectionChanges, HistorySource, PodTemplate, WorkerSpec
 from twgen.model.world import GitHistory, VersionStatus, World
-from twgen.planning.versions.plan import version_facts, versions_to_look_for
+from twgen.planning.reads import versions_to_look_for
+from twgen.planning.versions.facts import version_facts
 from twgen.planning.versions.table import decide
 from twgen.rendering.deployments import target_deployment
 

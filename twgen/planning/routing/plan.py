@@ -39,14 +39,7 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
 
 def plan_gates(target: Target) -> tuple[GateStart, ...]:
     """The gate's workflows to start now; for strategy Manual too, so that a person decides on its result."""
-    rollout = target.world.rollout
-    is_stopped = (
-        target.is_aborted
-        or target.is_paused
-        or target.is_foreign
-        or rollout.is_superseded
-        or bool(rollout.older_pods)
-    )
+    is_stopped = target.is_aborted or target.is_held
     is_gated = target.is_registered and not (target.is_current or target.is_rollback)
     has_pods = not target.not_created and (target.obstacle is None or target.obstacle.has_pods)
     return gates_to_start(target) if is_gated and has_pods and not is_stopped else ()

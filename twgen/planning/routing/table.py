@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import MOST_VERSIONS, RolloutStep, Strategy
-from twgen.model.world import GateStatus, UpdateState
+from twgen.model.world import GateStatus, Routing, UpdateState
 from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
 from twgen.planning.routing.target import Target
 from twgen.planning.row import Row, first_match
@@ -90,9 +90,9 @@ TABLE: _Table = (
         lambda t: t.is_rollback,
         lambda t: _set_current(t, "it was current until lately: a rollback needs no gate and no steps")),
     Row(Reason.UPDATE_IN_PROGRESS,
-        lambda t: is_updating(t),
+        lambda t: is_updating(t.temporal.routing, t.now),
         lambda t: _none("Temporal has not yet told every task queue of the last change",
-                        due=_update_ends(t))),
+                        due=_update_ends(t.temporal.routing))),
     Row(Reason.GATE_FAILED,
         lambda t: bool(gate_failures(t)),
         lambda t: _none(f"{_failed_gate(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
@@ -194,16 +194,15 @@ def _wait_for_serving(t: Target) -> Wanted:
     return _none(found.because, Phase.BLOCKED if found.needs_a_person else Phase.WAITING)
 
 
-def is_updating(t: Target) -> bool:
+def is_updating(routing: Routing, now: datetime) -> bool:
     """Temporal has not told every task queue of the last change, and is still waited for."""
-    ends = _update_ends(t)
-    return t.temporal.routing.update_state is UpdateState.IN_PROGRESS and (ends is None or t.now < ends)
+    ends = _update_ends(routing)
+    return routing.update_state is UpdateState.IN_PROGRESS and (ends is None or now < ends)
 
 
-def _update_ends(t: Target) -> datetime | None:
+def _update_ends(routing: Routing) -> datetime | None:
     """When an update is no longer waited for; None: nobody knows when it began."""
-    changed = t.temporal.routing.changed_at
-    return changed + _UPDATE_LIMIT if changed else None
+    return routing.changed_at + _UPDATE_LIMIT if routing.changed_at else None
 
 
 def _on_queues(t: Target) -> str:

@@ -36,10 +36,10 @@ class Target:
     spec: WorkerSpec
     world: WorkerWorld
     now: datetime
-    identity: str = ""
+    identity: str
     """The manager as whom it is planned; empty: nobody said."""
-    not_created: str = ""
-    """Why its Deployment is not created; empty: it is, or exists."""
+    not_created: str
+    """Why its Deployment is not created; empty: it is, or exists, or nobody asked."""
 
     @property
     def build_id(self) -> str:
@@ -140,6 +140,16 @@ class Target:
     def is_foreign(self) -> bool:
         """Somebody else manages the worker, from whom the policy does not take it over."""
         return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
+
+    @property
+    def is_held(self) -> bool:
+        """Its rollout may change nothing: it is the turn of another one, of another manager or of a person.
+
+        A pause that the target itself is marked with ends when it has all of the traffic.
+        """
+        rollout = self.world.rollout
+        is_paused = rollout.is_paused or (self.is_paused and not self.has_all_traffic)
+        return is_paused or self.is_foreign or rollout.is_superseded or bool(rollout.older_pods)
 
     @cached_property
     def obstacle(self) -> Obstacle | None:

@@ -1,34 +1,25 @@
 """Planning the versions of one worker: the version table applied to all that exist."""
 
-from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
 from twgen.cluster.marks import changed_marks
+from twgen.cluster.pods import replaceable_injection
 from twgen.errors import StateUnavailable
 from twgen.model.plan import AttachedObject, LaterAction, VersionAction, VersionPlan, WorkerVersions
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.spec import HistorySource, MissingTemplate, WorkerSpec
-from twgen.model.world import (
-    LiveDeployment,
-    RecordedDeployment,
-    Version,
-    VersionStatus,
-    WorkerDeployment,
-    WorkerWorld,
-)
-from twgen.planning.ownership import doubts_about_cluster
+from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
+from twgen.planning.ownership import deleted_with_others, doubts_about_cluster
 from twgen.planning.sentences import counted, listed
-from twgen.planning.version_status import routed_build_ids, status_of
-from twgen.planning.versions.facts import VersionFacts, deployments_of
-from twgen.planning.versions.pods import replaceable_injection
+from twgen.planning.version_status import may_have_work
+from twgen.planning.versions.facts import VersionFacts, version_facts
 from twgen.planning.versions.table import Decision, decide
 from twgen.planning.versions.warnings import version_warnings, why_not_deployed
 from twgen.versioning.names import attached_resource_name, versioned_deployment_name
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
-_WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
 
 
 def plan_worker_versions(
@@ -40,7 +31,7 @@ def plan_worker_versions(
     """
     decided = [(version, *decide(version)) for version in version_facts(spec, worker, now)]
     not_created = _why_not_created(spec, [(version, reason) for version, reason, _ in decided])
-    plans, warnings = [], list(doubts_about_cluster(spec, worker))
+    plans, warnings = [], [*doubts_about_cluster(spec, worker), *deleted_with_others(worker)]
     not_deployed = "".join(why_not_deployed(version) for version, _, _ in decided)
     for version, reason, decision in decided:
         if reason is Reason.NOT_NEEDED:
@@ -55,57 +46,6 @@ def plan_worker_versions(
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
             raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}")
     return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created, not_deployed)
-
-
-def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> tuple[str, ...]:
-    """The build IDs whose open pinned workflows must be counted: their pods, or their code, would go."""
-    found = []
-    for version in version_facts(spec, worker, now):
-        action = decide(version)[1].action
-        edited = action is _KEEP and version.applied is not None and bool(version.applied.since.changed)
-        replaced = edited or action in {VersionAction.SCALE_DOWN, _UPDATE}
-        if version.version and (replaced or (action is VersionAction.DROP and version.live)):
-            found.append(version.build_id)
-    return tuple(found)
-
-
-def versions_to_look_for(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> frozenset[str]:
-    """The build IDs whose manifest only the history of Git can tell: no source before it has one."""
-    history = spec.policy.history
-    if HistorySource.GIT not in history:
-        return frozenset()
-    before = history[: history.index(HistorySource.GIT)]
-    live = {deployment.build_id for deployment in worker.deployments or ()}
-    told = {
-        spec.build_id,
-        *(worker.ledger if HistorySource.LEDGER in before else ()),
-        *(live if HistorySource.CLUSTER in before else ()),
-    }
-    # of a hundred thousand versions most are long drained: those need no look at the whole table
-    untold = {
-        build_id
-        for build_id, version in _known_to_temporal(worker).items()
-        if build_id not in told
-        and (worker.deployments is None or _may_have_work(build_id, version, worker.temporal))
-    } | (live - told)
-    return frozenset(
-        version.build_id
-        for version in (version_facts(spec, worker, now, untold) if untold else ())
-        if decide(version)[1].action is not VersionAction.DROP
-    )
-
-
-def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
-    """Why the spec must not be recorded under its build ID; empty: it may be.
-
-    A build ID of our own making has 10,000 hash values: two templates can share one.
-    """
-    if spec.has_custom_build_id or not recorded or recorded.template_hash in {"", spec.template.hash}:
-        return ""
-    return (
-        f"{spec.worker_deployment}: {spec.build_id} is recorded with another pod template, and pods of that"
-        " one may run: change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
-    )
 
 
 def holds_a_place(version: VersionFacts | VersionPlan) -> bool:
@@ -125,56 +65,6 @@ def later_actions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> dict[
                 found[version.build_id] = LaterAction(then, at)
                 break
     return found
-
-
-def version_facts(
-    spec: WorkerSpec, worker: WorkerWorld, now: datetime, among: AbstractSet[str] | None = None
-) -> Iterator[VersionFacts]:
-    """Every version that is the target, deployed or known to Temporal, by build ID; only those `among`."""
-    live = deployments_of(spec, worker)
-    versions = _known_to_temporal(worker)
-    # names have no capitals, and fewer signs than build IDs; in doubt is only what Temporal does not know
-    names = {
-        versioned_deployment_name(spec.name, build_id): build_id
-        for build_id, version in (versions.items() if live.keys() - versions.keys() else ())
-        if build_id not in live and _may_have_work(build_id, version, worker.temporal)
-    }
-    memories = {HistorySource.LEDGER: worker.ledger, HistorySource.GIT: worker.history.versions}
-    sources = [source for source in spec.policy.history if source in memories]
-    known = {spec.build_id, *live, *versions}
-    for build_id in sorted(known if among is None else known & among):
-        version = versions.get(build_id)
-        source = next((source for source in sources if build_id in memories[source]), HistorySource.GIT)
-        several = live.get(build_id, [])
-        deployment = several[0] if several else None
-        is_going = deployment is not None and deployment.terminating
-        yield VersionFacts(
-            spec=spec,
-            worker=worker,
-            now=now,
-            build_id=build_id,
-            status=status_of(build_id, version, worker.temporal),
-            version=version,
-            live=None if is_going else deployment,
-            terminating=deployment if is_going else None,
-            remembered=memories[source].get(build_id) if source in sources else None,
-            remembered_by=source,
-            twins=tuple(other for other in several[1:] if not other.terminating),
-            namesake=names.get(deployment.name, "") if deployment else "",
-        )
-
-
-def _known_to_temporal(worker: WorkerWorld) -> dict[str, Version | None]:
-    """What Temporal says of each version that it lists, by build ID; None of one that only routing names."""
-    found: dict[str, Version | None] = dict.fromkeys(routed_build_ids(worker.temporal))
-    listed_ones = worker.temporal.versions if worker.temporal else ()
-    return found | {version.build_id: version for version in listed_ones}
-
-
-def _may_have_work(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> bool:
-    """Temporal does not say of the version that nothing runs on it."""
-    is_idle = status_of(build_id, version, temporal) in _WITHOUT_WORK
-    return not is_idle or (version is not None and bool(version.open_workflows))
 
 
 def _planned(version: VersionFacts, reason: Reason, decision: Decision, not_created: str) -> VersionPlan:
@@ -263,7 +153,7 @@ def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Rea
     """Why the target's Deployment is not created; empty: it is, or exists."""
     target = next(version for version, _ in decided if version.is_target)
     # one that Temporal may already send work to needs its pods, however many there are
-    may_wait = not target.live and target.status in _WITHOUT_WORK and not target.open_workflows
+    may_wait = not target.live and not may_have_work(target.status, target.version)
     holding = [
         version
         for version, reason in (decided if may_wait else ())

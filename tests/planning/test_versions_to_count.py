@@ -9,7 +9,7 @@ from tests.planning.situations import DAY, HOUR, MINUTE, NOW, SPEC, ago, live, s
 from twgen.model.world import Drainage, Version
 from twgen.model.world import VersionStatus as S
 from twgen.planning.plan import worker_world
-from twgen.planning.versions.plan import versions_to_count
+from twgen.planning.reads import versions_to_count
 
 
 def due(known: Version | None, deployments: list[dict[str, Any]] | None) -> list[str]:
