@@ -1,12 +1,13 @@
 """How calls at the same time share a connection, also when it fails."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from temporalio.service import ServiceClient
+from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
@@ -86,6 +87,35 @@ def test_waiter_on_a_connection_that_failed_does_not_forget_the_next_one(
 
     assert asyncio.run(story()) == ["answered, retry False"] * 4
     assert network.opened == 3
+
+
+@pytest.mark.parametrize("end", [RuntimeError("Connection refused"), asyncio.CancelledError()])
+def test_connection_that_failed_at_the_same_moment_is_no_failure_of_another_one(
+    monkeypatch: pytest.MonkeyPatch, end: BaseException
+) -> None:
+    async def story() -> None:
+        is_over = asyncio.Event()
+
+        async def refuse(*_: Any, **__: Any) -> None:
+            await is_over.wait()
+            raise RPCError("denied", RPCStatusCode.PERMISSION_DENIED, b"")
+
+        async def connect(config: Any) -> Any:
+            if config.target_host == HERE.host_port:
+                return SimpleNamespace(workflow_service=SimpleNamespace(get_system_info=refuse))
+            await is_over.wait()
+            raise end
+
+        monkeypatch.setattr(ServiceClient, "connect", connect)
+        clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
+        there = replace(CALL, connection=Connection("there", "another.invalid:7233"))
+        asked = [asyncio.create_task(clients.ask(call, Deadline(5))) for call in (there, CALL)]
+        await asyncio.sleep(0.05)
+        is_over.set()  # both come in by one turn of the event loop
+        ends = await asyncio.gather(*asked, return_exceptions=True)
+        assert "does not permit it" in str(ends[1])
+
+    asyncio.run(story())
 
 
 def test_connection_whose_certificate_was_not_there_yet_is_tried_anew(

@@ -82,6 +82,14 @@ def test_refresh_that_changes_nothing_is_asked_for_ever_more_seldom_and_daily_at
     assert set(pauses[8:]) == {24 * HOUR}
 
 
+def test_refresh_that_was_in_vain_for_years_is_due_daily() -> None:
+    asked = due_refresh([OLD], IDLE, None, NOW)
+    assert asked
+    last = asked._replace(at=NOW, in_vain=100_000)
+    assert not due_refresh([OLD], IDLE, last, NOW + 23 * HOUR)
+    assert due_refresh([OLD], IDLE, last, NOW + 24 * HOUR)
+
+
 def test_what_changes_meanwhile_is_refreshed_at_once() -> None:
     """Whatever was in vain before: another plan, or another render."""
     changed = [(55 * MINUTE, {"wanted": frozenset({"later"})}), (100 * MINUTE, {"stamped": "another"})]

@@ -139,7 +139,9 @@ def rollout_of(
         world = await servers.read_soon(opened, [spec], for_routing=True)
         temporal = worker_world(spec, world).temporal
         slowest.saw(temporal.routing.changed_at if temporal else None, began)
-        world = world.by_the_clock(slowest(), slowest.apart())
+        apart = slowest.apart()
+        workers = {key: replace(known, clocks_apart=apart) for key, known in world.workers.items()}
+        world = World(slowest(), workers)
         # it may read Git, for seconds
         return await asyncio.to_thread(recall, world)
 

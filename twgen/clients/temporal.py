@@ -162,7 +162,8 @@ class TemporalClients:
     def _forget(self, client: "ServiceClient") -> None:
         """Connect anew at the next call, unless another one has done so already."""
         for key, opened in list(self._connecting.items()):
-            if opened.done() and opened.result() is client:
+            is_open = opened.done() and not opened.cancelled() and not opened.exception()
+            if is_open and opened.result() is client:
                 del self._connecting[key]
                 self._profiles = None
 

@@ -82,9 +82,8 @@ class Journal:
                 self._standing = self._begun(await kept(), now)
         if self._standing and self._failures != self._written_failures and await is_current():
             await self._write(self._standing)
-        if failure not in self._told_failures and await self._tell(
-            "Warning", RoutingReason.LOOK_FAILED, failure, now
-        ):
+        is_news = failure not in self._told_failures
+        if is_news and await self._tell("Warning", RoutingReason.LOOK_FAILED, failure, now):
             self._told_failures.add(failure)
 
     async def refuse(self, why: str, now: datetime) -> None:

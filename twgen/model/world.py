@@ -249,11 +249,6 @@ class World:
     taken_at: datetime
     workers: Mapping[WorkerKey, WorkerWorld]
 
-    def by_the_clock(self, slowest: datetime, apart: timedelta) -> "World":
-        """The same world as of the time by the slowest of clocks that are so far apart."""
-        workers = {key: replace(worker, clocks_apart=apart) for key, worker in self.workers.items()}
-        return replace(self, taken_at=slowest, workers=workers)
-
     def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
         """The same world with what its cluster says of the rollout of a worker."""
         return replace(self, workers={**self.workers, worker: replace(self.workers[worker], rollout=rollout)})

@@ -16,6 +16,8 @@ REFRESH_PAUSE = timedelta(minutes=10)
 """Between two refreshes of one application."""
 _LONGEST_PAUSE = timedelta(days=1)
 """Between two refreshes that both found the same."""
+_DOUBLED = 8
+"""So often at most is a pause doubled: beyond the longest one, and within what a timedelta holds."""
 RERUN_PAUSE = timedelta(minutes=10)
 """From the end of a Job until another one may take its place."""
 
@@ -102,7 +104,7 @@ def due_refresh(
     due = Refresh(because, frozenset(outdated))
     if not last or last.outdated != due.outdated:
         return due
-    pause = min(REFRESH_PAUSE * 2**last.in_vain, _LONGEST_PAUSE)
+    pause = min(REFRESH_PAUSE * 2 ** min(last.in_vain, _DOUBLED), _LONGEST_PAUSE)
     return due._replace(in_vain=last.in_vain + 1) if since >= pause else None
 
 
