@@ -23,8 +23,9 @@ from tests.strategies import specs, worlds
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.reasons import Until
+from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import Gate, WorkerSpec
-from twgen.model.world import GateRun, GateStatus, RolloutInCluster, UpdateState, VersionStatus, World
+from twgen.model.world import GateRun, GateStatus, UpdateState, VersionStatus, World
 from twgen.planning.plan import worker_world
 from twgen.planning.rollout import is_over, needs_a_rollout, only_time_passes_until, until_next_look
 from twgen.planning.routing.table import TABLE

@@ -1,7 +1,7 @@
 """A worker moves here from the Temporal Worker Controller, by the steps of docs/controller.md.
 
 Kubernetes, Argo CD and Temporal are real. The controller is not: in every step it is stopped, and what it
-left is made here as its source has it; its Deployments are twgen's own (`tests/planning/test_vectors.py`).
+left is made here as its source has it; its Deployments are twgen's (`tests/planning/test_vectors.py`).
 """
 
 import json
@@ -130,6 +130,7 @@ def test_worker_moves_from_the_controller_into_argo_cd_and_keeps_every_pod_and_i
     identity = f"twgen/testing/{story.application.name}"
     claimed = story.run("ownership", "claim", "--from", CONTROLLER, "--identity", identity, "-y")
     assert claimed.code == 0, claimed.stderr
+    assert not succeeds(lambda: worker.set_current("")), "from here on Temporal refuses everybody else"
     selector = f"temporal.io/deployment-name={name}"
     kinds = "deployments,poddisruptionbudgets"
     names = cluster.kubectl("get", kinds, "-n", story.namespace, "-l", selector, "-o", "name").split()

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from twgen.cli.display import Log
@@ -13,7 +14,7 @@ from twgen.cli.rollout import judge, rollout_of
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
-from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
+from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import roll_out
@@ -23,7 +24,7 @@ from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.sentences import spoken
-from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, specs_of
+from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, read_status, specs_of
 from twgen.records.intent import Intent, UnusableIntent
 from twgen.specs.attached import KINDS
 from twgen.specs.parse import Specs
@@ -86,9 +87,7 @@ class IntentRollout:
 
     async def _begin(self, servers: Servers, opened: Connections) -> WorkerPlan | None:
         """The last plan, once the API server has told the intent; None: it is not there any more."""
-        client = opened.kubernetes
-        if not client:
-            raise InvalidInput("--intent needs a cluster: there is no kubeconfig, and this is no Pod")
+        client = opened.cluster_for("--intent")
         ends = None if self.within is None else asyncio.get_running_loop().time() + self.within
         journal = None
         try:
@@ -164,8 +163,8 @@ class IntentRollout:
             return await attached_objects(client, intent, kinds, Deadline(timeout))
 
         async def tell_failure(failure: str) -> None:
-            is_current = await self._is_current(client, intent)
-            await journal.fail(failure, clock(), is_current=is_current)
+            is_current = partial(self._is_current, client, intent)
+            await journal.fail(failure, clock(), is_current, partial(read_status, client, intent, timeout))
 
         adjust = Adjustments(writer, attached, view.say, tell_failure).make
         await journal.warn(intent.warnings, clock())
@@ -193,7 +192,7 @@ class IntentRollout:
         return plan
 
     async def _is_current(self, client: KubernetesClient, intent: Intent) -> bool:
-        """Nobody has superseded it: while Temporal cannot be read, a look does not come to asking that."""
+        """Nobody has superseded it, as far as can be read: a look that failed may not have asked that."""
         with suppress(TwgenError):
             found = await read_intent(client, *self.place, intent.hash, Deadline(self.settings.timeout))
             return found is not None

@@ -10,8 +10,9 @@ from typing import NamedTuple, Protocol
 from twgen.errors import TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan, WorkerVersions
+from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import EndedJob, JobReference, Routing, World
+from twgen.model.world import Routing, World
 from twgen.planning.plan import make_plan, plan_versions, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, runs_again
 from twgen.planning.worker_status import make_status

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
+from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerKey
 
 
@@ -204,35 +205,6 @@ class LiveDeployment:
     """Of what was read, in the cluster's own count; empty: not said."""
 
 
-class JobReference(NamedTuple):
-    """A Job, and no other one that has its name later."""
-
-    name: str
-    uid: str
-
-
-class EndedJob(NamedTuple):
-    """A tracked Job that has ended, which Argo CD makes again when it is gone."""
-
-    name: str
-    uid: str
-    ended_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutInCluster:
-    """What a cluster says of the rollout that is carried out in it right now."""
-
-    is_superseded: bool = False
-    """Its intent has changed, or is gone: another rollout is wanted."""
-    is_paused: bool = False
-    """Somebody annotated its intent so."""
-    older_jobs: tuple[JobReference, ...] = ()
-    """Those of earlier rollouts of the worker, ended or not."""
-    older_pods: tuple[str, ...] = ()
-    """The Pods of earlier rollouts of the worker that have not ended."""
-
-
 @dataclass(frozen=True, slots=True)
 class GitHistory:
     """What the commits of a worker's spec tell of its old versions."""
@@ -258,7 +230,7 @@ class WorkerWorld:
     history: GitHistory = GitHistory()
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
-    rollout: RolloutInCluster = RolloutInCluster()
+    rollout: RolloutInCluster = field(default_factory=RolloutInCluster)
     clocks_apart: timedelta = timedelta()
     """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
     temporal_was_read: bool = True
