@@ -94,7 +94,7 @@ def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> t
     """The build IDs whose open pinned workflows must be counted: their pods, or their code, would go."""
     found = []
     for version in version_facts(spec, worker, now):
-        action = decide(version)[1].action
+        action = decide(version).action
         edited = (
             action is VersionAction.KEEP
             and version.applied is not None
@@ -131,7 +131,7 @@ def versions_to_look_for(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -
     return frozenset(
         version.build_id
         for version in (version_facts(spec, worker, now, untold) if untold else ())
-        if decide(version)[1].action is not VersionAction.DROP
+        if decide(version).action is not VersionAction.DROP
     )
 
 
