@@ -63,6 +63,11 @@ def test_version_is_an_option_and_a_command(run: Run, option: str) -> None:
         (("plan", "--snapshto", "x"), "no such option '--snapshto'; did you mean --snapshot?"),
         (("plan", "--foo"), "no such option '--foo'; see twgen plan --help"),
         (("plan", "-o", "jsn"), "--output 'jsn' is not one of text, json, markdown; did you mean json?"),
+        (("plan", "--timeout", "3"), "--timeout '3' is not a duration such as 3s, 3m or 3h"),
+        (
+            ("completion",),
+            "Missing argument 'SHELL'. Choose from: bash, zsh, fish; see twgen completion --help",
+        ),
         (("plan", "--color", "pink"), "--color 'pink' is not one of auto, always, never"),
         (
             ("completion", "fisch"),
