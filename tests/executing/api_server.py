@@ -68,6 +68,16 @@ class ApiServer:
                 status, answer = 200, {"items": deepcopy(items)}
             case "GET" if found:
                 status, answer = 200, deepcopy(found)
+            case "PATCH" if (
+                found
+                and path == STATUS
+                and (
+                    (query or {}).get("force") == "false"
+                    or body["metadata"].get("resourceVersion", found["metadata"]["resourceVersion"])
+                    != found["metadata"]["resourceVersion"]
+                )
+            ):
+                status, answer = 409, {"message": "the object has been modified"}
             case "PATCH":
                 spec = {**(found or {}).get("spec", {}), **body.get("spec", {})}
                 metadata = {**(found or {}).get("metadata", {}), **body["metadata"]}

@@ -18,7 +18,7 @@ from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.argocd import ArgoCD
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.kubernetes import Forbidden, KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.argocd import Refreshes
 from twgen.executing.cluster import ClusterWriter
@@ -90,12 +90,14 @@ class _Looks:
         self.settings, self.servers, self.refreshes = settings, servers, refreshes
         self.statuses: Sequence[RolloutStatus] = ()
         self.done, self.errors = 0, 0
+        self.forbidden: set[str] = set()
+        """The workers whose status the account may not keep."""
 
     def look(self) -> list[str]:
         """Look, and do what is due; what failed."""
         try:
             self.statuses, failures = self.servers.run(
-                (), lambda opened: _look(self.settings, self.servers, opened, self.refreshes)
+                (), lambda opened: _look(self.settings, self.servers, opened, self.refreshes, self.forbidden)
             )
             self.done += 1
         except TwgenError as error:
@@ -142,7 +144,11 @@ def _say(line: str) -> None:
 
 
 async def _look(
-    settings: Settings, servers: Servers, opened: Connections, refreshes: Refreshes | None
+    settings: Settings,
+    servers: Servers,
+    opened: Connections,
+    refreshes: Refreshes | None,
+    forbidden: set[str],
 ) -> tuple[Sequence[RolloutStatus], list[str]]:
     """Do all that is due and can be done; the statuses of all rollouts, and the failures."""
     client, timeout = opened.cluster_for("tick"), settings.timeout
@@ -159,7 +165,7 @@ async def _look(
     tick = Tick(
         read=partial(servers.read_each, opened),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
-        record=partial(_keep, client, timeout),
+        record=partial(_keep, client, timeout, forbidden),
         say=_say,
     )
     seen = await tick.act(workers)
@@ -169,11 +175,21 @@ async def _look(
     return seen.newer(found.statuses), failures
 
 
-async def _keep(client: KubernetesClient, timeout: float, intent: Intent, status: RolloutStatus) -> None:  # noqa: ASYNC109 - of each request
+async def _keep(
+    client: KubernetesClient,
+    timeout: float,  # noqa: ASYNC109 - of each request
+    forbidden: set[str],
+    intent: Intent,
+    status: RolloutStatus,
+) -> None:
+    """Write a status; an account without the right to do so is told of once for each worker."""
+    writer = ClusterWriter(client, intent, timeout, _FIELD_MANAGER)
     try:
-        await ClusterWriter(client, intent, timeout, _FIELD_MANAGER).record(write_rollout_status(status))
-    except StateUnavailable as error:
-        raise StateUnavailable(
-            f"the status of {status.worker}, which has driver None, cannot be kept: does the account have the"
-            f" rights of deploy/tick/statuses? ({error})"
-        ) from error
+        await writer.record(write_rollout_status(status), over=status.resource_version)
+    except Forbidden as error:
+        if status.worker not in forbidden:
+            forbidden.add(status.worker)
+            what = f"the status of {status.worker}, which has driver None, cannot be kept"
+            warn(
+                [f"{who} cannot be kept: does the account have the rights of deploy/tick/statuses? ({error})"]
+            )

@@ -53,6 +53,10 @@ class Heard(NamedTuple):
     at: float
 
 
+class Forbidden(StateUnavailable):
+    """The account may not make a change."""
+
+
 class PodsForbidden(StateUnavailable):
     """The account may not list the Pods of a namespace."""
 

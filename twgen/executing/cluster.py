@@ -1,12 +1,12 @@
 """Changing the cluster in which a rollout is carried out: every method is one call, made once."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, deletion_of, jobs_path
+from twgen.clients.kubernetes import Forbidden, KubernetesClient, deletion_of, jobs_path
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import JobReference, RolloutInCluster
@@ -72,8 +72,11 @@ class ClusterWriter:
         """Delete a Job and its Pods: one of the same intent, later on, is to run."""
         await self.delete(f"{jobs_path(self._intent.namespace)}/{job.name}", job.uid)
 
-    async def record(self, status: Mapping[str, str]) -> None:
-        """Write the status of the rollout; it goes when its intent goes."""
+    async def record(self, status: Mapping[str, str], *, over: str | None = None) -> None:
+        """Write the status of the rollout; it goes when its intent goes.
+
+        With `over` only in place of that resource version (empty: of none): a newer one is somebody else's.
+        """
         intent = self._intent
         name = rollout_status_name(intent.worker)
         manifest = {
@@ -91,10 +94,13 @@ class ClusterWriter:
                         "uid": intent.uid,
                     }
                 ],
+                **({"resourceVersion": over} if over else {}),
             },
             "data": dict(status),
         }
-        await self._apply(f"/api/v1/namespaces/{intent.namespace}/configmaps/{name}", manifest)
+        path = f"/api/v1/namespaces/{intent.namespace}/configmaps/{name}"
+        newer = set() if over is None else {HTTPStatus.CONFLICT}
+        await self._apply(path, manifest, newer, force=over != "")
 
     async def tell(self, event: KubernetesEvent) -> None:
         """Write a Kubernetes Event about the intent."""
@@ -120,25 +126,27 @@ class ClusterWriter:
         }
         await self._send("POST", f"/api/v1/namespaces/{intent.namespace}/events", manifest)
 
-    async def _apply(self, path: str, manifest: Mapping[str, Any]) -> None:
-        await self._send(
-            "PATCH", path, manifest, query={"fieldManager": self._field_manager, "force": "true"}
-        )
+    async def _apply(
+        self, path: str, manifest: Mapping[str, Any], also: Collection[int] = (), *, force: bool = True
+    ) -> None:
+        query = {"fieldManager": self._field_manager, "force": str(force).lower()}
+        await self._send("PATCH", path, manifest, also, query)
 
     async def _send(
         self,
         method: str,
         path: str,
         body: Mapping[str, Any],
-        also: set[int] | None = None,
+        also: Collection[int] = (),
         query: Mapping[str, str] | None = None,
     ) -> None:
         """Make a request; an answer whose status is in `also` is as good as done."""
         deadline = Deadline(self._timeout)
         status, answer = await self._client.ask(method, path, deadline, query=query, body=body)
-        if status not in _DONE and status not in (also or ()):
+        if status not in _DONE and status not in also:
             why = answer.get("message") or status
-            raise StateUnavailable(f"{method} {path}: the API server refuses: {why}")
+            refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
+            raise refused(f"{method} {path}: the API server refuses: {why}")
 
 
 class Adjustments:

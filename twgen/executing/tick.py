@@ -135,6 +135,8 @@ class Tick:
         now, told = _status(worker, world, _plan(worker, world)), worker.told
         if told and (told.phase, told.reason) == (now.phase, now.reason):
             now = replace(now, since=told.since)
+        # a Job may have taken over since
+        now = replace(now, resource_version=told.resource_version if told else "")
         seen.kept[now.worker] = now
         if not told or is_news(told, now):
             await self.record(worker.intent, now)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +36,8 @@ class RolloutStatus:
     """The Status document of this one worker, as it was when this was written."""
     intent: str = ""
     """The hash of the intent that is carried out."""
+    resource_version: str = field(default="", compare=False)
+    """Of the ConfigMap that it was read from; empty: of none."""
 
 
 def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatus:
@@ -88,6 +90,7 @@ def parse_rollout_status(manifest: Mapping[str, Any]) -> RolloutStatus:
             since=parse_time(data["since"]),
             document=json.loads(data["status.json"]),
             intent=data.get("intent", ""),
+            resource_version=metadata.get("resourceVersion", ""),
         )
         namespace, _, worker = status.worker.partition("/")
         is_its_own = (namespace, rollout_status_name(worker)) == (metadata["namespace"], metadata["name"])
