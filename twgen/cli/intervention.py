@@ -8,7 +8,6 @@ import click
 
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, paths_argument
 from twgen.cli.output import say, write
 from twgen.cli.settings import Settings, clock, settings_of
@@ -21,8 +20,9 @@ from twgen.model.world import World
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
 from twgen.planning.ownership import acting_identity
-from twgen.planning.plan import worker_world
+from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.routing.target import Target
+from twgen.planning.worker_status import make_status
 from twgen.reporting.status.lines import status_lines
 from twgen.specs.parse import Specs
 
@@ -118,7 +118,7 @@ def _intervene(
 
     with Servers(settings) as servers:
         world = servers.run([spec], story)
-    status = Observation(specs, world, caller, clock()).status()
+    status = make_status(make_plan(specs.workers, world, clock(), caller), world, caller)
     write(f"{status_lines(status)[0].text}\n")
 
 

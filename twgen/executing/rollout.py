@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.model.operator import Caller
-from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import RolloutInCluster, WorkerWorld, World
@@ -53,8 +53,8 @@ class WorkerRollout:
     """The changes that a manager identity may make."""
     gate_input: Callable[[], Awaitable[bytes | None]]
     """The input of the gate as JSON, read when it starts; None: it has none."""
-    show: Callable[[World], Awaitable[None]]
-    """Gets every look; raises nothing that is expected."""
+    show: Callable[[Plan, World], Awaitable[None]]
+    """Gets every look, and the plan that is acted on; raises nothing that is expected."""
     say: Callable[[str], None]
     """Gets every change that was made, and every failure."""
     adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[None]] | None = None
@@ -78,8 +78,9 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
         try:
             world = await rollout.read()
             now = rollout.clock()
-            [plan] = make_plan([rollout.spec], world, now, rollout.caller).workers
-            await rollout.show(world)
+            planned = make_plan([rollout.spec], world, now, rollout.caller)
+            await rollout.show(planned, world)
+            [plan] = planned.workers
             worker, is_first, failure = worker_world(rollout.spec, world), False, ""
             if rollout.adjust:
                 await rollout.adjust(plan, worker.rollout)
