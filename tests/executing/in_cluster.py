@@ -187,6 +187,9 @@ class Cluster(Server):
             is_over = path in self._late
         except TwgenError:
             is_over = True
+        except Exception:  # what no Pod may do: the test fails by it, and nobody is to wait for this one
+            self.api.put(path, {**self.api.objects[path], "status": {"phase": phase}})
+            raise
         self.api.put(path, {**self.api.objects[path], "status": {"phase": phase}})
         stands = self.api.objects.get(f"{JOBS}/{job['name']}")
         if is_over and stands and stands["metadata"]["uid"] == job["uid"]:

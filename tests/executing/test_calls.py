@@ -159,3 +159,16 @@ def test_two_workers_of_one_namespace_are_rolled_out_side_by_side_from_a_termina
     assert "shop/payments: Settled" in ended.output
     # of the two, only the other one has pollers in this Temporal
     assert str(ended.exception).startswith("not settled within 1m: shop/orders is Waiting, because")
+
+
+def test_end_of_a_rollout_is_written_as_soon_as_the_cluster_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = TOLD["settled"]()
+    answer = recorded.api.ask
+
+    async def refuse(method: str, path: str, *_: object, **more: object) -> tuple[int, Mapping[str, object]]:
+        is_refused = (method, path) == ("PATCH", STATUS) and recorded.loop.at < 30
+        return (403, {}) if is_refused else await answer(method, path, None, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recorded.api, "ask", refuse)
+    assert recorded.run().exit_code == 0
+    assert parse_rollout_status(recorded.api.objects[STATUS]).phase is Phase.SETTLED

@@ -165,7 +165,7 @@ async def intervene(
     decide: Callable[[Target], Intervention],
     writer: Callable[[str], Writer],
     say: Callable[[str], None],
-) -> None:
+) -> Intervention:
     """Say what a person's command does to the target, and do it; raises as deciding and writing do.
 
     The marks come first, so that no rollout undoes the change of traffic.
@@ -193,6 +193,7 @@ async def intervene(
         # it may have been done all the same, and is not repeated
         if not is_done(await look(), intervention):
             raise
+    return intervention
 
 
 def _done(change: RoutingPlan) -> str:

@@ -1,14 +1,18 @@
 """When what was rendered is no longer what would be rendered now, though Git says the same."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
+from twgen.model.operator import Caller
 from twgen.model.plan import VersionAction, WorkerPlan, WorkerVersions
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import OwnerReferences
+from twgen.model.world import World
+from twgen.planning.plan import plan_versions
 from twgen.planning.rollout import NEEDS_ANOTHER_INTENT
 from twgen.planning.sentences import listed
 
@@ -43,6 +47,29 @@ def plan_hash(worker: WorkerVersions) -> str:
     return sha256(repr(told).encode()).hexdigest()
 
 
+def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator[WorkerVersions]:
+    """What a render of this one worker could make of the world that it was planned for.
+
+    One that reads the cluster, and one that does not; each may have a ledger of what is live.
+    """
+    yield plan.versions
+    [(key, found)] = world.workers.items()
+    applied = {live.build_id: live.recorded for live in found.deployments or ()}
+    for deployments, ledger in ((found.deployments, applied), (None, {}), (None, applied)):
+        render = World(world.taken_at, {key: replace(found, deployments=deployments, ledger=ledger)})
+        yield from plan_versions([plan.spec], render, world.taken_at, caller).workers
+
+
+def outdated_by(stamped: str, renders: Iterable[WorkerVersions]) -> frozenset[str]:
+    """The plan hashes of these renders; none where one of them has the stamped one, which is not outdated."""
+    hashes = set()
+    for versions in renders:
+        hashes.add(found := plan_hash(versions))
+        if found == stamped:
+            return frozenset()
+    return frozenset(hashes)
+
+
 class Rendered(NamedTuple):
     """One worker as Argo CD rendered it last, beside what a render would say now."""
 
@@ -52,7 +79,7 @@ class Rendered(NamedTuple):
     stamped: str
     """The plan hash of the applied intent; empty: none."""
     wanted: frozenset[str]
-    """The plan hashes that a render could have now; empty: one of them is that of the applied intent."""
+    """The plan hashes that a render could have now; empty: what is applied is not outdated."""
 
 
 class ApplicationState(NamedTuple):
