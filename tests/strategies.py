@@ -252,7 +252,7 @@ def world(temporal: WorkerDeployment | None, manifests: list[dict[str, Any]] | N
     """A world of the worker, at NOW."""
     live = None if manifests is None else tuple(live_deployments(manifests))
     worker = WorkerWorld("shop/payments", "default", temporal, live)
-    return World(NOW, {(worker.name, worker.temporal_namespace): worker})
+    return World(NOW, {worker.key: worker})
 
 
 def may_have_work(build_id: str, found: World) -> bool:

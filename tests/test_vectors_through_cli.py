@@ -27,7 +27,8 @@ def ran(folder: Path, command: str, *arguments: str, documents: list[Any], world
     for index, document in enumerate(documents):
         (specs / f"{index}.json").write_text(json.dumps(document))
     snapshot = folder / "snapshot.json"
-    snapshot.write_text(json.dumps(world))
+    # the controller calls itself otherwise than twgen may
+    snapshot.write_text(json.dumps(world).replace('"twc"', '"twgen/twc"'))
     line = [command, str(specs), "--snapshot", str(snapshot), "--identity", "twc", "-o", "json", *arguments]
     return json.loads(CliRunner().invoke(twgen, line, catch_exceptions=False).stdout)
 

@@ -11,6 +11,8 @@ from testing.processes import eventually
 
 _REFRESH = "argocd.argoproj.io/refresh"
 _SOON = 300.0
+PLUGIN: Mapping[str, Any] = {"plugin": {"name": "twgen"}}
+"""What its source says to be rendered by twgen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,16 @@ class Application:
     def _collection(self) -> str:
         return f"/apis/argoproj.io/v1alpha1/namespaces/{self.home}/applications"
 
-    def create(self, retry: Mapping[str, Any] | None = None) -> None:
-        """Create it, of the folder with its name; it syncs, prunes and heals by itself."""
-        source = {
+    def create(self, retry: Mapping[str, Any] | None = None, *, is_plain: bool = False) -> None:
+        """Create it, of the folder with its name; it syncs, prunes and heals by itself.
+
+        A plain one applies the folder as it is, without the plugin.
+        """
+        source: Object = {
             "repoURL": self.argo.repository.address,
             "path": self.name,
             "targetRevision": "main",
-            "plugin": {"name": "twgen"},
+            **({} if is_plain else PLUGIN),
         }
         spec: Object = {
             "project": "default",
@@ -84,6 +89,17 @@ class Application:
         """What Argo CD shows as wrong with it."""
         conditions: Sequence[Object] = self.get()["status"].get("conditions", [])
         return [str(one["message"]) for one in conditions if one["type"].endswith("Error")]
+
+    def fails_with(self, *parts: str) -> str:
+        """What Argo CD shows as wrong with it, once that has all these parts."""
+
+        def shown() -> str:
+            errors = " ".join(self.errors())
+            if not errors or not all(part in errors for part in parts):
+                raise AssertionError(errors)
+            return errors
+
+        return eventually(shown, _SOON)
 
     def waits_for_a_person(self) -> bool:
         """It is to be deleted, and Argo CD first wants to hear that it may be; only a log says so."""

@@ -34,5 +34,5 @@ def story(tmp_path: Path) -> Path:
     (tmp_path / "specs").mkdir()
     for document in case["documents"]:
         (tmp_path / "specs" / f"{document['kind'].lower()}.json").write_text(json.dumps(document))
-    (tmp_path / "snapshot.json").write_text(json.dumps(case["snapshot"]))
+    (tmp_path / "snapshot.json").write_text(json.dumps(case["snapshot"]).replace('"twc"', '"twgen/twc"'))
     return tmp_path

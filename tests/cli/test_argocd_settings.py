@@ -216,6 +216,23 @@ def test_deployment_of_another_application_is_refused_with_5(run: Run, story: Pa
     assert "tracked by Argo CD application other" in ended.stderr
 
 
+def test_deployments_that_the_controller_still_owns_are_refused_with_5_and_told_at_a_terminal(
+    run: Run, story: Path, operator: Path
+) -> None:
+    snapshot = json.loads((story / "snapshot.json").read_text())
+    for worker in snapshot["workers"]:
+        for deployment in worker["deployments"]:
+            owner = {"apiVersion": "temporal.io/v1alpha1", "kind": "WorkerDeployment", "name": worker["name"]}
+            deployment["metadata"]["ownerReferences"] = [owner]
+    (story / "snapshot.json").write_text(json.dumps(snapshot))
+    ended = run(*RENDER, env=plugin(operator))
+    assert (ended.returncode, ended.stdout) == (5, "")
+    assert "whoever deletes or prunes it deletes them with all their pods" in ended.stderr
+    person = run(*RENDER)
+    assert (person.returncode, person.stdout.count("kind: Deployment")) == (0, 2), person.stderr
+    assert "whoever deletes or prunes it deletes them with all their pods" in person.stderr
+
+
 def test_settings_of_an_application_mean_nothing_outside_of_argocd(run: Run, story: Path) -> None:  # noqa: ARG001
     assert run(*RENDER, env={**ENVIRONMENT, "ARGOCD_ENV_TWGEN_TIMEOUT": "x"}).returncode == 0
 
@@ -240,8 +257,26 @@ def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, 
     operator.write_text(json.dumps({**OPERATOR, "temporal": temporal}))
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert "this Argo CD project may not use profile 'pay'" in ended.stderr
+    said = "Argo CD project 'payments' may not use profile 'pay': the operator names the project there, in"
+    assert f"{said} temporal.profiles of {operator}\n" in ended.stderr
     assert "the-key" not in ended.stderr
+
+
+@pytest.mark.parametrize("variable", ["TWGEN_OPERATOR_CONFIG", "TWGEN_KUBECONFIG"])
+def test_repository_gives_no_file_of_the_operator(run: Run, operator: Path, variable: str) -> None:
+    ended = run(*RENDER, env=plugin(operator) | {variable: operator.name})
+    refused(ended, f"{variable}: 'operator.json' must be a whole path: the repository may have such a file")
+
+
+def test_repository_does_not_choose_whom_a_profile_trusts(run: Run, story: Path, operator: Path) -> None:
+    profiles = story / "temporal.toml"
+    tls = '[profile.pay.tls]\nserver_ca_cert_path = "ca.pem"\n'
+    profiles.write_text(f'[profile.pay]\naddress = "temporal:7233"\n{tls}')
+    (story / "ca.pem").write_text("of whoever may merge")
+    operator.write_text(json.dumps({**OPERATOR, "temporal": {"configFile": str(profiles)}}))
+    ended = run("render", "specs", env=plugin(operator))
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "profile 'pay' of Temporal: server_ca_cert_path must be a whole path, such as /" in ended.stderr
 
 
 def test_template_that_would_silently_not_be_deployed_fails_a_render_in_argocd(

@@ -70,7 +70,7 @@ def test_colour_is_for_terminals_or_on_demand(run: Run, color: str, *, coloured:
     assert ("\x1b[" in run("plan", "specs", *WORLD, "--color", color).stdout) is coloured
 
 
-def test_identity_of_the_option_is_whole_and_wins(run: Run, story: Path) -> None:
+def test_identity_of_the_option_wins_and_has_the_prefix_of_that_of_a_policy(run: Run, story: Path) -> None:
     policy = {
         "apiVersion": "twgen.io/v1alpha1",
         "kind": "RolloutPolicy",
@@ -79,7 +79,12 @@ def test_identity_of_the_option_is_whole_and_wins(run: Run, story: Path) -> None
     }
     (story / "specs" / "policy.json").write_text(json.dumps(policy))
     assert "twgen.io/identity: twgen/payments/prod-eu" in run("render", "specs", *WORLD).stdout
-    assert "twgen.io/identity: me" in run("render", "specs", *WORLD, "--identity", "me").stdout
+    for identity in ("me", "twgen/me"):
+        assert (
+            "twgen.io/identity: twgen/me\n" in run("render", "specs", *WORLD, "--identity", identity).stdout
+        )
+    blank = run("render", "specs", *WORLD, "--identity", "me ")
+    assert (blank.returncode, "--identity 'me ' has blanks at its ends" in blank.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("story")

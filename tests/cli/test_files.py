@@ -1,5 +1,6 @@
 """Files and folders as people have them: what cannot be read is a line, and nothing is printed."""
 
+import json
 import os
 import shutil
 import socket
@@ -175,3 +176,27 @@ def test_control_characters_of_a_document_are_escaped_in_messages(run: Run, stor
         assert "\x1b" not in ended.stdout + ended.stderr
         assert "\u202e" not in ended.stdout + ended.stderr
         assert "[31m" in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_render_among_the_specs_is_refused_by_every_command(run: Run, story: Path, output: str) -> None:
+    operator = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "OperatorConfig",
+        "instance": "prod",
+        "rollout": {"image": "registry.example.com/twgen:1.0.0"},
+    }
+    (story / "operator.json").write_text(json.dumps(operator))
+    made = ("--operator-config", "operator.json", "--identity", "twgen/prod", "-o", output)
+    rendered = run("render", "specs", "--snapshot", "snapshot.json", *made)
+    assert "twgen.io/intent-hash" in rendered.stdout, rendered.stderr
+    (story / "specs" / f"rendered.{output}").write_text(rendered.stdout)
+    for command in (("render", "--snapshot", "snapshot.json"), ("plan", "--snapshot", "snapshot.json")):
+        ended = run(*command, "specs")
+        assert (ended.returncode, ended.stdout) == (2, "")
+        told = [line for line in ended.stderr.splitlines() if "is what `twgen render` printed" in line]
+        assert (len(told), "1 problem found" in ended.stderr) == (1, True), ended.stderr
+    ended = run("validate", "specs")
+    [line] = ended.stdout.splitlines()
+    assert line.startswith(f"specs/rendered.{output}:")
+    assert ended.returncode == 1

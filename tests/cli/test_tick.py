@@ -34,7 +34,7 @@ OPERATOR = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    with serving(Served({"pay": {}})) as server:
+    with serving(Served({"pay": {"status": {"sync": {"status": "Synced"}}}})) as server:
         monkeypatch.setenv("ARGOCD_AUTH_TOKEN", server.token)
         yield server
 

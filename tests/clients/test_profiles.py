@@ -98,9 +98,16 @@ def test_two_profiles_for_one_place_are_refused(file: Path) -> None:
 
 
 def test_profile_that_the_project_may_not_use_is_refused_by_name(file: Path) -> None:
-    profiles = Profiles(load(file), lambda name: name == "shop", allow_unlisted=True)
-    with pytest.raises(StateUnavailable, match="may not use profile 'payments'"):
+    whose, granted_in = "Argo CD project 'eu'", "temporal.profiles of /etc/twgen/operator.yaml"
+    profiles = Profiles(
+        load(file), lambda name: name == "shop", allow_unlisted=True, whose=whose, granted_in=granted_in
+    )
+    with pytest.raises(StateUnavailable) as refused:
         profiles.of(HERE, "payments", WORKER)
+    assert str(refused.value).endswith(
+        "Argo CD project 'eu' may not use profile 'payments': the operator names the project there, in"
+        " temporal.profiles of /etc/twgen/operator.yaml"
+    )
     assert key_for(profiles, HERE, "default") == "the-key-of-shop"
 
 
@@ -193,3 +200,39 @@ def test_certificate_that_cannot_be_read_is_named(file: Path) -> None:
 
 def test_no_key_is_in_what_a_profile_prints(file: Path) -> None:
     assert "the-key" not in repr(load(file))
+
+
+@pytest.mark.parametrize("setting", ["server_ca_cert_path", "client_cert_path", "client_key_path"])
+def test_repository_gives_no_file_that_a_profile_names(file: Path, setting: str) -> None:
+    file.write_text(FILE + f'[profile.payments.tls]\n{setting} = "ca.pem"\n')
+    with pytest.raises(StateUnavailable) as refused:
+        load_profiles({}, str(file), use_environment=False, in_repository=True)
+    assert str(refused.value) == (
+        f"profile 'payments' of Temporal: {setting} must be a whole path, such as /etc/twgen/temporal/ca.pem"
+    )
+    file.write_text(FILE + f'[profile.payments.tls]\n{setting} = "/etc/twgen/ca.pem"\n')
+    assert len(load_profiles({}, str(file), use_environment=False, in_repository=True)) == 3
+
+
+def test_repository_gives_no_file_of_profiles(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file.parent)
+    variables = {"TEMPORAL_CONFIG_FILE": file.name}
+    assert len(load_profiles(variables, use_environment=False)) == 3
+    with pytest.raises(StateUnavailable, match=r"'temporal\.toml', must be a whole path, such as /etc/twgen"):
+        load_profiles(variables, use_environment=False, in_repository=True)
+
+
+def test_file_that_a_profile_names_is_taken_from_the_working_directory_at_a_terminal(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(FILE + '[profile.payments.tls]\nserver_ca_cert_path = "ca.pem"\n')
+    here = tmp_path / "elsewhere"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    profile = Profiles(load(file)).of(HERE, "payments", WORKER)
+    assert profile
+    with pytest.raises(StateUnavailable) as refused:
+        profile.connect_options()
+    assert f" of Temporal: {here}/ca.pem cannot be read (No such file" in str(refused.value)
+    (here / "ca.pem").write_bytes(b"whom to trust")
+    assert profile.connect_options()["tls"].server_root_ca_cert == b"whom to trust"

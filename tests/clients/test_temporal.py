@@ -1,12 +1,13 @@
 """How calls at the same time share a connection, also when it fails."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from temporalio.service import ServiceClient
+from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
@@ -16,6 +17,33 @@ from twgen.model.spec import Connection
 
 HERE = Connection("here", "temporal.invalid:7233")
 CALL: Call[str] = Call(HERE, "default", "shop/payments", "get_system_info", None, str)
+
+
+@pytest.mark.parametrize(
+    ("via", "place", "advice"),
+    [
+        (
+            {},
+            "",
+            "check the address of connection 'here'; from outside of its network, forward a port and give",
+        ),
+        (
+            {HERE.host_port: "127.0.0.1:1"},
+            " via 127.0.0.1:1",
+            "is the port that --via names still forwarded?",
+        ),
+    ],
+)
+def test_server_that_nobody_answers_for_is_to_be_reached_through_a_forwarded_port(
+    via: dict[str, str], place: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ServiceClient, "connect", Network(refused=1).connect)
+    clients = TemporalClients(lambda: Profiles(allow_unlisted=True), via)
+    with pytest.raises(StateUnavailable) as refused:
+        asyncio.run(clients.ask(CALL, Deadline(5)))
+    who = f"Temporal at temporal.invalid:7233{place}, namespace 'default' (for shop/payments)"
+    assert str(refused.value).startswith(f"{who} cannot be reached: {advice}")
+    assert str(refused.value).endswith("(Connection refused)")
 
 
 class Network:
@@ -59,6 +87,35 @@ def test_waiter_on_a_connection_that_failed_does_not_forget_the_next_one(
 
     assert asyncio.run(story()) == ["answered, retry False"] * 4
     assert network.opened == 3
+
+
+@pytest.mark.parametrize("end", [RuntimeError("Connection refused"), asyncio.CancelledError()])
+def test_connection_that_failed_at_the_same_moment_is_no_failure_of_another_one(
+    monkeypatch: pytest.MonkeyPatch, end: BaseException
+) -> None:
+    async def story() -> None:
+        is_over = asyncio.Event()
+
+        async def refuse(*_: Any, **__: Any) -> None:
+            await is_over.wait()
+            raise RPCError("denied", RPCStatusCode.PERMISSION_DENIED, b"")
+
+        async def connect(config: Any) -> Any:
+            if config.target_host == HERE.host_port:
+                return SimpleNamespace(workflow_service=SimpleNamespace(get_system_info=refuse))
+            await is_over.wait()
+            raise end
+
+        monkeypatch.setattr(ServiceClient, "connect", connect)
+        clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
+        there = replace(CALL, connection=Connection("there", "another.invalid:7233"))
+        asked = [asyncio.create_task(clients.ask(call, Deadline(5))) for call in (there, CALL)]
+        await asyncio.sleep(0.05)
+        is_over.set()  # both come in by one turn of the event loop
+        ends = await asyncio.gather(*asked, return_exceptions=True)
+        assert "does not permit it" in str(ends[1])
+
+    asyncio.run(story())
 
 
 def test_connection_whose_certificate_was_not_there_yet_is_tried_anew(

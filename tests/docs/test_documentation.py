@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,30 +28,45 @@ EXAMPLE = ROOT / "examples" / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDS_A_SERVER = re.compile(
-    r"\||kubectl|--via|^twgen (plan|render|status) \.$|^twgen status \. -w"
-    r"|^twgen (rollout|promote|abort|retry|pause|resume|ownership|tick) "
+OFFLINE = re.compile(
+    r"^twgen (?:validate|lock|simulate|(?:plan|status|render)(?!.* -w| .*--(?:via|from-cluster))) "
 )
+NEEDS_A_SNAPSHOT = re.compile(r"^twgen (?:plan|status|render) \.(?!.*--snapshot)")
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
 
 
-def commands() -> list[str]:
-    lines = (line for page in PAGES for block in blocks(page, "") for line in block.splitlines())
-    return sorted({line for line in lines if line.startswith("twgen ") and not NEEDS_A_SERVER.search(line)})
+def offline_blocks() -> list[tuple[str, ...]]:
+    """Of each block of commands the lines that need no server."""
+    found = {
+        tuple(line for line in block.splitlines() if OFFLINE.search(line))
+        for page in PAGES
+        for block in blocks(page, "")
+    }
+    return sorted(found - {()})
 
 
-def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return forker().run(command, EXAMPLE, ENVIRONMENT)
+def run(*command: str, folder: Path = EXAMPLE) -> subprocess.CompletedProcess[str]:
+    return forker().run(command, folder, ENVIRONMENT)
 
 
-@pytest.mark.parametrize("command", commands())
-def test_command_of_the_documentation_runs_in_the_example(command: str) -> None:
-    ended = run(*shlex.split(command)[1:])
-    told = re.sub("^(checked .*; no problems|warning: no worker has a gate: .*)\n$", "", ended.stderr)
-    assert (ended.returncode, told) == (0, "")
+@pytest.mark.parametrize("lines", offline_blocks(), ids=lambda lines: lines[0])
+def test_lines_of_a_block_run_one_after_the_other_in_one_folder(
+    lines: tuple[str, ...], tmp_path: Path
+) -> None:
+    specs = tmp_path / "specs"
+    shutil.copytree(EXAMPLE, specs)
+    (tmp_path / "manifests").mkdir()
+    for line in (*lines, "twgen render . -q"):
+        command, _, file = line.partition(" && ")[0].partition(" > ")
+        snapshot = ("--snapshot", "snapshot.yaml") if NEEDS_A_SNAPSHOT.search(command) else ()
+        ended = run(*shlex.split(command)[1:], *snapshot, folder=specs)
+        told = re.sub("^(checked .*; no problems|warning: no worker has a gate: .*)\n$", "", ended.stderr)
+        assert (ended.returncode, told) == (0, ""), line
+        if file:
+            (specs / re.sub("^/tmp", str(tmp_path), file)).write_text(ended.stdout)
 
 
 @pytest.mark.heavy
@@ -65,7 +81,7 @@ def test_demonstration_shows_four_commands_in_seconds() -> None:
 
 
 def test_there_are_commands_in_the_documentation() -> None:
-    assert len(commands()) >= 4
+    assert len(offline_blocks()) >= 10
 
 
 def test_readme_shows_the_spec_of_the_example() -> None:
@@ -80,10 +96,13 @@ def test_readme_shows_the_plan_of_the_example() -> None:
 
 
 def test_page_shows_the_status_of_the_example() -> None:
-    command = next(line for line in commands() if line.startswith("twgen status"))
+    page = ROOT / "docs" / "terminal.md"
+    [command] = [
+        line for block in blocks(page, "") for line in block.splitlines() if "status . --snap" in line
+    ]
     with terminal([TWGEN, *shlex.split(command)[1:], "--color", "never"], EXAMPLE, 80) as shown:
         assert shown.end() == 0
-    assert shown.text.replace("\r\n", "\n") in blocks(ROOT / "docs" / "terminal.md", "text")
+    assert shown.text.replace("\r\n", "\n") in blocks(page, "text")
 
 
 def test_page_shows_the_simulation_of_the_example() -> None:
@@ -161,7 +180,7 @@ def test_values_of_the_chart_are_those_of_the_patches() -> None:
 
 
 def test_forms_of_the_operator_are_valid_and_name_each_other() -> None:
-    [operator_form] = read_documents((ROOT / "deploy" / "operator.yaml").read_text())
+    [operator_form] = read_documents((ROOT / "deploy" / "twgen-operator.yaml").read_text())
     operator, findings = parse_operator(read_documents(operator_form["data"]["operator.yaml"])[0])
     assert operator, findings
     [secret] = read_documents((ROOT / "deploy" / "temporal.yaml").read_text())

@@ -176,12 +176,13 @@ def _another_intent(recorded: Recorded) -> None:
     recorded.api.annotate(INTENT, **{INTENT_HASH: "another"})
 
 
-def _rollback() -> Recorded:
-    recorded = Recorded(RAMP)
-    recorded.model.now = NOW - timedelta(minutes=30)
+def rollback(left: timedelta = timedelta(minutes=5), ahead: timedelta = timedelta()) -> Recorded:
+    """Back to a version that stopped being current a while ago."""
+    recorded = Recorded(RAMP, ahead=ahead)
+    recorded.model.now = NOW - left - timedelta(minutes=25)
     recorded.model.set_current("v3")
     recorded.model.polled("v4", [MAIN])
-    recorded.model.now = NOW - timedelta(minutes=5)
+    recorded.model.now = NOW - left
     recorded.model.set_current("v4")
     recorded.model.advance(NOW)
     recorded.api.put(f"{DEPLOYMENTS}/payments-v4", live("v4"))
@@ -199,7 +200,7 @@ TOLD: Mapping[str, Callable[[], Recorded]] = {
     "gated-ramp": lambda: Recorded(RAMP | {"gate": GATE}),
     "settled": lambda: Recorded(RAMP, current="v3"),
     "superseded": lambda: Recorded(RAMP, later=[(70, _another_intent)]),
-    "rollback": _rollback,
+    "rollback": rollback,
     "edited-intent": _edited,
 }
 """Every story, by the folder of its golden file."""

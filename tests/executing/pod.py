@@ -17,8 +17,9 @@ from twgen.executing.cluster import ClusterWriter
 from twgen.executing.unattended import Unattended, Ways, carry_out
 from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerPlan
-from twgen.model.world import LiveDeployment, RolloutInCluster, World
-from twgen.reading.rollout import RolloutReader, attached_objects, read_intent
+from twgen.model.rollout import RolloutInCluster
+from twgen.model.world import LiveDeployment, World
+from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, read_status
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH, PAUSED
 
@@ -138,6 +139,7 @@ class Pod(Client):
         unattended = Unattended(
             name="/".join(place),
             read_intent=lambda told: read_intent(beside, *place, told, Deadline(9)),
+            read_status=lambda intent: read_status(beside, intent, 9),
             ways=self._ways,
             writer=lambda intent: ClusterWriter(self, intent, 9),
             clock=lambda: self.server.model.now,

@@ -14,7 +14,8 @@ from twgen.executing.cluster import Adjustments, KubernetesEvent
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
-from twgen.model.world import JobReference, RolloutInCluster, VersionStatus, World
+from twgen.model.rollout import JobReference, RolloutInCluster
+from twgen.model.world import VersionStatus, World
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
@@ -63,7 +64,7 @@ def world(percentage: float | None = 5, age: timedelta = MINUTE, **rollout: Any)
         traffic=routing("v1", ("v3", percentage) if percentage else None, age=age),
     )
     found = situation(says, [live("v1"), live("v3", 0)] if percentage is None else [live("v1"), live("v3")])
-    return found.with_rollout(("shop/payments", "default"), RolloutInCluster(**rollout))
+    return found.with_rollout(SCALED.key, RolloutInCluster(**rollout))
 
 
 def plan_of(found: World) -> WorkerPlan:
@@ -79,7 +80,7 @@ def adjusted(writer: Writer, *looks: World) -> list[str]:
 
     async def all_of_them() -> None:
         for look in looks:
-            await adjustments.make(plan_of(look), look.workers["shop/payments", "default"].rollout)
+            await adjustments.make(plan_of(look), look.workers[SCALED.key].rollout)
 
     asyncio.run(all_of_them())
     return writer.done

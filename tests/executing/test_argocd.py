@@ -20,7 +20,7 @@ FAILED = {
 
 
 def rendered(name: str, *, is_old: bool = True) -> list[Rendered]:
-    return [Rendered(f"shop/{name}", name, "then" if is_old else "now", frozenset({"now"} if is_old else ()))]
+    return [Rendered(f"shop/{name}", name, "then" if is_old else "now", frozenset({"now"}))]
 
 
 def an_intent(worker: str, plan_hash: str) -> dict[str, Any]:
@@ -79,6 +79,24 @@ def test_render_that_is_right_and_waits_for_a_person_is_left_alone() -> None:
         served.rendered = {"pay": [an_intent("pay", "before")]}
         assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
         assert served.refreshed == ["/api/v1/applications/pay?refresh=hard"]
+
+
+@pytest.mark.parametrize(
+    ("application", "refreshed"),
+    [
+        ({"status": {"sync": {"status": "OutOfSync"}}}, 1),
+        ({}, 1),
+        ({"status": {"sync": {"status": "Synced"}}}, 0),
+        (RUNNING, 0),
+    ],
+)
+def test_render_that_waits_for_a_person_is_refreshed_once_the_world_turns_back(
+    application: Any, refreshed: int
+) -> None:
+    with serving(Served({"pay": application}, rendered={"pay": [an_intent("pay", "then")]})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay", is_old=False)}, NOW)) == []
+        assert len(served.refreshed) == refreshed
 
 
 def test_refresh_that_argocd_refuses_is_asked_for_again_and_was_not_in_vain() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.executing.api_server import DEPLOYMENTS, INTENT, STATUS
-from tests.executing.calls import ME, RAMP, STEPS, TOLD, Recorded, golden_files
+from tests.executing.calls import ME, RAMP, STEPS, TOLD, Recorded, golden_files, rollback
 from tests.planning.situations import HOUR
 from tests.strategies import a_spec, live_manifest
 from twgen.errors import InvalidInput
@@ -53,6 +53,13 @@ def test_pause_of_a_step_is_one_describe_in_30_seconds_and_writes_nothing_to_the
     assert not [second for second in written if begins < second < ends]
 
 
+@pytest.mark.parametrize("hours_ahead", [-4.5, 0, 4.5])
+def test_clock_that_is_wrong_makes_no_rollback_of_what_is_too_late_for_one(hours_ahead: float) -> None:
+    recorded = rollback(left=5 * HOUR, ahead=hours_ahead * HOUR)
+    assert recorded.run().exit_code == 0
+    assert when("SetWorkerDeploymentRampingVersion", recorded), "it goes back step by step"
+
+
 @pytest.mark.parametrize("has_dates", [True, False])
 @pytest.mark.parametrize("hours", [-1, 0, 1, 1000])
 def test_clock_that_is_wrong_makes_a_pause_longer_and_never_shorter(hours: int, *, has_dates: bool) -> None:
@@ -64,8 +71,8 @@ def test_clock_that_is_wrong_makes_a_pause_longer_and_never_shorter(hours: int, 
     behind = HOUR.seconds if hours < 0 else 0
     assert 120 + behind <= second - first <= 125 + behind
     assert 60 + behind <= last - second <= 65 + behind
-    told = "ahead of another one" in ended.output
-    assert told == (hours > 0), ended.output
+    told = "by the slowest of clocks that are" in ended.output
+    assert told == (hours != 0), ended.output
 
 
 def test_rollout_that_is_settled_makes_no_call_after_its_one_look() -> None:

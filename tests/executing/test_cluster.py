@@ -1,23 +1,28 @@
 """What a rollout changes and tells in its cluster, when the cluster does not take it."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
+
+import pytest
 
 from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
 from twgen.errors import StateUnavailable
 from twgen.executing.cluster import Adjustments, ClusterWriter, KubernetesEvent
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
-from twgen.model.plan import WorkerPlan
+from twgen.model.plan import Phase, WorkerPlan
+from twgen.model.reasons import RoutingReason
+from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.spec import OwnerReferences
 from twgen.model.status import Status
-from twgen.model.world import JobReference, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import intent_of
+from twgen.records.rollout_status import RolloutStatus
 
 
 @dataclass
@@ -58,6 +63,22 @@ def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
     return plan.workers[0], make_status(plan, found, me)
 
 
+def fail(
+    journal: Journal, failure: str, *, is_current: bool = True, kept: RolloutStatus | Exception | None = None
+) -> None:
+    """A look fails, beside what the cluster says of the intent and keeps as the status."""
+
+    async def current() -> bool:
+        return is_current
+
+    async def read() -> RolloutStatus | None:
+        if isinstance(kept, Exception):
+            raise kept
+        return kept
+
+    asyncio.run(journal.fail(failure, NOW, current, read))
+
+
 def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_again() -> None:
     left = AttachedInCluster(GroupKind.of(AUTOSCALER.template), "/old", "old", "uid", frozenset({"uid-v3"}))
     said: list[str] = []
@@ -76,8 +97,9 @@ def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_aga
     asyncio.run(adjustments.make(plan, older))
     asyncio.run(adjustments.make(plan, older))
     assert writer.done == ["delete /old uid"]
-    assert told == ["delete job older: refused", "scale payments-v3: refused"]
-    assert [line for line in said if "refused" in line] == told
+    refused = ["delete job older: refused", "scale payments-v3: refused"]
+    assert told == refused * 2, "it lasts"
+    assert [line for line in said if "refused" in line] == refused
     writer.refused.clear()
     asyncio.run(adjustments.make(plan, RolloutInCluster()))
     asyncio.run(adjustments.make(plan, RolloutInCluster()))
@@ -119,7 +141,7 @@ def test_status_says_why_a_look_failed_until_one_has_gone_well() -> None:
     before = writer.status
     for _ in range(3):
         # a change that fails after each look that goes well
-        asyncio.run(journal.fail("Temporal refuses it", NOW, is_current=True))
+        fail(journal, "Temporal refuses it")
         asyncio.run(journal.record(status))
     message = f"{before['message']}; Temporal refuses it"
     assert writer.status == {**before, "message": message}
@@ -129,14 +151,96 @@ def test_status_says_why_a_look_failed_until_one_has_gone_well() -> None:
     assert writer.status == before
 
 
+def test_failure_that_could_not_be_written_is_written_at_a_later_failed_look() -> None:
+    writer, (_, status) = Writer(), looked()
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    asyncio.run(journal.record(status))
+    before = writer.status
+    writer.refused = {f"record {before['phase']}", "tell LookFailed"}
+    fail(journal, "Temporal is away")
+    writer.refused = set()
+    fail(journal, "Temporal is away", is_current=False)
+    assert writer.status == before, "nobody knows whether it is superseded"
+    writer.done.clear()
+    for _ in range(3):
+        fail(journal, "Temporal is away")
+    assert writer.status["message"] == f"{before['message']}; Temporal is away"
+    assert writer.done == [f"record {before['phase']}"]
+
+
+def test_what_fails_in_the_cluster_stays_in_the_status_while_it_lasts() -> None:
+    writer, (_, status) = Writer(), looked()
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    for _ in range(4):
+        asyncio.run(journal.record(status))
+        fail(journal, "a Job cannot be deleted")
+        fail(journal, "a Deployment cannot be scaled")
+    both = "a Job cannot be deleted; a Deployment cannot be scaled"
+    assert writer.status["message"] == f"{status.workers[0].plan.routing.because}; {both}"
+    assert writer.done.count("tell LookFailed") == 2
+    assert len([what for what in writer.done if what.startswith("record")]) == 3
+
+
+def test_failure_that_another_has_taken_the_place_of_is_told_no_longer() -> None:
+    writer, (_, status) = Writer(), looked()
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    asyncio.run(journal.record(status))
+    for failure in ("away", "away", "refuses", "refuses", "refuses"):
+        fail(journal, failure)
+    assert writer.status["message"].endswith("; refuses")
+    assert "away" not in writer.status["message"]
+    writer.done.clear()
+    for _ in range(9):
+        fail(journal, "away")
+        fail(journal, "refuses")
+    assert writer.done == ["record Waiting"], "two that take turns are one state"
+
+
+@pytest.mark.parametrize("reason", [RoutingReason.SETTLED, RoutingReason.GATE_FAILED])
+def test_last_status_of_a_rollout_tells_no_failure_that_is_over(reason: RoutingReason) -> None:
+    writer, (plan, status) = Writer(), looked()
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    asyncio.run(journal.record(status))
+    fail(journal, "Temporal did not answer")
+    phase = Phase.SETTLED if reason is RoutingReason.SETTLED else Phase.BLOCKED
+    routing = replace(plan.routing, phase=phase, reason=reason)
+    [worker] = status.workers
+    asyncio.run(
+        journal.record(replace(status, workers=(replace(worker, plan=replace(plan, routing=routing)),)))
+    )
+    assert (writer.status["reason"], writer.status["message"]) == (reason, routing.because)
+
+
+def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() -> None:
+    writer, intent = Writer(), intent_of(a_spec(), "twgen/me")
+    unserved = {"workers": [{"unserved": "nobody serves v1", "phase": "Waiting"}]}
+    kept = RolloutStatus(
+        *("shop/payments", Phase.WAITING, "RampPaused", "it stays at 25 %", "v3", "v1", 25),
+        *(NOW, unserved, intent.hash),
+    )
+    journal = Journal(cast("ClusterWriter", writer), intent, print)
+    fail(journal, "Temporal is away", kept=StateUnavailable("the API server is away too"))
+    assert not writer.status, "what it knew is left alone"
+    fail(journal, "Temporal is away", kept=kept)
+    shown = ("reason", "message", "current", "percentage")
+    assert [writer.status[name] for name in shown] == [
+        *("LookFailed", "nothing could be read; Temporal is away", "v1", "25")
+    ]
+    [worker] = json.loads(writer.status["status.json"])["workers"]
+    assert (worker["unserved"], worker["reason"]) == ("nobody serves v1", "LookFailed")
+    another = Journal(cast("ClusterWriter", writer), intent, print)
+    fail(another, "Temporal is away", kept=replace(kept, intent="another"))
+    assert (writer.status["current"], writer.status["percentage"]) == ("", "0")
+
+
 def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> None:
     writer, intent, (_, status) = Writer(), intent_of(a_spec(), "twgen/me"), looked()
     journal = Journal(cast("ClusterWriter", writer), intent, print)
-    asyncio.run(journal.fail("Temporal is away", NOW, is_current=False))
+    fail(journal, "Temporal is away", is_current=False)
     assert writer.done == ["tell LookFailed"]
-    asyncio.run(journal.fail("Temporal is still away", NOW, is_current=True))
+    fail(journal, "Temporal is still away")
     shown = ("phase", "reason", "message", "target", "intent", "settled")
-    message = "nothing could be read; Temporal is still away"
+    message = "nothing could be read; Temporal is away; Temporal is still away"
     assert [writer.status[name] for name in shown] == [
         *("Waiting", "LookFailed", message, intent.target, intent.hash, "")
     ]

@@ -37,7 +37,7 @@ class Person:
     written: list[str] = field(default_factory=list)
 
     async def look(self) -> Target:
-        return Target(RAMPS, self.worlds.pop(0), NOW, "me")
+        return Target(RAMPS, self.worlds.pop(0), NOW, "me", "")
 
     async def set_manager(self, manager: str, conflict_token: str) -> None:
         self._write(f"manager {manager} by {conflict_token}")

@@ -1,5 +1,6 @@
 """Rollouts of one worker against a model of Temporal whose answers get lost, and where people interrupt."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.executing.server import DEEDS, ELSE, Server
 from tests.executing.trouble import GATED, ME, TROUBLES, YOU, Client
 from tests.planning.situations import MINUTE, RAMPS, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
+from twgen.executing.rollout import roll_out
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.versioning.names import ABORTED
@@ -71,10 +73,16 @@ def test_first_look_that_fails_ends_the_rollout(trouble: str, error: type[Except
         rolled_out(Client(Server(), RAMPS, troubles=[trouble]))
 
 
-def test_failure_that_lasts_is_said_once() -> None:
-    client = Client(Server(), RAMPS, troubles=["", "", *["refused"] * 9])
-    rolled_out(client)
+def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time() -> None:
+    client = Client(server := Server(), RAMPS, troubles=["", "", *["refused"] * 9])
+    told: list[str] = []
+
+    async def tell_failure(failure: str) -> None:
+        told.append(failure)
+
+    server.run(roll_out(replace(client.rollout(), tell_failure=tell_failure), once=False))
     assert client.said.count("refused; looking again") == 1
+    assert told == ["refused"] * 9
 
 
 def test_worker_of_somebody_else_is_left_alone() -> None:

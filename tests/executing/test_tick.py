@@ -18,7 +18,7 @@ from twgen.planning.plan import plan_versions
 from twgen.planning.refresh import plan_hash
 from twgen.records.intent import intent_of
 
-KEY = SPEC.worker_deployment, SPEC.temporal_namespace
+KEY = SPEC.key
 
 
 def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stamped: str = "") -> Worker:
@@ -39,7 +39,7 @@ def look(read: ReadWorkers, *workers: Worker) -> Seen:
 def empty(specs: Sequence[WorkerSpec]) -> World:
     found = situation(None)
     [known] = found.workers.values()
-    return World(NOW, {(each.worker_deployment, each.temporal_namespace): known for each in specs})
+    return World(NOW, {each.key: known for each in specs})
 
 
 def test_server_that_does_not_answer_holds_up_no_worker_of_another_namespace() -> None:
@@ -87,6 +87,6 @@ def test_render_is_as_wanted_whether_or_not_it_has_a_ledger_and_reads_the_cluste
         return found, []
 
     [rendered] = look(read, worker("shop", spec=spec, stamped=stamped)).applications["shop"]
-    assert not rendered.wanted
+    assert stamped in rendered.wanted
     [outdated] = look(read, worker("shop", spec=spec, stamped="another")).applications["shop"]
     assert stamped in outdated.wanted

@@ -44,7 +44,7 @@ def test_it_settles_or_says_what_blocks_it_and_strands_no_workflow(
 ) -> None:
     worker = begun(spec, found)
     for _ in range(LOOKS):
-        before = World(worker.now, {("shop/payments", "default"): worker.world()})
+        before = World(worker.now, {spec.key: worker.world()})
         needed = {build_id for build_id in worker.cluster.serving() if may_have_work(build_id, before)}
         plan = act(worker)
         if spec.replicas != 0:

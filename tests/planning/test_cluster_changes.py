@@ -21,8 +21,9 @@ from tests.planning.situations import (
 from tests.strategies import AUTOSCALER, BUDGET, NOW, SIZED_BY_HPA, a_spec, live_manifest
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerVersions
-from twgen.model.world import RolloutInCluster, VersionStatus, World
-from twgen.planning.cluster_changes import AttachedInCluster, left_over, may_change_cluster, replica_changes
+from twgen.model.rollout import RolloutInCluster
+from twgen.model.world import VersionStatus, World
+from twgen.planning.cluster_changes import AttachedInCluster, left_over, replica_changes
 from twgen.planning.plan import plan_versions
 from twgen.versioning.names import PAUSED, attached_resource_name
 
@@ -102,13 +103,18 @@ def test_cluster_is_changed_by_the_newest_rollout_that_nobody_holds_up_settled_o
     current: str, manager: str, rollout: RolloutInCluster, *, may: bool
 ) -> None:
     found = world(live("v1"), live("v3"), manager=manager, current=current)
-    found = found.with_rollout(("shop/payments", "default"), rollout)
-    assert may_change_cluster(planned(found, SCALED), rollout) is may
+    found = found.with_rollout(SPEC.key, rollout)
+    assert planned(found, SCALED).is_held is not may
 
 
 def test_cluster_is_left_alone_while_a_person_paused_the_version() -> None:
     found = world(live("v1", age=DAY), live("v3"), **{PAUSED: {"by": "a person"}})
-    assert not may_change_cluster(planned(found, SCALED), RolloutInCluster())
+    assert planned(found, SCALED).is_held
+
+
+def test_pause_of_a_version_ends_when_it_has_all_traffic_so_that_its_pods_come_back() -> None:
+    found = world(live("v1", age=DAY), live("v3"), current="v3", **{PAUSED: {"by": "a person"}})
+    assert not planned(found, SCALED).is_held
 
 
 SPEC = replace(a_spec(), attached=(AUTOSCALER,))

@@ -46,7 +46,7 @@ def a_target(  # noqa: PLR0913 - each is one thing that a command asks
     versions = (version("v1", VersionStatus.CURRENT, task_queues=current_polls), target)
     told = temporal(*versions[: 1 + is_registered], traffic=traffic, manager_identity=manager)
     found = situation(told, [live("v1"), live("v3")] if pods else [live("v1")])
-    return Target(GATED, worker_world(GATED, found), NOW, "me")
+    return Target(GATED, worker_world(GATED, found), NOW, "me", "")
 
 
 STATES: Mapping[str, Target] = {

@@ -9,7 +9,7 @@ from tests.planning.situations import NOW, SPEC, live, planned, routing, situati
 from twgen.errors import OwnedBySomebodyElse
 from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
-from twgen.planning.plan import VersionsPlan, plan_versions
+from twgen.planning.plan import VersionsPlan, make_plan, plan_versions
 
 OURS = Caller("twgen/prod/shop", application="shop")
 
@@ -65,3 +65,49 @@ def test_cluster_without_any_deployment_of_a_worker_with_traffic_is_doubted() ->
     assert "sends workflows to v1" in " ".join(planned(situation(says, [])).versions.warnings)
     for certain in (situation(says, None), situation(says, [live("v3")]), situation(temporal(), [])):
         assert "sends workflows" not in " ".join(planned(certain).versions.warnings)
+
+
+def owned(build_id: str, *owners: str, **metadata: Any) -> dict[str, Any]:
+    """A Deployment with these owners, each as `Kind/name`."""
+    references = [dict(zip(("kind", "name"), owner.split("/"), strict=True)) for owner in owners]
+    return live(build_id, ownerReferences=references, **metadata)
+
+
+TWO_VERSIONS = temporal(version("v3"), version("v1"), traffic=routing("v1"))
+CONTROLLED = situation(
+    TWO_VERSIONS, [owned("v3", "WorkerDeployment/payments"), owned("v1", "WorkerDeployment/payments")]
+)
+
+
+def test_deployments_of_the_controllers_custom_resource_stop_a_render_in_argo_cd() -> None:
+    told = (
+        r"WorkerDeployment/payments owns 2 Deployments, payments-v1 and payments-v3: .* with all their pods"
+    )
+    with pytest.raises(OwnedBySomebodyElse, match=told):
+        plan_versions([SPEC], CONTROLLED, NOW, OURS)
+
+
+def test_person_is_warned_of_what_is_deleted_with_an_owner_in_plan_and_render() -> None:
+    person = Caller("twgen/ann@laptop", is_person=True)
+    [rendered] = plan_versions([SPEC], CONTROLLED, NOW, person).workers
+    [made] = make_plan([SPEC], CONTROLLED, NOW, person).workers
+    for worker in (rendered, made.versions):
+        [told] = [text for text in worker.warnings if "ownerReferences" in text]
+        assert told.startswith("WorkerDeployment/payments owns 2 Deployments, payments-v1 and payments-v3: ")
+
+
+def test_every_owner_is_told_and_a_deployment_that_is_going_already_is_not() -> None:
+    going = owned("v1", "TemporalWorkerDeployment/payments", deletionTimestamp=NOW.isoformat())
+    kept = owned("v3", "TemporalWorkerDeployment/payments", "Shop/main")
+    warnings = planned(situation(TWO_VERSIONS, [going, kept])).versions.warnings
+    told = [text.partition(":")[0] for text in warnings if "ownerReferences" in text]
+    assert told == [
+        f"{owner} owns 1 Deployment, payments-v3"
+        for owner in ("Shop/main", "TemporalWorkerDeployment/payments")
+    ]
+
+
+def test_deployments_without_an_owner_are_rendered_in_argo_cd_without_a_word_about_it() -> None:
+    found = situation(TWO_VERSIONS, [live("v3"), live("v1", ownerReferences=None)])
+    [worker] = plan_versions([SPEC], found, NOW, OURS).workers
+    assert "ownerReferences" not in " ".join(worker.warnings)

@@ -26,7 +26,7 @@ from twgen.planning.plan import make_plan
 from twgen.planning.refresh import ApplicationState, Refresh, Rendered, due_refresh, runs_again
 from twgen.versioning.names import ABORTED
 
-SAME = Rendered("shop/payments", "pay", "now", frozenset())
+SAME = Rendered("shop/payments", "pay", "now", frozenset({"now"}))
 OLD = Rendered("shop/mail", "pay", "then", frozenset({"now", "unread"}))
 IDLE = ApplicationState(is_syncing=False, render_error="")
 FAILED = IDLE._replace(render_error="twgen: Temporal did not answer")
@@ -59,6 +59,10 @@ def test_render_that_is_right_and_not_applied_waits_for_a_person(rendered: str, 
     assert bool(due_refresh([SAME, OLD], state, None, NOW)) is is_due
 
 
+def test_render_that_waits_is_refreshed_once_the_world_is_again_as_it_was_applied() -> None:
+    assert due_refresh([SAME], IDLE._replace(rendered={SAME.worker: "then"}), None, NOW)
+
+
 def refreshes(until: timedelta, situations: Callable[[timedelta], Rendered]) -> list[timedelta]:
     """When an application is refreshed that is looked at every minute."""
     last, found, ago = None, [], timedelta()
@@ -76,6 +80,14 @@ def test_refresh_that_changes_nothing_is_asked_for_ever_more_seldom_and_daily_at
     pauses = [later - earlier for earlier, later in pairwise(found)]
     assert pauses[:4] == [10 * MINUTE, 20 * MINUTE, 40 * MINUTE, 80 * MINUTE]
     assert set(pauses[8:]) == {24 * HOUR}
+
+
+def test_refresh_that_was_in_vain_for_years_is_due_daily() -> None:
+    asked = due_refresh([OLD], IDLE, None, NOW)
+    assert asked
+    last = asked._replace(at=NOW, in_vain=100_000)
+    assert not due_refresh([OLD], IDLE, last, NOW + 23 * HOUR)
+    assert due_refresh([OLD], IDLE, last, NOW + 24 * HOUR)
 
 
 def test_what_changes_meanwhile_is_refreshed_at_once() -> None:

@@ -87,14 +87,15 @@ def test_every_field_is_read() -> None:
 names = st.text(min_size=1, max_size=5)
 # Hypothesis also draws words that it finds in the code, such as the kinds that are refused
 allowed_kinds = names.filter(lambda kind: kind not in NEVER_ATTACHED)
+paths = names.filter(lambda name: ":" not in name).map(lambda name: f"/{name}")
 texts = st.dictionaries(names, names)
 operators = st.builds(
     Operator,
     instance=st.text(max_size=5),
-    temporal_config_file=st.text(max_size=5),
+    temporal_config_file=st.just("") | paths,
     grants=st.lists(st.builds(ProfileGrant, names, st.lists(st.text(max_size=5)).map(tuple))).map(tuple),
     clusters=st.lists(
-        st.builds(ClusterOfApplications, names, st.text(max_size=5), names, names)
+        st.builds(ClusterOfApplications, names, st.text(max_size=5), paths, names)
         | st.builds(ClusterOfApplications, names, st.text(max_size=5))
     ).map(tuple),
     rollout_pod=st.builds(
@@ -195,10 +196,15 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
         ),
         ({"clusters": [{"inCluster": True}]}, "clusters[0].project: is required"),
         ({"clusters": [{"project": "a"}]}, "clusters[0]: needs kubeconfig or `inCluster: true`"),
-        ({"clusters": [{"project": "a", "kubeconfig": "f"}]}, "clusters[0].context: is required"),
+        ({"clusters": [{"project": "a", "kubeconfig": "/f"}]}, "clusters[0].context: is required"),
         (
             {"clusters": [{"project": "a", "inCluster": True, "context": "c"}]},
             "clusters[0].context: is required beside kubeconfig, and only there",
+        ),
+        ({"temporal": {"configFile": "t.toml"}}, "temporal.configFile: 't.toml' is not a whole path"),
+        (
+            {"clusters": [{"project": "a", "kubeconfig": "/f:g", "context": "c"}]},
+            "clusters[0].kubeconfig: '/f:g' is not a whole path",
         ),
         ({"rollout": {"toleration": []}}, "rollout.toleration: no such field; did you mean tolerations?"),
         ({"rollout": {"resources": {"limits": {"memory": "much"}}}}, "rollout.resources.limits.memory: "),
@@ -206,7 +212,7 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
         ({"rollout": {"caBundle": {"configMap": "A"}}}, "rollout.caBundle.configMap: 'A' is not the name of"),
         ({"attached": {"kinds": ["Job"]}}, "attached.kinds[0]: must be a mapping, not 'Job'"),
         (
-            {"clusters": [{"project": "a", "kubeconfig": "f", "context": "c", "inCluster": True}]},
+            {"clusters": [{"project": "a", "kubeconfig": "/f", "context": "c", "inCluster": True}]},
             "clusters[0]: needs kubeconfig or `inCluster: true`, and not both",
         ),
     ],

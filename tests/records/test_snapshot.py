@@ -199,5 +199,6 @@ def test_every_problem_is_told() -> None:
 
 
 def test_worker_whose_pods_are_fine_says_nothing_of_them() -> None:
-    world = replace(read(snapshot()), workers={("a/b", "c"): WorkerWorld("a/b", "c")})
+    worker = WorkerWorld("a/b", "c")
+    world = replace(read(snapshot()), workers={worker.key: worker})
     assert write_snapshot(world)["workers"] == [{"name": "a/b", "temporalNamespace": "c", "temporal": None}]

@@ -184,7 +184,7 @@ def test_account_that_is_named_is_used_and_none_is_rendered() -> None:
 
 def test_rights_follow_what_the_spec_needs() -> None:
     plain = rules(SPEC)
-    assert plain["get configmaps"] == ["payments-rollout"]
+    assert plain["get configmaps"] == ["payments-rollout", "payments-rollout-status"]
     assert not {"get secrets", "patch deployments"} & plain.keys()
     secret = Gate("Check", input_from=GateInput("Secret", "input", "key"))
     gated = replace(SPEC, rollout=replace(SPEC.rollout, gate=secret), attached=(AUTOSCALER,))

@@ -164,9 +164,9 @@ OPERATOR = {
     "kind": "OperatorConfig",
     "metadata": {},
     "instance": "prod-eu",
-    "temporal": {"configFile": "f", "profiles": [{"name": "n", "projects": ["p"]}]},
+    "temporal": {"configFile": "/f", "profiles": [{"name": "n", "projects": ["p"]}]},
     "clusters": [
-        {"project": "p", "application": "a", "kubeconfig": "k", "context": "c", "inCluster": False},
+        {"project": "p", "application": "a", "kubeconfig": "/k", "context": "c", "inCluster": False},
         {"project": "p", "inCluster": True},
     ],
     "rollout": {

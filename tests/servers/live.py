@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from temporalio.api.deployment.v1 import RoutingConfig
+
 import testing
 from testing.forking import forker
 from testing.leaks import leaks
@@ -158,3 +160,11 @@ def recorded(folder: Path) -> list[Document]:
     """The workers of `twgen snapshot`."""
     workers: list[Document] = json.loads(printed(folder, "snapshot", "-o", "json"))["workers"]
     return workers
+
+
+def share_of(build_id: str, routing: RoutingConfig) -> float:
+    """Which share of the new workflows a version has, in percent."""
+    if routing.ramping_deployment_version.build_id == build_id:
+        return float(routing.ramping_version_percentage)
+    is_current = routing.current_deployment_version.build_id == build_id
+    return 100 - routing.ramping_version_percentage if is_current else 0.0

@@ -35,7 +35,7 @@ def read(
     async def read_one() -> WorkerDeployment | None:
         shared = SharedReads(clients(), Deadline(timeout))
         world = await read_world([spec], shared, None, NOW, for_routing=for_routing)
-        found = world.workers[spec.worker_deployment, spec.temporal_namespace].temporal
+        found = world.workers[spec.key].temporal
         counts = await shared.open_workflows(spec, due)
         return found and replace(
             found,

@@ -30,6 +30,7 @@ from tests.servers.live import (
     connection_document,
     in_namespace,
     run,
+    share_of,
     worker_container,
     worker_document,
 )
@@ -171,11 +172,7 @@ class Story:
 
     def share(self, build_id: str) -> float:
         """Which share of the new workflows a version has, in percent."""
-        routing = self.described().routing_config
-        if routing.ramping_deployment_version.build_id == build_id:
-            return float(routing.ramping_version_percentage)
-        is_current = routing.current_deployment_version.build_id == build_id
-        return 100 - routing.ramping_version_percentage if is_current else 0.0
+        return share_of(build_id, self.described().routing_config)
 
     def newest_job(self) -> Object:
         return max(self.jobs(), key=lambda job: str(job["metadata"]["creationTimestamp"]))

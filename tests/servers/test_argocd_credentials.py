@@ -145,8 +145,7 @@ def test_credentials_carry_a_rollout_to_its_end_and_are_shown_nowhere(
     # what the plugin is refused is told to everybody who sees the application
     story.take_from_plugin()
     gitops.application.refresh("hard")
-    [error] = gitops.application.errors()
-    assert f"Temporal at {story.server.address}" in error
+    gitops.application.fails_with(f"Temporal at {story.server.address}")
 
     folder = gitops.cluster.folder
     assert leaks_below(folder) == {}

@@ -27,7 +27,7 @@ from tests.servers.live import Document, policy_document
 from tests.servers.test_tick import built
 
 USER = 999
-OF_TICK = "registry.example.com/tools/twgen:1.0.0"
+OF_TICK = "registry.example.com/tools/twgen:0.1.0"
 """As the page installs it."""
 QUICKLY: Document = {
     "rollout": {

@@ -96,11 +96,12 @@ def test_second_application_of_one_worker_is_refused_and_says_whose_it_is(story:
     other = replace(story, application=replace(story.application, name=f"{story.namespace}-copy"))
     other.commit("v2", policy_document("greeter", identity="somebody/else"), steps=())
     other.application.create()
-    [error] = eventually(other.application.errors, SOON)
-    assert f"greeter-v1 is of {owner}, and this is twgen/somebody/else" in error
+    told = f"greeter-v1 is of {owner}, and this is twgen/somebody/else"
+    other.application.fails_with(told)
     for each in (other, story):
         each.application.refresh("hard")
-    assert (other.application.errors(), story.application.errors()) == ([error], [])
+    other.application.fails_with(told)
+    assert story.application.errors() == []
     assert (story.manager(), story.share("v1"), story.deployment("v2")) == (owner, 100, None)
     other.application.discard()
 

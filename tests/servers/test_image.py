@@ -190,7 +190,7 @@ def test_sidecar_renders_with_its_account_and_the_rights_of_the_deployment_files
     (account / "token").write_text(cluster.token("sidecar", namespace))
     (account / "namespace").write_text(namespace)
     shutil.copy(cluster.authority, account / "ca.crt")
-    [form] = read_documents((ROOT / "deploy" / "operator.yaml").read_text())
+    [form] = read_documents((ROOT / "deploy" / "twgen-operator.yaml").read_text())
     (operator / "operator.yaml").write_text(form["data"]["operator.yaml"])
     (operator / "temporal.toml").write_text(
         f'[profile.payments]\naddress = "{oldest_temporal.address}"\nnamespace = "default"\n'

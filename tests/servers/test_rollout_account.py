@@ -134,6 +134,7 @@ def test_account_may_do_what_a_rollout_does_and_nothing_else(
     found = set(allowed(cluster, namespace))
     by_name = {
         ("get", "configmaps", "pay-rollout"),
+        ("get", "configmaps", "pay-rollout-status"),
         ("create", "configmaps", "pay-rollout-status"),
         ("patch", "configmaps", "pay-rollout-status"),
         ("get", "secrets", "pay-secret"),

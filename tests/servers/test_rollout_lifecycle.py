@@ -11,7 +11,7 @@ from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 
 from testing.kubernetes.api import Object
 from testing.processes import eventually
-from tests.servers.live import attached_document, policy_document
+from tests.servers.live import attached_document, policy_document, share_of
 from tests.servers.rollouts import SOON, Story, side_by_side
 
 pytestmark = pytest.mark.server
@@ -168,7 +168,7 @@ def test_jobs_of_one_intent_under_two_images_make_every_step_once_and_cut_no_pau
 
     def is_done() -> bool:
         routing = story.described().routing_config
-        share, ramp = story.share("v2"), routing.ramping_version_percentage_changed_time
+        share, ramp = share_of("v2", routing), routing.ramping_version_percentage_changed_time
         changed = routing.current_version_changed_time if share == 100 else ramp
         assert share >= max(seen, default=0), "it never goes back"
         if share:

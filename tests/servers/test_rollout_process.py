@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
@@ -86,6 +87,9 @@ def test_rollout_that_is_killed_after_each_of_its_requests_loses_nothing(story: 
 def test_temporal_that_dies_at_any_request_is_waited_for_and_each_version_becomes_current(
     story: Story,
 ) -> None:
+    # of the newest one a new version is sometimes registered only once the last routing update is over, after
+    # two minutes; each death needs a version
+    story = replace(story, temporal=story.oldest_temporal)
     settled(story)
     address, log = story.temporal.address, story.folder.parent / "log"
     for number in count(1):
@@ -131,7 +135,7 @@ def test_rollout_whose_clock_jumps_waits_behind_and_cuts_no_pause_short_ahead(st
     assert story.share("v2") == 100
     current = story.described().routing_config.current_version_changed_time
     assert current.ToMilliseconds() / 1000 - began >= PAUSE
-    assert "ahead of another one: the pauses" in (story.folder.parent / "log").read_text()
+    assert "by the slowest of clocks that are" in (story.folder.parent / "log").read_text()
     assert story.replicas() == {"v1": 1, "v2": 1}
 
 

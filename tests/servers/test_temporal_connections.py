@@ -126,7 +126,7 @@ def test_one_failed_read_fails_all(temporal: TemporalServer, silent_address: str
 def test_many_workers_are_read_at_the_same_time(temporal: TemporalServer) -> None:
     specs = [worker_spec(f"x{number}", "v1", temporal.connection) for number in range(40)]
     world = asyncio.run(read_all(specs, clients(), for_routing=True))
-    assert {name: found.temporal for (name, _), found in world.workers.items()} == {
+    assert {key.worker_deployment: found.temporal for key, found in world.workers.items()} == {
         spec.worker_deployment: None for spec in specs
     }
 
@@ -139,7 +139,7 @@ def test_server_that_goes_away_is_asked_again_until_the_deadline(tmp_path: Path)
         with asyncio.Runner() as runner:
             opened = clients()
             world = runner.run(read_all([spec], opened))
-            assert world.workers[spec.worker_deployment, "default"].temporal is None
+            assert world.workers[spec.key].temporal is None
             until_stopped.close()
             started = time.monotonic()
             with pytest.raises(StateUnavailable, match=f"{server.address}, .*not available"):

@@ -78,7 +78,7 @@ def test_forms_differ_in_how_they_go_on_alone(tmp_path: Path) -> None:
     assert cron_job.pop("restartPolicy") == "Never"
     [port] = deployment.pop("ports")
     assert deployment == cron_job
-    assert deployment["image"] == "registry.example.com/tools/twgen:1.0.0"
+    assert deployment["image"] == "registry.example.com/tools/twgen:0.1.0"
     [endpoint] = every["PodMonitor"]["spec"]["podMetricsEndpoints"]
     template = every["Deployment"]["spec"]["template"]["metadata"]
     assert endpoint["port"] == port["name"]

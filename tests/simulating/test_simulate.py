@@ -200,9 +200,7 @@ def test_unversioned_workers_share_with_a_first_version() -> None:
 def test_cluster_that_was_not_read_is_taken_to_run_what_is_in_use() -> None:
     found = current_since_an_hour("v4", ("v2", VersionStatus.DRAINING))
     (known,) = found.workers.values()
-    unread = replace(
-        found, workers={(known.name, known.temporal_namespace): replace(known, deployments=None)}
-    )
+    unread = replace(found, workers={known.key: replace(known, deployments=None)})
     worker = told(PROGRESSIVE, unread)
     at_first = {lane.build_id: lane.spans[0].replicas for lane in worker.lanes}
     assert at_first == {"v2": 3, "v3": 3, "v4": 3}
@@ -248,7 +246,7 @@ def managed_by(identity: str) -> World:
     (known,) = found.workers.values()
     assert known.temporal
     managed = replace(known, temporal=replace(known.temporal, manager_identity=identity))
-    return replace(found, workers={(known.name, known.temporal_namespace): managed})
+    return replace(found, workers={known.key: managed})
 
 
 def test_foreign_owner_blocks_at_once() -> None:

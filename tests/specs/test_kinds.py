@@ -182,3 +182,27 @@ def test_record_in_place_of_specs_says_what_it_is_and_where_it_belongs(kind: str
     assert warning.startswith(f"kind: a {kind} is no spec")
     assert remedy in warning
     assert parsed(record, worker(), CONNECTION).warnings == ()
+
+
+def test_what_a_render_printed_is_no_spec_and_is_told_once_for_each_file() -> None:
+    label = {"app.kubernetes.io/managed-by": "twgen"}
+    kinds = [("apps/v1", "Deployment"), ("v1", "ConfigMap"), ("policy/v1", "PodDisruptionBudget")]
+    made = [
+        {"apiVersion": api, "kind": kind, "metadata": {"name": "payments-v2", "labels": label}}
+        for api, kind in kinds
+    ]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "shop"}}
+    files = {"a.yaml": [worker(), CONNECTION, service], "old.yaml": [service, *made], "older.yaml": made[:1]}
+    documents = [Document(file, at, one) for file, all_ in files.items() for at, one in enumerate(all_)]
+    found = parse_specs(documents, NamespaceRule("shop"))
+    assert [problem.document.source for problem in found.problems] == ["old.yaml", "older.yaml"]
+    [message] = set(told(found.problems))
+    assert message.startswith("is what `twgen render` printed (its label app.kubernetes.io/managed-by says")
+    assert message.endswith("keep it out of the folder of the specs")
+    assert [document.source for document in found.passthrough] == ["a.yaml"]
+
+
+@pytest.mark.parametrize("labels", [None, "twgen", {"app.kubernetes.io/managed-by": "Helm"}])
+def test_what_another_tool_manages_passes_through(labels: object) -> None:
+    found = parsed({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "labels": labels}})
+    assert (len(found.passthrough), found.problems) == (1, ())

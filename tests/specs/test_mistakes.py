@@ -157,3 +157,46 @@ def test_unknown_strategy_is_the_only_mistake_told(strategy: str, message: str) 
     assert len(found.problems) == 1
     assert message in found.problems[0].message
     assert found.warnings == ()
+
+
+def test_connection_that_is_not_there_says_where_another_one_is_and_what_to_do() -> None:
+    def told_of(*others: dict[str, Any], reference: dict[str, str] | None = None) -> str:
+        options = {"connectionRef": reference or {"name": "temporal"}, "temporalNamespace": "default"}
+        [text] = told(parsed(worker(workerOptions=options), *others).problems)
+        return text.partition(": there is no ")[2]
+
+    def named(name: str, namespace: str) -> dict[str, Any]:
+        return {**CONNECTION, "metadata": {"name": name, "namespace": namespace}}
+
+    here = "Connection 'temporal' in namespace 'shop' among the documents"
+    assert told_of() == f"{here}: name its file too, or put it beside the spec"
+    assert told_of(named("temporl", "shop")) == f"{here}; did you mean temporl?"
+    other = "; the one in namespace 'infra' is only for workers there"
+    assert told_of(named("temporal", "infra")) == here + other
+    cluster_wide = {"name": "temporal", "kind": "ClusterConnection"}
+    assert told_of(named("temporal", "shop"), reference=cluster_wide) == (
+        "ClusterConnection 'temporal' among the documents: name its file too, or put it beside the spec"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "hint"),
+    [
+        ("paymentsx", "shop", "; did you mean payments?"),
+        ("orders", "shop", ""),
+        ("payments", "shopp", "; there is one in namespace 'shop'"),
+    ],
+)
+def test_document_of_a_worker_that_is_not_there_says_which_one_may_be_meant(
+    name: str, namespace: str, hint: str
+) -> None:
+    stray = {**budget(workerDeploymentRef={"name": name}), "metadata": {"name": "b", "namespace": namespace}}
+    [warning] = parsed(worker(), CONNECTION, stray).warnings
+    assert warning.path == "spec.workerDeploymentRef.name"
+    assert warning.message == f"there is no worker {name!r} in namespace {namespace!r}: no effect{hint}"
+
+
+def test_two_documents_of_one_name_are_told_in_plain_words() -> None:
+    policy_of = {**CONNECTION, "apiVersion": "twgen.io/v1alpha1", "kind": "RolloutPolicy", "spec": {}}
+    [found] = told(parsed(policy_of, {**policy_of, "spec": {"workerRef": {"name": "a"}}}).problems)
+    assert found.startswith("metadata.name: there are two RolloutPolicy documents shop/temporal: keep one;")

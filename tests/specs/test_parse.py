@@ -7,6 +7,7 @@ import pytest
 from tests.specs.parsing import CONNECTION, budget, parsed, policy, scaler, told, worker
 from tests.strategies import a_spec
 from twgen.errors import InvalidInput
+from twgen.model.operator import Caller
 from twgen.model.spec import Gate, GateInput
 from twgen.specs.spec_document import NamespaceRule
 
@@ -155,10 +156,12 @@ def test_policy_whose_every_field_is_used_is_not_warned_of() -> None:
     assert (found.problems, found.warnings) == ((), ())
 
 
-def test_identity_that_brings_its_own_prefix_is_warned_of() -> None:
-    assert told(parsed(policy(identity="twgen/shop")).warnings) == [
-        "spec.identity: twgen/ is put before it: the manager is twgen/twgen/shop"
-    ]
+@pytest.mark.parametrize("written", ["shop/ci", "twgen/shop/ci"])
+def test_identity_is_one_with_and_without_its_prefix(written: str) -> None:
+    found = parsed(worker(), CONNECTION, policy(identity=written))
+    assert found.warnings == ()
+    [spec] = found.workers
+    assert Caller().of(spec.policy) == "twgen/shop/ci"
 
 
 @pytest.mark.parametrize(

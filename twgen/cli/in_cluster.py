@@ -9,12 +9,12 @@ from twgen.cli.observer import Observation
 from twgen.cli.rolling import judge, rollout_of, sleep
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import Deadline
-from twgen.errors import InvalidInput, TwgenError
+from twgen.errors import TwgenError
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.unattended import Unattended, Ways, carry_out
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.world import World
-from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, specs_of
+from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, read_status, specs_of
 from twgen.records.intent import Intent
 from twgen.specs.attached import KINDS
 
@@ -54,9 +54,7 @@ def _unattended(
     settings: Settings, place: tuple[str, str], log: Log, servers: Servers, opened: Connections
 ) -> Unattended:
     """The ways of an intent to its servers, over these connections."""
-    client, timeout = opened.kubernetes, settings.timeout
-    if not client:
-        raise InvalidInput("--intent needs a cluster: there is no kubeconfig, and this is no Pod")
+    client, timeout = opened.cluster_for("--intent"), settings.timeout
 
     def ways(intent: Intent) -> Ways:
         [spec] = specs_of(intent).workers
@@ -76,6 +74,7 @@ def _unattended(
     return Unattended(
         name="/".join(place),
         read_intent=lambda intent_hash: read_intent(client, *place, intent_hash, Deadline(timeout)),
+        read_status=lambda intent: read_status(client, intent, timeout),
         ways=ways,
         writer=lambda intent: ClusterWriter(client, intent, timeout),
         clock=clock,

@@ -15,7 +15,7 @@ from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, World
 from twgen.planning.drivers import rollout_driver
-from twgen.planning.versions.plan import versions_to_look_for
+from twgen.planning.reads import versions_to_look_for
 from twgen.reading.documents import Read, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs
@@ -146,8 +146,7 @@ class Memory:
         now, told = settings.now or world.taken_at, {}
         ends = time.monotonic() + _MOST_FOR_HISTORY
         for spec in specs.workers:
-            key = (spec.worker_deployment, spec.temporal_namespace)
-            worker = world.workers.get(key)
+            worker = world.workers.get(spec.key)
             missing = versions_to_look_for(spec, worker, now) if worker else frozenset[str]()
             asked = (spec.worker_deployment, spec.build_id, missing)
             if missing and asked not in self._told:
@@ -158,7 +157,7 @@ class Memory:
                 why_none = settings.surroundings.why_no_repository
                 self._told[asked] = read_history(spec, missing, sources, ends, why_none)
             if missing:
-                told[key] = self._told[asked]
+                told[spec.key] = self._told[asked]
         return world.with_history(told) if told else world
 
 

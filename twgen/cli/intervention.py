@@ -101,7 +101,7 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention])
         async def look() -> Target:
             world = await servers.read_soon(opened, [spec], for_routing=True)
             worker = worker_world(spec, world)
-            return Target(spec, worker, clock(), acting_identity(spec, worker, caller))
+            return Target(spec, worker, clock(), acting_identity(spec, worker, caller), not_created="")
 
         def writer(identity: str) -> TemporalWriter:
             return TemporalWriter(spec, identity, opened.temporal, settings.timeout)

@@ -11,7 +11,7 @@ from twgen.cli.options import options, paths_argument
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import InvalidDocuments, NegativeAnswer
 from twgen.executing.ledger import changed_files, mended_files, write_files
-from twgen.planning.versions.plan import build_id_taken
+from twgen.planning.versions.warnings import build_id_taken
 from twgen.reading.documents import ledger_files, ledger_folder
 from twgen.reading.records import read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions

@@ -83,7 +83,7 @@ def twgen() -> None:
     Examples:
       twgen validate .
       twgen plan . --snapshot world.yaml
-      twgen render . > manifests.yaml && kubectl diff -f manifests.yaml
+      twgen render . > /tmp/manifests.yaml && kubectl diff -f /tmp/manifests.yaml
 
     \b
     Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec,

@@ -49,6 +49,15 @@ def _printable(text: str) -> str:
     return text
 
 
+def _identity(text: str) -> str:
+    """As Temporal has it."""
+    from twgen.model.operator import manager_identity
+
+    if text != text.strip():
+        raise ValueError("has blanks at its ends")
+    return manager_identity(_printable(text)) if text else ""
+
+
 def _time(text: str) -> datetime:
     from twgen.model.times import SUCH_AS, parse_time
 
@@ -115,6 +124,7 @@ def _object(text: str) -> tuple[str, str]:
 
 FILE = Form("FILE")
 NAME = Form("NAME", _printable)
+IDENTITY = Form("NAME", _identity)
 READING_TIME = Form("DURATION", _reading_time)
 DURATION = Form("DURATION", _duration)
 INTERVAL = Form("DURATION", _interval)

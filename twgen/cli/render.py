@@ -29,7 +29,7 @@ def command(output: str, **params: Any) -> None:
     """Print the manifests of every version that still has work.
 
     \b
-    twgen render . --snapshot world.yaml > manifests.yaml && kubectl diff -f manifests.yaml
+    twgen render . > /tmp/manifests.yaml && kubectl diff -f /tmp/manifests.yaml
     """
     settings = settings_of(params)
     specs = load_specs(settings)

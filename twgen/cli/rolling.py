@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
-from time import monotonic
 
 from twgen.cli.live import Connections, Servers
 from twgen.cli.settings import Settings, clock
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import Deadline, monotonic
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.executing.clock import SlowestClock
 from twgen.executing.rollout import WorkerRollout
@@ -41,25 +41,21 @@ def rollout_of(  # noqa: PLR0913 - what all rollouts of a command share, and wha
 ) -> WorkerRollout:
     """The rollout of a worker, over these connections; `recall` adds what Git remembers of it."""
     cluster = opened.kubernetes
-    slowest = SlowestClock(
-        clock,
-        monotonic,
-        lambda: cluster.heard if cluster else None,
-        lambda line: say(f"{spec.worker_deployment}: {line}"),
-    )
+    slowest = SlowestClock(clock, monotonic, lambda: cluster.heard if cluster else None)
 
     async def read() -> World:
         began = monotonic()
         found = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=True))
         slowest.saw(found.temporal.routing.changed_at if found.temporal else None, began)
         # what else the cluster has is of workers that other specs and intents name
-        world = World(slowest(), {(spec.worker_deployment, spec.temporal_namespace): found})
+        world = World(slowest(), {spec.key: replace(found, clocks_apart=slowest.apart())})
         # it may read Git, for seconds
         return await asyncio.to_thread(recall, world)
 
     async def conflict_token() -> str:
-        shared = SharedReads(opened.temporal, Deadline(settings.timeout))
+        began, shared = monotonic(), SharedReads(opened.temporal, Deadline(settings.timeout))
         temporal = await TemporalReader(spec, shared).deployment()
+        slowest.saw(temporal.routing.changed_at if temporal else None, began)
         return temporal.conflict_token if temporal else ""
 
     return WorkerRollout(

@@ -20,6 +20,7 @@ from twgen.errors import InvalidInput, OutOfTime
 from twgen.executing.rollout import roll_out
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, WorkerPlan
+from twgen.model.spec import WorkerKey
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.sentences import spoken
 from twgen.specs.parse import Specs
@@ -101,24 +102,20 @@ class _Looks:
 
     def __init__(self, specs: Specs, caller: Caller, shown: Screen | Log) -> None:
         self._specs, self._caller, self._shown = specs, caller, shown
-        self._plans: dict[str, WorkerPlan] = {}
-        """By worker."""
-        self._worlds: dict[tuple[str, str], WorkerWorld] = {}
+        self._plans: dict[WorkerKey, WorkerPlan] = {}
+        self._worlds: dict[WorkerKey, WorkerWorld] = {}
 
     async def show(self, plan: Plan, world: World) -> None:
         """Take in a look at one of the workers."""
         self._worlds.update(world.workers)
-        self._plans.update((worker.spec.worker_deployment, worker) for worker in plan.workers)
-        names = [spec.worker_deployment for spec in self._specs.workers]
-        plans = tuple(self._plans[name] for name in names if name in self._plans)
+        self._plans.update((worker.spec.key, worker) for worker in plan.workers)
+        plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
         together, known = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
         self._shown.show(Observation(known, self._caller, together, clock()))
 
     def unsettled(self) -> str:
         """The workers that are not settled by what was read last, and why."""
-        plans = {
-            spec.worker_deployment: self._plans.get(spec.worker_deployment) for spec in self._specs.workers
-        }
+        plans = {spec.worker_deployment: self._plans.get(spec.key) for spec in self._specs.workers}
         return "; ".join(
             where_it_stands(plan) if plan else f"{name} was not read"
             for name, plan in plans.items()

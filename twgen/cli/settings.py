@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twgen.cli.options import mistyped_variables
+from twgen.cli.options import OPTIONS, mistyped_variables
 from twgen.cli.output import warn
 from twgen.cli.surroundings import Surroundings, surroundings
+from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator
 from twgen.reading.documents import Sources
 
@@ -64,6 +66,12 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     """The Settings of a command: its parameters, where it runs, and the operator's file."""
     sources = Sources()
     where = surroundings()
+    for name in ("operator_config", "kubeconfig"):
+        if where.in_repository and (path := params.get(name)) and not Path(path).is_absolute():
+            variable = OPTIONS[name].variable
+            raise InvalidInput(
+                f"{variable}: {path!r} must be a whole path: the repository may have such a file"
+            )
     operator = Operator()
     if path := params.get("operator_config"):
         from twgen.reading.records import read_operator_file

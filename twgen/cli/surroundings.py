@@ -36,6 +36,8 @@ class Terminal:
     """Every worker must have a manager identity: the default one is nobody's in particular."""
     warns_nobody = False
     """Warnings are lost: what would silently not be deployed must be an error."""
+    in_repository = False
+    """The working directory is the repository of whoever is rendered: no setting may take a file from it."""
     settings_of_application: Mapping[str, ApplicationSetting] = {}
     why_no_repository = "the specs are in no Git repository"
     """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
@@ -98,6 +100,8 @@ class Plugin:
     """Two Argo CDs with an application of the same name would both pass as the owner."""
     warns_nobody = True
     """Argo CD shows what a render says on stderr only when it fails."""
+    in_repository = True
+    """Argo CD starts a plugin in the folder of the application."""
 
     def __init__(self) -> None:
         from twgen.model.operator import Application
@@ -141,8 +145,15 @@ class Plugin:
         """The operator's credentials, as far as the application's project may use them."""
         from twgen.clients.profiles import Profiles, load_profiles
 
-        found = load_profiles(os.environ, operator.temporal_config_file, use_environment=False)
-        return Profiles(found, lambda name: operator.may_use(name, self._application), allow_unlisted)
+        file = operator.temporal_config_file
+        found = load_profiles(os.environ, file, use_environment=False, in_repository=self.in_repository)
+        return Profiles(
+            found,
+            lambda name: operator.may_use(name, self._application),
+            allow_unlisted,
+            whose=f"Argo CD project {self._application.project!r}",
+            granted_in=f"temporal.profiles of {operator.file or 'the file that TWGEN_OPERATOR_CONFIG names'}",
+        )
 
     def cluster(self, operator: "Operator", *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
         """The cluster that the operator has mapped: Argo CD does not tell a plugin its destination."""

@@ -12,6 +12,11 @@ from twgen.errors import OutOfTime
 Answer = TypeVar("Answer")
 
 
+def monotonic() -> float:
+    """Seconds since some moment, those included that the machine slept, where it counts them."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class Deadline:
     """A moment so many seconds after it was made, on the monotonic clock."""
 

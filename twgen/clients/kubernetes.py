@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from tempfile import TemporaryDirectory
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from twgen.clients.deadline import Deadline, in_thread
+from twgen.clients.deadline import Deadline, in_thread, monotonic
 from twgen.clients.kubeconfig import ClusterAccess, load_configuration
 from twgen.errors import StateUnavailable
 

@@ -19,6 +19,14 @@ _PROFILE = "TEMPORAL_PROFILE"
 _DEFAULT = "default"
 """The name of a profile, and of a namespace, that nobody named: Temporal's own rule."""
 
+_FILES = {
+    "server_ca_cert_path": "server_root_ca_cert",
+    "client_cert_path": "client_cert",
+    "client_key_path": "client_private_key",
+}
+"""The settings of a profile that name files, and what the SDK calls them."""
+_NOT_WHOLE = "must be a whole path, such as /etc/twgen/temporal"
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -36,7 +44,8 @@ class Profile:
             options = self.credentials.to_client_connect_config()
         except OSError as error:
             raise StateUnavailable(
-                f"profile {self.name!r} of Temporal: {error.filename} cannot be read ({error.strerror})"
+                f"profile {self.name!r} of Temporal: {Path(error.filename).absolute()} cannot be read"
+                f" ({error.strerror})"
             ) from error
         return {
             "api_key": options.get("api_key"),
@@ -55,6 +64,10 @@ class Profiles:
     """Connections that no profile lists are used too, without credentials."""
     of_person: bool = False
     """The TEMPORAL_ variables make one of them."""
+    whose: str = "whoever runs this"
+    """Who may use some of them: the project of Argo CD."""
+    granted_in: str = ""
+    """The place that says so."""
 
     def of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The one profile for a connection and a Temporal namespace; None: unlisted, and that is allowed.
@@ -75,8 +88,8 @@ class Profiles:
             raise StateUnavailable(f"{place}: profiles {_named(usable)} all match: keep one of them")
         if matching:
             raise StateUnavailable(
-                f"{place}: this Argo CD project may not use profile {_named(matching)}: "
-                "the operator allows it in TWGEN_OPERATOR_CONFIG"
+                f"{place}: {self.whose} may not use profile {_named(matching)}:"
+                f" the operator names the project there, in {self.granted_in}"
             )
         if self.allow_unlisted and not connection.needs_credentials:
             return None
@@ -109,13 +122,16 @@ class Profiles:
 
 
 def load_profiles(
-    variables: Mapping[str, str], config_file: str = "", *, use_environment: bool
+    variables: Mapping[str, str], config_file: str = "", *, use_environment: bool, in_repository: bool = False
 ) -> tuple[Profile, ...]:
     """The profiles of Temporal's TOML file; raises StateUnavailable when it is named and cannot be read.
 
     The file is `config_file`, else the one that TEMPORAL_CONFIG_FILE names, else Temporal's default one.
     `use_environment` applies the other TEMPORAL_ variables to one profile, as Temporal's own tools do; a key
     that may be renewed stands in a file instead, which API_KEY_FILE names.
+
+    Temporal's tools take the files of a profile from the working directory. Where that is somebody's
+    repository, `in_repository` refuses all that is no whole path: it would choose whom to trust.
     """
     from temporalio.envconfig import ClientConfig, ClientConfigProfile
 
@@ -127,6 +143,8 @@ def load_profiles(
             raise StateUnavailable(f"{key_file}: the API key cannot be read ({why})") from None
     file = config_file or variables.get(_CONFIG_FILE, "")
     source = Path(file) if file else None
+    if in_repository and source and not source.is_absolute():
+        raise StateUnavailable(f"the file of Temporal's profiles, {file!r}, {_NOT_WHOLE}/temporal.toml")
     if source and not source.is_file():
         raise StateUnavailable(f"{file}: no such file; it should hold Temporal's profiles")
     # any variable that is no UTF-8 would end the reader
@@ -138,10 +156,20 @@ def load_profiles(
             found[chosen] = ClientConfigProfile.load(config_source=source, override_env_vars=readable)
     except RuntimeError as error:
         raise StateUnavailable(_unreadable(file, error)) from None
+    if in_repository:
+        _refuse_relative_files(found)
     return tuple(
         Profile(name, credentials.address or "", credentials.namespace or _DEFAULT, credentials)
         for name, credentials in sorted(found.items())
     )
+
+
+def _refuse_relative_files(profiles: "Mapping[str, ClientConfigProfile]") -> None:
+    for name, profile in sorted(profiles.items()):
+        for setting, attribute in _FILES.items():
+            file = getattr(profile.tls, attribute, None)
+            if isinstance(file, Path) and not file.is_absolute():
+                raise StateUnavailable(f"profile {name!r} of Temporal: {setting} {_NOT_WHOLE}/{file.name}")
 
 
 def _named(profiles: Iterable[Profile]) -> str:

@@ -156,12 +156,14 @@ class TemporalClients:
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
-            raise unreachable(self._who(call), call.connection.name, key[1], error) from error
+            name, is_via = call.connection.name, key[0] in self._via
+            raise unreachable(self._who(call), name, key[1], error, is_via=is_via) from error
 
     def _forget(self, client: "ServiceClient") -> None:
         """Connect anew at the next call, unless another one has done so already."""
         for key, opened in list(self._connecting.items()):
-            if opened.done() and opened.result() is client:
+            is_open = opened.done() and not opened.cancelled() and not opened.exception()
+            if is_open and opened.result() is client:
                 del self._connecting[key]
                 self._profiles = None
 

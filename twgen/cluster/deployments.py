@@ -62,6 +62,7 @@ _OWNED_FIELDS = excerpt(
     Field("subresource", TEXT),
     Field("fieldsV1", excerpt(Field("f:spec", mapping()))),
 )
+_OWNER = excerpt(Field("kind", TEXT), Field("name", TEXT))
 _METADATA = excerpt(
     Field(
         "name",
@@ -75,6 +76,7 @@ _METADATA = excerpt(
     Field("deletionTimestamp", TIME),
     Field("labels", TEXTS),
     Field("annotations", TEXTS),
+    Field("ownerReferences", listing(_OWNER)),
     Field("managedFields", listing(_OWNED_FIELDS)),
 )
 _CONDITION = excerpt(
@@ -147,6 +149,9 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         edited_variables=edited_variables(metadata),
         other_build_id=next(iter(told), "") if build_id not in told else "",
         attached=tuple(filter(None, annotations.get(ATTACHED, "").split(","))),
+        owners=tuple(
+            f"{owner.get('kind')}/{owner.get('name')}" for owner in metadata.get("ownerReferences") or ()
+        ),
         tracked_by=annotations.get(TRACKING_ID, "").partition(":")[0],
         available_replicas=status.get("availableReplicas") or 0,
         resource_version=metadata.get("resourceVersion") or "",

@@ -46,8 +46,8 @@ class Refreshes:
         last = self._asked.get(name)
         state = _state(await self._argocd.application(name, Deadline(self._timeout)))
         due = due_refresh(workers, state, last, now)
-        if due and due.outdated:
-            # it may be rendered already, and wait to be applied
+        if due.outdated if due else state.may_wait and not state.is_syncing:
+            # what waits to be applied may be right already, or wrong while what is applied is right again
             rendered = _rendered(await self._argocd.config_maps(name, Deadline(self._timeout)))
             due = due_refresh(workers, state._replace(rendered=rendered), last, now)
         if not due:
@@ -74,6 +74,7 @@ def _state(application: Mapping[str, Any]) -> ApplicationState:
         is_syncing="operation" in application or is_running,
         # Argo CD keeps an error for an hour
         render_error=next((error for error in errors if "twgen" in error), ""),
+        may_wait=value_at(application, "status", "sync", "status") != "Synced",
     )
 
 

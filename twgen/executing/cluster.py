@@ -9,14 +9,13 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, deletion_of, jobs_path
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.plan import WorkerPlan
+from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.spec import OwnerReferences
 from twgen.model.times import format_time
-from twgen.model.world import JobReference, RolloutInCluster
 from twgen.planning.cluster_changes import (
     AttachedInCluster,
     ReplicasChange,
     left_over,
-    may_change_cluster,
     replica_changes,
 )
 from twgen.records.intent import Intent
@@ -161,10 +160,10 @@ class Adjustments:
         self._failures: set[str] = set()
 
     async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> None:
-        """Change what the plan wants changed; what fails is said once, and tried again at the next look."""
+        """Change what the plan wants changed; what fails is tried again at the next look, and logged once."""
         for job in rollout.older_jobs:
             await self._try(self._writer.delete_job(job))
-        if not may_change_cluster(plan, rollout):
+        if plan.is_held:
             return
         for change in replica_changes(plan.versions):
             key = change.deployment, change.replicas
@@ -193,8 +192,8 @@ class Adjustments:
             if str(error) not in self._failures:
                 self._failures.add(str(error))
                 self._say(str(error))
-                if self._tell_failure:
-                    await self._tell_failure(str(error))
+            if self._tell_failure:
+                await self._tell_failure(str(error))
             return False
         if done:
             self._say(done)

@@ -1,19 +1,23 @@
 """What a rollout leaves in its cluster to read: its status, and an Event for each change of state."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from twgen.errors import OutOfTime, StateUnavailable
+from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType, KubernetesEvent
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.status import Status
 from twgen.planning.rollout import needs_a_rollout
 from twgen.records.intent import Intent
-from twgen.records.rollout_status import RolloutStatus, left_alone, write_rollout_status
+from twgen.records.rollout_status import RolloutStatus, left_alone, restated, write_rollout_status
 from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.lines import StatusLine, news, status_lines
+
+_MOST_FAILURES = 3
+"""In a status."""
 
 
 class Journal:
@@ -29,10 +33,15 @@ class Journal:
         self._last: WorkerPlan | None = None
         self._standing: RolloutStatus | None = None
         """What is left to read, be it written or not."""
-        self._failed_look = ""
-        self._has_failed = False
-        """Since the newest look."""
-        self._failures: set[str] = set()
+        self._failing: tuple[str, ...] = ()
+        """What has failed since the newest look."""
+        self._failed_before: tuple[str, ...] = ()
+        """What had failed until then, after the look before."""
+        self._written_failures = ""
+        """As the status tells them that the cluster has taken."""
+        self._told_failures: set[str] = set()
+        """By Events."""
+        self._refusals: set[str] = set()
         self.unwritten: Status | None = None
         """The newest status, while the cluster has not taken it."""
 
@@ -41,25 +50,41 @@ class Journal:
         """Where the rollout stood when it was looked at last, and why."""
         routing = self._last.routing if self._last else None
         stood = f"{routing.phase}: {routing.because}" if routing else "nothing could be read"
-        return "; ".join(filter(None, (stood, self._failed_look)))
+        return "; ".join(filter(None, (stood, self._failures)))
+
+    @property
+    def _failures(self) -> str:
+        """Those of two looks, so that what fails after each look does not come and go; the newest three."""
+        return "; ".join([*dict.fromkeys((*self._failed_before, *self._failing))][-_MOST_FAILURES:])
 
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:
         """Repeat what the render warned of."""
         for warning in warnings:
             await self._tell("Warning", "RenderWarning", warning, now)
 
-    async def fail(self, failure: str, now: datetime, *, is_current: bool) -> None:
-        """Tell why a look, or a change after it, failed; in the status only while that is this rollout's."""
-        is_known, self._has_failed = failure == self._failed_look, True
-        if is_known:
-            return
-        self._failed_look = failure
+    async def fail(
+        self,
+        failure: str,
+        now: datetime,
+        is_current: Callable[[], Awaitable[bool]],
+        kept: Callable[[], Awaitable[RolloutStatus | None]],
+    ) -> None:
+        """Tell why a look, or a change after it, failed: each time that it does, until the cluster has it.
+
+        In the status only while that is this rollout's; one that has seen nothing yet goes on from what the
+        cluster has `kept`, and leaves that alone while it cannot be read.
+        """
+        if failure in self._failing:  # nothing fails twice at one look: another one has failed
+            self._failed_before, self._failing = self._failing, ()
+        self._failing = (*self._failing, failure)
         if not self._last and not self._standing:
-            bare = self._bare(Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read", now)
-            self._standing = replace(bare, intent=self.intent.hash)
-        if self._standing and is_current:
+            with suppress(TwgenError):
+                self._standing = self._begun(await kept(), now)
+        if self._standing and self._failures != self._written_failures and await is_current():
             await self._write(self._standing)
-        await self._tell("Warning", RoutingReason.LOOK_FAILED, failure, now)
+        is_news = failure not in self._told_failures
+        if is_news and await self._tell("Warning", RoutingReason.LOOK_FAILED, failure, now):
+            self._told_failures.add(failure)
 
     async def refuse(self, why: str, now: datetime) -> None:
         """Tell why the intent cannot be carried out at all."""
@@ -74,7 +99,7 @@ class Journal:
         """Tell that the rollout goes on no more, unless it has ended as it should."""
         told = self._standing
         if told and needs_a_rollout(told.phase, told.reason):
-            self._failed_look = ""
+            self._failing = self._failed_before = ()
             left = left_alone(told, why, now)
             await self._write(left)
             await self._tell("Warning", left.reason, left.message, now)
@@ -83,17 +108,19 @@ class Journal:
         """Take in what the newest look says of the one worker."""
         [worker] = status.workers
         before, self._last = self._standing, worker.plan
-        # kept for one look more: what fails each time after its look would else come and go
-        is_mended = bool(self._failed_look) and not self._has_failed
-        self._failed_look, self._has_failed = ("" if is_mended else self._failed_look), False
         routing, lines, self.unwritten = worker.plan.routing, status_lines(status), None
+        # no look may follow that would take back what is over
+        goes_on = needs_a_rollout(routing.phase, routing.reason)
+        self._failed_before, self._failing = (self._failing if goes_on else ()), ()
+        self._told_failures &= set(self._failed_before)
         if routing.reason is RoutingReason.SUPERSEDED:
             self._standing = None  # what is left to read is another rollout's
             return
         state = routing.phase, routing.reason
         since = before.since if before and (before.phase, before.reason) == state else status.now
         self._standing = rollout_status(status, since, self.intent.hash)
-        if is_mended or not self._recorded or news(self._recorded, lines):
+        is_told = self._failures == self._written_failures
+        if not is_told or not self._recorded or news(self._recorded, lines):
             if await self._write(self._standing):
                 self._recorded = lines
             else:
@@ -105,6 +132,14 @@ class Journal:
             if await self._tell(kind, routing.reason, f"{routing.phase}: {said}", status.now):
                 self._told = state
 
+    def _begun(self, kept: RolloutStatus | None, now: datetime) -> RolloutStatus:
+        """How a rollout stands that could read nothing, by what an earlier process of it has left."""
+        phase, reason, why = Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read"
+        if not kept or kept.intent != self.intent.hash:
+            return replace(self._bare(phase, reason, why, now), intent=self.intent.hash)
+        since = kept.since if (kept.phase, kept.reason) == (phase, reason) else now
+        return restated(kept, phase, reason, why, since)
+
     def _bare(self, phase: Phase, reason: RoutingReason, why: str, now: datetime) -> RolloutStatus:
         """How a rollout stands that knows nothing of its worker yet."""
         worker, target = f"{self.intent.namespace}/{self.intent.worker}", self.intent.target
@@ -114,17 +149,18 @@ class Journal:
         return await self._is_written(self._writer.tell(KubernetesEvent(kind, reason, message, now)))
 
     async def _write(self, status: RolloutStatus) -> bool:
-        message = "; ".join(filter(None, (status.message, self._failed_look)))
-        return await self._is_written(
-            self._writer.record(write_rollout_status(replace(status, message=message)))
-        )
+        failures = self._failures
+        told = replace(status, message="; ".join(filter(None, (status.message, failures))))
+        if is_written := await self._is_written(self._writer.record(write_rollout_status(told))):
+            self._written_failures = failures
+        return is_written
 
     async def _is_written(self, writing: Awaitable[None]) -> bool:
         try:
             await writing
         except (StateUnavailable, OutOfTime) as error:
-            if str(error) not in self._failures:
-                self._failures.add(str(error))
+            if str(error) not in self._refusals:
+                self._refusals.add(str(error))
                 self._say(f"the status could not be written: {error}")
             return False
         return True

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
-from twgen.model.world import RolloutInCluster, WorkerWorld, World
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import Intervention, is_done
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import FAILED_LOOK, is_over, only_time_passes_until, until_next_look
@@ -60,7 +61,7 @@ class WorkerRollout:
     adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[None]] | None = None
     """Changes what is wanted in the cluster beside the traffic; raises nothing that is expected."""
     tell_failure: Callable[[str], Awaitable[None]] | None = None
-    """Gets every failure too, where it is told elsewhere than in a log; raises nothing that is expected."""
+    """Gets every failure too, each time, to tell it elsewhere; raises nothing that is expected."""
     cause: Mapping[str, str] = field(default_factory=dict)
     """For the record of every change: what it is carried out for; an empty text: not known."""
     is_unattended: bool = False
@@ -102,8 +103,8 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             if str(error) != failure:
                 failure = str(error)
                 rollout.say(f"{failure}; looking again")
-                if rollout.tell_failure:
-                    await rollout.tell_failure(failure)
+            if rollout.tell_failure:
+                await rollout.tell_failure(failure)
             await rollout.sleep(FAILED_LOOK)
 
 

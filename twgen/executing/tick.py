@@ -11,10 +11,11 @@ from typing import NamedTuple, Protocol
 from twgen.errors import TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan
+from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import EndedJob, JobReference, World
+from twgen.model.world import World
 from twgen.planning.plan import make_plan, worker_world
-from twgen.planning.refresh import Rendered, outdated_by, possible_renders, runs_again
+from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
@@ -103,7 +104,7 @@ class _Look:
         intent, [plan] = self.worker.intent, self.plan.workers
         seen.statuses[plan.spec.worker_deployment] = self.status
         if intent.application:
-            wanted = outdated_by(intent.plan_hash, possible_renders(plan, self.world, self._caller))
+            wanted = frozenset(map(plan_hash, possible_renders(plan, self.world, self._caller)))
             rendered = Rendered(plan.spec.worker_deployment, intent.application, intent.plan_hash, wanted)
             seen.applications[intent.application].append(rendered)
 
@@ -163,11 +164,10 @@ class Tick:
         """Those that can be read."""
         world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
         seen.failures.extend(failures)
-        keys = [(worker.spec.worker_deployment, worker.spec.temporal_namespace) for worker in workers]
         return [
             _Look(worker, World(world.taken_at, {key: world.workers[key]}))
-            for worker, key in zip(workers, keys, strict=True)
-            if key in world.workers
+            for worker in workers
+            if (key := worker.spec.key) in world.workers
         ]
 
     async def _keep(self, look: _Look, seen: Seen) -> None:

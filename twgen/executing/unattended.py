@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple, Self
 
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
@@ -12,12 +13,14 @@ from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.plan import Plan, WorkerPlan
-from twgen.model.world import RolloutInCluster, World
+from twgen.model.rollout import RolloutInCluster
+from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.sentences import spoken
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent, UnusableIntent
+from twgen.records.rollout_status import RolloutStatus
 
 _LAST_TRIES = 12
 """How often the end of a rollout is written to a cluster that does not take it."""
@@ -42,6 +45,8 @@ class Unattended:
     """Of the intent, for people."""
     read_intent: Callable[[str], Awaitable[Intent | None]]
     """The intent of that hash (empty: any); None: it is not there any more. Raises UnusableIntent too."""
+    read_status: Callable[[Intent], Awaitable[RolloutStatus | None]]
+    """What the rollouts of the intent's worker left to read; None: nothing yet."""
     ways: Callable[[Intent], Ways]
     """Raises UnusableIntent."""
     writer: Callable[[Intent], ClusterWriter]
@@ -120,7 +125,7 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         world = await usual.read()
         # last of all: what is written next is justified by it
         state = await state_in_cluster()
-        return world.with_rollout((spec.worker_deployment, spec.temporal_namespace), state)
+        return world.with_rollout(spec.key, state)
 
     async def conflict_token() -> str:
         token, state = await usual.conflict_token(), await state_in_cluster()
@@ -131,8 +136,8 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         await journal.record(make_status(plan, world, usual.caller))
 
     async def tell_failure(failure: str) -> None:
-        is_current = await _is_current(unattended, intent)
-        await journal.fail(failure, unattended.clock(), is_current=is_current)
+        is_current, kept = partial(_is_current, unattended, intent), partial(unattended.read_status, intent)
+        await journal.fail(failure, unattended.clock(), is_current, kept)
 
     adjustments = Adjustments(unattended.writer(intent), attached, unattended.say, tell_failure)
     await journal.warn(intent.warnings, unattended.clock())
@@ -162,7 +167,7 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
 
 
 async def _is_current(unattended: Unattended, intent: Intent) -> bool:
-    """Nobody has superseded it: while Temporal cannot be read, a look does not come to asking that."""
+    """Nobody has superseded it, as far as can be read: a look that failed may not have asked that."""
     with suppress(TwgenError):
         return await unattended.read_intent(intent.hash) is not None
     return False

@@ -102,6 +102,8 @@ class Operator:
     rollout_pod: RolloutPod = field(default_factory=RolloutPod)
     attached_kinds: tuple[GroupKind, ...] = ()
     """What may be attached to a version beside the kinds that twgen knows."""
+    file: str = ""
+    """Where all of this stands; empty: nowhere."""
 
     def may_use(self, profile: str, application: Application) -> bool:
         """The application's project may use a Temporal profile."""
@@ -123,6 +125,11 @@ class Operator:
         )
 
 
+def manager_identity(written: str) -> str:
+    """Who manages a worker in Temporal, as a person wrote it: with `twgen/` before it, or without."""
+    return written if written.startswith("twgen/") else f"twgen/{written}"
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who runs twgen, and for which Argo CD application."""
@@ -141,7 +148,7 @@ class Caller:
     def of(self, policy: "Policy") -> str:
         """The manager identity under a policy; empty: nobody said."""
         if policy.identity and not self.forced:
-            return f"twgen/{policy.identity}"
+            return manager_identity(policy.identity)
         return self.identity
 
     def on_deployments_of(self, policy: "Policy") -> str:

@@ -138,6 +138,8 @@ class WorkerPlan:
     manager: str
     """Who manages the Worker Deployment; empty: nobody."""
     routing: RoutingPlan
+    is_held: bool
+    """Its rollout changes nothing now, also beside the traffic: that is another's turn, or a person's."""
     gates: tuple[GateStart, ...] = ()
     unserved: str = ""
     """Why nobody serves workflows that go to the worker; empty: they are served."""

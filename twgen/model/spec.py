@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from twgen.model.problem import Document
 
@@ -205,6 +205,14 @@ class AttachedResource:
         return str(self.template.get("kind", ""))
 
 
+class WorkerKey(NamedTuple):
+    """What tells workers apart: two Temporal namespaces may have one of the same name."""
+
+    worker_deployment: str
+    """What Temporal calls the worker: `<Kubernetes namespace>/<worker>`."""
+    temporal_namespace: str
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
     """A WorkerDeployment with its connection, policy and attached resources."""
@@ -231,6 +239,11 @@ class WorkerSpec:
     def worker_deployment(self) -> str:
         """What Temporal calls the worker: `<Kubernetes namespace>/<worker>`."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def key(self) -> WorkerKey:
+        """What tells it from all other workers."""
+        return WorkerKey(self.worker_deployment, self.temporal_namespace)
 
     @property
     def replicas_are_external(self) -> bool:

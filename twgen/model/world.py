@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
+
+from twgen.model.rollout import RolloutInCluster
+from twgen.model.spec import WorkerKey
 
 
 class VersionStatus(StrEnum):
@@ -38,6 +41,11 @@ class GateStatus(StrEnum):
     TERMINATED = "Terminated"
     TIMED_OUT = "TimedOut"
 
+    @property
+    def has_failed(self) -> bool:
+        """It ended without completing."""
+        return self not in {GateStatus.RUNNING, GateStatus.COMPLETED}
+
 
 class UpdateState(StrEnum):
     """Whether a routing change has reached every task queue."""
@@ -50,8 +58,7 @@ class UpdateState(StrEnum):
 class Drainage:
     """What Temporal last found out about the workflows that hold a version."""
 
-    status: VersionStatus
-    """Draining, Drained or Unspecified."""
+    status: VersionStatus  # Draining, Drained or Unspecified
     changed_at: datetime | None = None
     checked_at: datetime | None = None
 
@@ -134,8 +141,7 @@ class WorkerDeployment:
 
     routing: Routing = field(default_factory=Routing)
     versions: tuple[Version, ...] = ()
-    conflict_token: str = ""
-    """Base64."""
+    conflict_token: str = ""  # base64
     server_version: str = ""
     manager_identity: str = ""
     last_modifier_identity: str = ""
@@ -153,11 +159,6 @@ class RecordedDeployment:
     worker_deployment: str = ""
     replicas: int | None = None
     """None: it leaves them out."""
-
-    @property
-    def place(self) -> str:
-        """The server and the Temporal namespace that its pods talk to."""
-        return " ".join(filter(None, (self.address, self.temporal_namespace)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,39 +197,12 @@ class LiveDeployment:
     """The Argo CD application that tracks it; empty: none."""
     attached: tuple[str, ...] = ()
     """The attached objects that were rendered with it, as `Kind/name`."""
+    owners: tuple[str, ...] = ()
+    """The objects with which Kubernetes deletes it, as `Kind/name`; twgen gives it none."""
     available_replicas: int = 0
     """Pods that have been ready for long enough."""
     resource_version: str = ""
     """Of what was read, in the cluster's own count; empty: not said."""
-
-
-class JobReference(NamedTuple):
-    """A Job, and no other one that has its name later."""
-
-    name: str
-    uid: str
-
-
-class EndedJob(NamedTuple):
-    """A tracked Job that has ended, which Argo CD makes again when it is gone."""
-
-    name: str
-    uid: str
-    ended_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutInCluster:
-    """What a cluster says of the rollout that is carried out in it right now."""
-
-    is_superseded: bool = False
-    """Its intent has changed, or is gone: another rollout is wanted."""
-    is_paused: bool = False
-    """Somebody annotated its intent so."""
-    older_jobs: tuple[JobReference, ...] = ()
-    """Those of earlier rollouts of the worker, ended or not."""
-    older_pods: tuple[str, ...] = ()
-    """The Pods of earlier rollouts of the worker that have not ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +230,16 @@ class WorkerWorld:
     history: GitHistory = GitHistory()
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
-    rollout: RolloutInCluster = RolloutInCluster()
+    rollout: RolloutInCluster = field(default_factory=RolloutInCluster)
+    clocks_apart: timedelta = timedelta()
+    """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
     temporal_was_read: bool = True
     """False: only its Deployments are known, and nothing can be planned for it."""
+
+    @property
+    def key(self) -> WorkerKey:
+        """What tells it from all other workers."""
+        return WorkerKey(self.name, self.temporal_namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,16 +247,14 @@ class World:
     """What is known of all workers, at one moment."""
 
     taken_at: datetime
-    workers: Mapping[tuple[str, str], WorkerWorld]
-    """By name and Temporal namespace."""
+    workers: Mapping[WorkerKey, WorkerWorld]
 
-    def with_rollout(self, worker: tuple[str, str], rollout: RolloutInCluster) -> "World":
+    def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
         """The same world with what its cluster says of the rollout of a worker."""
-        found = {worker: replace(self.workers[worker], rollout=rollout)}
-        return replace(self, workers={**self.workers, **found})
+        return replace(self, workers={**self.workers, worker: replace(self.workers[worker], rollout=rollout)})
 
-    def with_history(self, told: Mapping[tuple[str, str], GitHistory]) -> "World":
-        """The same world with what the commits of workers' specs tell, by name and Temporal namespace."""
+    def with_history(self, told: Mapping[WorkerKey, GitHistory]) -> "World":
+        """The same world with what the commits of workers' specs tell."""
         workers = {key: replace(self.workers[key], history=history) for key, history in told.items()}
         return replace(self, workers={**self.workers, **workers})
 
@@ -284,8 +263,5 @@ class World:
         by_worker: dict[str, dict[str, RecordedDeployment]] = {}
         for (worker, build_id), recorded in ledger.items():
             by_worker.setdefault(worker, {})[build_id] = recorded
-        workers = {
-            key: replace(worker, ledger=by_worker.get(worker.name, {}))
-            for key, worker in self.workers.items()
-        }
+        workers = {key: replace(one, ledger=by_worker.get(one.name, {})) for key, one in self.workers.items()}
         return replace(self, workers=workers)

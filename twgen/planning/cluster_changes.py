@@ -4,9 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from twgen.model.operator import GroupKind
-from twgen.model.plan import WorkerPlan, WorkerVersions
-from twgen.model.reasons import RoutingReason as Reason
-from twgen.model.world import RolloutInCluster
+from twgen.model.plan import WorkerVersions
 from twgen.versioning.names import attached_resource_name
 
 
@@ -32,16 +30,6 @@ class AttachedInCluster:
     uid: str
     owners: frozenset[str]
     """Their UIDs."""
-
-
-def may_change_cluster(plan: WorkerPlan, rollout: RolloutInCluster) -> bool:
-    """The rollout is the worker's newest and alone, and neither a person nor another manager holds it up.
-
-    A worker that has all of its traffic is settled under a pause and under another manager too.
-    """
-    is_foreign = plan.manager not in {"", plan.identity, *plan.spec.policy.adopt_from}
-    is_held = rollout.is_superseded or rollout.is_paused or rollout.older_pods
-    return not is_foreign and not is_held and plan.routing.reason is not Reason.PAUSED
 
 
 def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:

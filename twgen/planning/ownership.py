@@ -6,7 +6,7 @@ from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.sentences import listed
+from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import routed_build_ids
 
 
@@ -26,7 +26,8 @@ def refuse_foreign(spec: WorkerSpec, worker: WorkerWorld, caller: Caller) -> Non
     """Raise OwnedBySomebodyElse when a live Deployment of the worker was rendered by, or for, somebody else.
 
     Two generators of one Deployment would rewrite it for ever. An identity or application that nobody told is
-    not compared.
+    not compared. In Argo CD any owner of a Deployment stops a render: nobody is shown a warning there, and an
+    owner that was in Git is pruned as soon as the render no longer has it.
     """
     identity = caller.on_deployments_of(spec.policy)
     for live in worker.deployments or ():
@@ -41,6 +42,21 @@ def refuse_foreign(spec: WorkerSpec, worker: WorkerWorld, caller: Caller) -> Non
                 f"{spec.worker_deployment}: Deployment {live.name} is tracked by Argo CD application"
                 f" {live.tracked_by}, and this is {caller.application}: is it the right cluster?"
             )
+    if caller.application:
+        for told in deleted_with_others(worker):
+            raise OwnedBySomebodyElse(f"{spec.worker_deployment}: {told}")
+
+
+def deleted_with_others(worker: WorkerWorld) -> Iterator[str]:
+    """The warning about each object with which Kubernetes deletes live Deployments."""
+    owned = [live for live in worker.deployments or () if not live.terminating]
+    for owner in sorted({owner for live in owned for owner in live.owners}):
+        names = sorted(live.name for live in owned if owner in live.owners)
+        yield (
+            f"{owner} owns {counted(len(names), 'Deployment')}, {listed(names)}: whoever deletes or prunes it"
+            " deletes them with all their pods. Stop its controller, then remove their ownerReferences"
+            " (docs/controller.md)"
+        )
 
 
 def doubts_about_cluster(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]:
@@ -84,12 +100,12 @@ def manager_of(worker: WorkerWorld) -> str:
 
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:
     """What becomes of Deployments of ours whose worker no spec names any more."""
-    wanted = {(spec.worker_deployment, spec.temporal_namespace) for spec in specs}
+    wanted = {spec.key for spec in specs}
     identities = {caller.identity, *(caller.of(spec.policy) for spec in specs)}
     # a spec without a Deployment may be the new name of what is left, and nothing tells a person whose it is
     anybody = caller.is_person and not specs
     for spec in specs:
-        if worker := world.workers.get((spec.worker_deployment, spec.temporal_namespace)):
+        if worker := world.workers.get(spec.key):
             identities.add(acting := acting_identity(spec, worker, caller))
             anybody = anybody or (caller.is_person and not worker.deployments and acting == caller.identity)
     for key, worker in sorted(world.workers.items()):

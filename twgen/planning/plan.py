@@ -14,7 +14,7 @@ from twgen.planning.ownership import acting_identity, left_behind, refuse_foreig
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
 from twgen.planning.versions.plan import plan_worker_versions
-from twgen.planning.versions.pods import doubts_about_pods
+from twgen.planning.versions.warnings import doubts_about_pods
 
 
 class VersionsPlan(NamedTuple):
@@ -54,6 +54,7 @@ def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Ca
         identity=identity,
         manager=target.temporal.manager_identity,
         routing=plan_worker_routing(target, drives=caller.drives),
+        is_held=target.is_held,
         gates=plan_gates(target),
         unserved=unserved_traffic(target),
     )
@@ -69,7 +70,7 @@ def with_doubts(worker: WorkerVersions) -> WorkerVersions:
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
     """What the world says of a worker; raises StateUnavailable when it says nothing."""
-    found = world.workers.get((spec.worker_deployment, spec.temporal_namespace))
+    found = world.workers.get(spec.key)
     if not found or not found.temporal_was_read:
         raise StateUnavailable(
             f"the snapshot does not say what Temporal knows of {spec.worker_deployment} in Temporal"

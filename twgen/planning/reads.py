@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from twgen.model.spec import WorkerSpec
+from twgen.model.plan import VersionAction
+from twgen.model.spec import HistorySource, WorkerSpec
 from twgen.model.world import (
     Drainage,
     LiveDeployment,
@@ -15,8 +16,9 @@ from twgen.model.world import (
 )
 from twgen.planning.routing.gates import gate_attempt, gate_workflow_id
 from twgen.planning.routing.target import Target
-from twgen.planning.version_status import status_of
-from twgen.planning.versions.plan import versions_to_count
+from twgen.planning.version_status import may_have_work, status_of
+from twgen.planning.versions.facts import known_to_temporal, version_facts
+from twgen.planning.versions.table import decide
 
 _STALE_AFTER = timedelta(minutes=15)
 """A server looks every few minutes whether a version has drained; its list may never hear of it."""
@@ -61,7 +63,8 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
     holding = frozenset(versions_to_count(spec, world, now))
     if not for_routing:
         return Reads(holding)
-    target = Target(spec, world, now)
+    # what is read depends on neither who moves the traffic nor what becomes of a target without Deployment
+    target = Target(spec, world, now, identity="", not_created="")
     deciding = _deciding_on_traffic(spec, target.temporal)
     worker, attempt = spec.worker_deployment, gate_attempt(target)
     runs = tuple(
@@ -77,12 +80,58 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
             if version.build_id in deciding
             for queue in version.task_queues or ()
         ),
-        gate_runs=runs if spec.rollout.gate and not target.is_current else None,
+        # of a rollback too: until it is planned it may be too late for one
+        gate_runs=runs if spec.rollout.gate and not target.skips_gate and not target.is_current else None,
         pods_of=tuple(
             live
             for live in world.deployments or ()
             if live.replicas > 0 and not live.serving and not live.terminating
         ),
+    )
+
+
+def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> tuple[str, ...]:
+    """The build IDs whose open pinned workflows must be counted: their pods, or their code, would go."""
+    found = []
+    for version in version_facts(spec, worker, now):
+        action = decide(version).action
+        edited = (
+            action is VersionAction.KEEP
+            and version.applied is not None
+            and bool(version.applied.since.changed)
+        )
+        replaced = edited or action in {VersionAction.SCALE_DOWN, VersionAction.UPDATE}
+        if version.version and (replaced or (action is VersionAction.DROP and version.live)):
+            found.append(version.build_id)
+    return tuple(found)
+
+
+def versions_to_look_for(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> frozenset[str]:
+    """The build IDs whose manifest only the history of Git can tell: no source before it has one."""
+    history = spec.policy.history
+    if HistorySource.GIT not in history:
+        return frozenset()
+    before = history[: history.index(HistorySource.GIT)]
+    live = {deployment.build_id for deployment in worker.deployments or ()}
+    told = {
+        spec.build_id,
+        *(worker.ledger if HistorySource.LEDGER in before else ()),
+        *(live if HistorySource.CLUSTER in before else ()),
+    }
+    # of a hundred thousand versions most are long drained: those need no look at the whole table
+    untold = {
+        build_id
+        for build_id, version in known_to_temporal(worker).items()
+        if build_id not in told
+        and (
+            worker.deployments is None
+            or may_have_work(status_of(build_id, version, worker.temporal), version)
+        )
+    } | (live - told)
+    return frozenset(
+        version.build_id
+        for version in (version_facts(spec, worker, now, untold) if untold else ())
+        if decide(version).action is not VersionAction.DROP
     )
 
 

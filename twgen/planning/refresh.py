@@ -8,18 +8,20 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from twgen.model.operator import Caller
-from twgen.model.plan import VersionAction, WorkerPlan, WorkerVersions
+from twgen.model.plan import Phase, VersionAction, WorkerPlan, WorkerVersions
 from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons import Until
 from twgen.model.spec import OwnerReferences
 from twgen.model.world import World
 from twgen.planning.plan import plan_versions
-from twgen.planning.rollout import NEEDS_ANOTHER_INTENT
 from twgen.planning.sentences import listed
 
 REFRESH_PAUSE = timedelta(minutes=10)
 """Between two refreshes of one application."""
 _LONGEST_PAUSE = timedelta(days=1)
 """Between two refreshes that both found the same."""
+_DOUBLED = 8
+"""So often at most is a pause doubled: beyond the longest one, and within what a timedelta holds."""
 RERUN_PAUSE = timedelta(minutes=10)
 """From the end of a Job until another one may take its place."""
 
@@ -60,16 +62,6 @@ def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator
         yield from plan_versions([plan.spec], render, world.taken_at, caller).workers
 
 
-def outdated_by(stamped: str, renders: Iterable[WorkerVersions]) -> frozenset[str]:
-    """The plan hashes of these renders; none where one of them has the stamped one, which is not outdated."""
-    hashes = set()
-    for versions in renders:
-        hashes.add(found := plan_hash(versions))
-        if found == stamped:
-            return frozenset()
-    return frozenset(hashes)
-
-
 class Rendered(NamedTuple):
     """One worker as Argo CD rendered it last, beside what a render would say now."""
 
@@ -79,7 +71,7 @@ class Rendered(NamedTuple):
     stamped: str
     """The plan hash of the applied intent; empty: none."""
     wanted: frozenset[str]
-    """The plan hashes that a render could have now; empty: what is applied is not outdated."""
+    """The plan hashes that a render could have now."""
 
 
 class ApplicationState(NamedTuple):
@@ -90,6 +82,8 @@ class ApplicationState(NamedTuple):
     """Of twgen, as Argo CD keeps it; empty: its last render worked."""
     rendered: Mapping[str, str] = MappingProxyType({})
     """The plan hashes of its last render, by worker, be it applied or not; without those that are unknown."""
+    may_wait: bool = True
+    """What was rendered last may not be what is applied."""
 
 
 class Refresh(NamedTuple):
@@ -110,9 +104,9 @@ def due_refresh(
     """The hard refresh that an application needs now; `last` is the one before.
 
     A running sync would go on with other manifests than it began with. A render that is right and not applied
-    waits for a person, or for a sync window. What one render did not change, the next may: it is asked for
-    again, each time twice as late. So is what a render makes of a ledger that has a part of the versions, and
-    tick does not know.
+    waits for a person, or for a sync window; one that is wrong by now would be applied as it is. What one
+    render did not change, the next may: it is asked for again, each time twice as late. So is what a render
+    makes of a ledger that has a part of the versions, and tick does not know.
     """
     since = now - last.at if last and last.at else timedelta.max
     if state.is_syncing or since < REFRESH_PAUSE:
@@ -120,14 +114,14 @@ def due_refresh(
     if state.render_error:
         return Refresh(f"its last render failed: {state.render_error}")
     found = [item._replace(stamped=state.rendered.get(item.worker, item.stamped)) for item in workers]
-    outdated = [item for item in found if item.wanted and item.stamped not in item.wanted]
+    outdated = [item for item in found if item.stamped not in item.wanted]
     if not outdated:
         return None
     because = f"a render of {listed([item.worker for item in outdated])} would be another one"
     due = Refresh(because, frozenset(outdated))
     if not last or last.outdated != due.outdated:
         return due
-    pause = min(REFRESH_PAUSE * 2**last.in_vain, _LONGEST_PAUSE)
+    pause = min(REFRESH_PAUSE * 2 ** min(last.in_vain, _DOUBLED), _LONGEST_PAUSE)
     return due._replace(in_vain=last.in_vain + 1) if since >= pause else None
 
 
@@ -136,5 +130,7 @@ def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime) -> bool:
 
     A target that has all of the traffic and does not serve needs a person, and no rollout.
     """
-    idle = {*NEEDS_ANOTHER_INTENT, Reason.SETTLED, Reason.CURRENT_NOT_SERVING, Reason.SUPERSEDED}
-    return plan.routing.reason not in idle and now - ended_at >= RERUN_PAUSE
+    routing = plan.routing
+    is_idle = routing.phase is Phase.SETTLED or routing.reason is Reason.CURRENT_NOT_SERVING
+    is_in_vain = routing.reason.until is Until.ANOTHER_INTENT
+    return not is_idle and not is_in_vain and now - ended_at >= RERUN_PAUSE

@@ -10,7 +10,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, PodsForbidden
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
 
@@ -44,16 +44,17 @@ class SharedLists:
     def strays(self, specs: Iterable[WorkerSpec]) -> Iterator[WorkerWorld]:
         """The workers that have Deployments in a listed namespace and no spec."""
         named = {(spec.namespace, _label(spec)) for spec in specs}
-        by_worker: dict[tuple[str, str], list[LiveDeployment]] = defaultdict(list)
+        by_worker: dict[WorkerKey, list[LiveDeployment]] = defaultdict(list)
         for namespace, listing in self._listing.items():
             for label, manifests in listing.result().items():
                 if (namespace, label) not in named:
                     for live in live_deployments(manifests):
                         recorded = live.recorded
-                        by_worker[recorded.worker_deployment, recorded.temporal_namespace].append(live)
-        for (name, temporal_namespace), found in by_worker.items():
-            if name:
-                yield WorkerWorld(name, temporal_namespace, temporal_was_read=False, deployments=tuple(found))
+                        key = WorkerKey(recorded.worker_deployment, recorded.temporal_namespace)
+                        by_worker[key].append(live)
+        for key, found in by_worker.items():
+            if key.worker_deployment:
+                yield WorkerWorld(*key, temporal_was_read=False, deployments=tuple(found))
 
     async def _list(self, namespace: str) -> Mapping[str, Sequence[Manifest]]:
         # one that lost its other labels by hand is still seen

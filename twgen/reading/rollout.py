@@ -13,9 +13,9 @@ from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
+from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import MissingTemplate
 from twgen.model.times import parse_time
-from twgen.model.world import EndedJob, JobReference, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import needs_a_rollout
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
@@ -33,6 +33,7 @@ from twgen.versioning.names import (
     resource_of_kind,
     rollout_name,
     rollout_selector,
+    rollout_status_name,
     selector_labels,
 )
 
@@ -50,6 +51,13 @@ async def read_intent(
     # another release of twgen may write what this one cannot read: then it is another's to carry out
     told = value_at(manifest, "metadata", "annotations", INTENT_HASH)
     return parse_intent(manifest) if manifest and (not told or intent_hash in {"", told}) else None
+
+
+async def read_status(client: KubernetesClient, intent: Intent, timeout: float) -> RolloutStatus | None:  # noqa: ASYNC109 - of each request
+    """What the rollouts of the intent's worker left to read; None: nothing yet."""
+    name = rollout_status_name(intent.worker)
+    manifest = await _config_map(client, intent.namespace, name, Deadline(timeout))
+    return parse_rollout_status(manifest) if manifest else None
 
 
 class RolloutsInCluster(NamedTuple):

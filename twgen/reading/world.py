@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from twgen.errors import TwgenError
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.reads import further_reads, versions_to_describe
 from twgen.reading.kubernetes import ClusterReader, SharedLists
@@ -104,7 +104,7 @@ async def read_world(
         raise failure from failure.__cause__
     workers = [task.result() for task in reading]
     strays = cluster.strays(specs) if cluster else ()
-    return World(now, {(worker.name, worker.temporal_namespace): worker for worker in [*strays, *workers]})
+    return World(now, {worker.key: worker for worker in [*strays, *workers]})
 
 
 async def read_each(
@@ -121,11 +121,11 @@ async def read_each(
         temporal.require_credentials([spec])
         return await _read(spec, temporal, cluster, now, for_routing=for_routing)
 
-    found: dict[tuple[str, str], WorkerWorld] = {}
+    found: dict[WorkerKey, WorkerWorld] = {}
     failures: dict[str, None] = {}
     for end in await asyncio.gather(*map(read, specs), return_exceptions=True):
         if isinstance(end, WorkerWorld):
-            found[end.name, end.temporal_namespace] = end
+            found[end.key] = end
             continue
         failure = _first(end)
         if not isinstance(failure, TwgenError):

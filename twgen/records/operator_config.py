@@ -37,6 +37,12 @@ _NAME = text(least=1)
 _POD = RolloutPod()
 _CONFIG_MAP = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)"
 _KEY = r"^[-._a-zA-Z0-9]+$(?!\n)"
+# the plugin runs in the folder of an application: another path would name a file of its repository
+_WHOLE_PATH = text(r"^(?![^/])", "a whole path, such as /etc/twgen/temporal/temporal.toml")
+_KUBECONFIG = text(
+    r"^(?![^/])(?![\s\S]*:(?!/))", "a whole path, such as /etc/twgen/clusters/kubeconfig", least=1
+)
+"""Files joined by `:`, as KUBECONFIG has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class _OperatorConfig:
 
 _TEMPORAL = record(
     _Temporal,
-    Field("configFile", TEXT),
+    Field("configFile", _WHOLE_PATH),
     Field(
         "profiles",
         listing(record(ProfileGrant, Field("name", _NAME), Field("projects", listing(TEXT)))),
@@ -94,7 +100,7 @@ _CLUSTER_FIELDS = record(
     _Cluster,
     Field("project", _NAME),
     Field("application", TEXT),
-    Field("kubeconfig", _NAME),
+    Field("kubeconfig", _KUBECONFIG),
     Field("context", _NAME),
     Field("inCluster", FLAG),
 )

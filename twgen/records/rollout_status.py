@@ -42,6 +42,13 @@ def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatu
     """The same once nobody works on it any more; the message keeps where it stood."""
     phase, reason = Phase.BLOCKED, RoutingReason.ROLLOUT_ENDED
     message = f"nobody moves its traffic: {why}; before, it was {status.phase}: {status.message}"
+    return restated(status, phase, reason, message, since)
+
+
+def restated(
+    status: RolloutStatus, phase: Phase, reason: RoutingReason, message: str, since: datetime
+) -> RolloutStatus:
+    """The same with another phase, and why; what it knows of the worker stays."""
     told = {"phase": phase.value, "reason": reason.value, "because": message}
     workers = [{**worker, **told} for worker in status.document.get("workers", ())]
     document = {**status.document, "workers": workers} if workers else status.document

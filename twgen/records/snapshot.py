@@ -145,16 +145,12 @@ class _Snapshot:
     kind: str = KIND
 
 
-def _key(worker: WorkerWorld) -> tuple[str, str]:
-    return worker.name, worker.temporal_namespace
-
-
 SNAPSHOT = record(
     _Snapshot,
     Field("apiVersion", constant(TWGEN_API), required=True),
     Field("kind", constant(KIND), required=True),
     Field("takenAt", TIME),
-    Field("workers", listing(_WORKER, _key, "worker")),
+    Field("workers", listing(_WORKER, lambda worker: worker.key, "worker")),
 )
 
 
@@ -177,7 +173,7 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
     read = SNAPSHOT.read(document, None, findings)
     if findings:
         return None, [_with_names(document, finding) for finding in findings]
-    return World(read.taken_at, {_key(worker): worker for worker in read.workers}), []
+    return World(read.taken_at, {worker.key: worker for worker in read.workers}), []
 
 
 def _with_names(document: Any, finding: Finding) -> Finding:

@@ -117,7 +117,7 @@ def _rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[
     To apply an object that is not there yet takes the verb create, which RBAC compares by name in that case.
     """
     spec = worker.spec
-    read = {"ConfigMap": [rollout_name(spec.name)], "Secret": []}
+    read = {"ConfigMap": [rollout_name(spec.name), rollout_status_name(spec.name)], "Secret": []}
     if spec.rollout.gate and (source := spec.rollout.gate.input_from):
         read[source.kind].append(source.name)
     yield _rule("", "configmaps", "get", names=read["ConfigMap"])

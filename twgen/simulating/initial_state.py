@@ -25,9 +25,9 @@ from twgen.model.world import (
 )
 from twgen.planning.ownership import refuse_foreign
 from twgen.planning.plan import worker_world
-from twgen.planning.version_status import ever_active, routed_build_ids, status_of
+from twgen.planning.version_status import ever_active, routed_build_ids, shares, status_of
 from twgen.simulating.cluster import ClusterModel, as_described
-from twgen.simulating.temporal import NEWEST, TemporalModel, server_of, shares
+from twgen.simulating.temporal import NEWEST, TemporalModel, server_of
 from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker
 from twgen.versioning.names import versioned_deployment_name
 
@@ -41,7 +41,7 @@ _IN_USE = {VersionStatus.CURRENT, VersionStatus.RAMPING, VersionStatus.DRAINING}
 def usual_world(specs: Iterable[WorkerSpec], begin: datetime, caller: Caller) -> World:
     """The world of a deploy: one version, `previous`, is current, and the target has just been committed."""
     workers = [_usual(spec, begin, caller) for spec in specs]
-    return World(begin, {(worker.name, worker.temporal_namespace): worker for worker in workers})
+    return World(begin, {worker.key: worker for worker in workers})
 
 
 def initial_state(
@@ -135,7 +135,7 @@ def _usual(spec: WorkerSpec, begin: datetime, caller: Caller) -> WorkerWorld:
         manager_identity=caller.of(spec.policy),
     )
     live = running(spec, build_id, begin, caller.on_deployments_of(spec.policy))
-    return WorkerWorld(spec.worker_deployment, spec.temporal_namespace, temporal, (live,))
+    return WorkerWorld(*spec.key, temporal, (live,))
 
 
 def _coherent(temporal: WorkerDeployment, begin: datetime, interval: timedelta) -> Iterator[Version]:

@@ -20,7 +20,7 @@ from twgen.model.world import (
     WorkerWorld,
 )
 from twgen.planning.plan import plan_worker
-from twgen.planning.versions.plan import version_facts
+from twgen.planning.versions.facts import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
 

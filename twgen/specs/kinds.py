@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
+from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, did_you_mean, noun, path_in_file, quoted, wrong_type
-from twgen.versioning.names import CONTROLLER_API, TWGEN_API
+from twgen.versioning.names import CONTROLLER_API, MANAGED_BY, TWGEN_API
 
 WORKER = "WorkerDeployment"
 CONNECTION = "Connection"
@@ -113,6 +114,11 @@ def is_marked(value: Any) -> bool:
         and all(isinstance(value.get(name), str) for name in ("apiVersion", "kind"))
         and bool(value["apiVersion"] and value["kind"])
     )
+
+
+def is_rendered(value: Any) -> bool:
+    """A render of twgen printed the document, or made it in a cluster: it says so by a label."""
+    return any(value_at(value, "metadata", "labels", name) == by for name, by in MANAGED_BY.items())
 
 
 def why_left_out(value: Any) -> str:

@@ -39,8 +39,6 @@ def parse_policy(spec: Fields) -> Policy:
     )
     if policy.max_versions > MOST_VERSIONS:
         spec.problem("maxVersions", f"{policy.max_versions} is above {MOST_VERSIONS}, Temporal's own cap")
-    if policy.identity.startswith("twgen/"):
-        spec.warning("identity", f"twgen/ is put before it: the manager is twgen/{policy.identity}")
     for fields in (worker, control_plane, spec):
         fields.close()
     return policy

@@ -31,7 +31,7 @@ def ramping(percentage: float, age: timedelta) -> World:
 
 
 def later_change(found: World, spec: WorkerSpec) -> tuple[RoutingAction, float | None] | None:
-    target = Target(spec, worker_world(spec, found), NOW, "me")
+    target = Target(spec, worker_world(spec, found), NOW, "me", "")
     change = change_when_due(target, routed(found, spec))
     return (change.action, change.percentage) if change else None
 

@@ -23,7 +23,8 @@ from twgen.cluster.deployments import recorded_deployment
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.spec import ConnectionChanges, HistorySource, PodTemplate, WorkerSpec
 from twgen.model.world import GitHistory, VersionStatus, World
-from twgen.planning.versions.plan import version_facts, versions_to_look_for
+from twgen.planning.reads import versions_to_look_for
+from twgen.planning.versions.facts import version_facts
 from twgen.planning.versions.table import decide
 from twgen.rendering.deployments import target_deployment
 
@@ -162,7 +163,7 @@ def test_every_version_that_keeps_a_manifest_nobody_tells_is_looked_for(
         wanted = {
             version.build_id
             for version in version_facts(spec, worker, NOW)
-            if not version.is_target and decide(version)[1].action is not VersionAction.DROP
+            if not version.is_target and decide(version).action is not VersionAction.DROP
         }
         for order in ORDERS:
             asked = replace(spec, policy=replace(spec.policy, history=order))

@@ -10,13 +10,13 @@ A condition under which traffic must not move is a row above the changes, with i
 `plan` only hands what is wanted to a person, where the spec says that nobody else makes it.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from twgen.model.plan import Phase, RoutingAction
+from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import MOST_VERSIONS, RolloutStep, Strategy
-from twgen.model.world import GateStatus, UpdateState
+from twgen.model.world import GateStatus, Routing, UpdateState
 from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
 from twgen.planning.routing.target import Target
 from twgen.planning.row import Row, first_match
@@ -27,10 +27,12 @@ _UPDATE_LIMIT = timedelta(minutes=2)
 _QUEUE_LIMIT = timedelta(minutes=5)
 """How long a new version may take to poll every task queue of the current one, or one for its gate."""
 
+_TOLD_FROM = timedelta(seconds=30)
+"""Clocks that are further apart are told of."""
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The change that is wanted, or why none is."""
+
+class Wanted(NamedTuple):
+    """What a row says of the next change of traffic."""
 
     action: RoutingAction
     because: str
@@ -87,9 +89,9 @@ TABLE: _Table = (
         lambda t: t.is_rollback,
         lambda t: _set_current(t, "it was current until lately: a rollback needs no gate and no steps")),
     Row(Reason.UPDATE_IN_PROGRESS,
-        lambda t: is_updating(t),
+        lambda t: is_updating(t.temporal.routing, t.now),
         lambda t: _none("Temporal has not yet told every task queue of the last change",
-                        due=_update_ends(t))),
+                        due=_update_ends(t.temporal.routing))),
     Row(Reason.GATE_FAILED,
         lambda t: bool(gate_failures(t)),
         lambda t: _none(f"{_failed_gate(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
@@ -131,10 +133,19 @@ TABLE: _Table = (
 # fmt: on
 
 
-def wanted_change(target: Target) -> tuple[Reason, Wanted]:
+def wanted_change(target: Target) -> RoutingPlan:
     """The change of traffic that is wanted next, or none, and why."""
     row = first_match(TABLE, target)
-    return row.reason, row.then(target)
+    wanted = row.then(target)
+    return RoutingPlan(
+        action=wanted.action,
+        because=wanted.because,
+        phase=wanted.phase,
+        reason=row.reason,
+        build_id=wanted.build_id,
+        percentage=wanted.percentage,
+        due_at=wanted.due_at,
+    )
 
 
 def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> Wanted:
@@ -191,16 +202,15 @@ def _wait_for_serving(t: Target) -> Wanted:
     return _none(found.because, Phase.BLOCKED if found.needs_a_person else Phase.WAITING)
 
 
-def is_updating(t: Target) -> bool:
+def is_updating(routing: Routing, now: datetime) -> bool:
     """Temporal has not told every task queue of the last change, and is still waited for."""
-    ends = _update_ends(t)
-    return t.temporal.routing.update_state is UpdateState.IN_PROGRESS and (ends is None or t.now < ends)
+    ends = _update_ends(routing)
+    return routing.update_state is UpdateState.IN_PROGRESS and (ends is None or now < ends)
 
 
-def _update_ends(t: Target) -> datetime | None:
+def _update_ends(routing: Routing) -> datetime | None:
     """When an update is no longer waited for; None: nobody knows when it began."""
-    changed = t.temporal.routing.changed_at
-    return changed + _UPDATE_LIMIT if changed else None
+    return routing.changed_at + _UPDATE_LIMIT if routing.changed_at else None
 
 
 def _on_queues(t: Target) -> str:
@@ -240,7 +250,9 @@ def _step_ends(t: Target) -> datetime | None:
 def _wait_for_pause(t: Target) -> Wanted:
     ends = _step_ends(t)
     left = f"for {spoken(ends - t.now)} more" if ends else "since a time that Temporal does not tell"
-    return _none(f"it stays at {plain_percentage(t.step.percentage)} % {left}", due=ends)
+    apart = t.world.clocks_apart
+    told = f", by the slowest of clocks that are {spoken(apart)} apart" if apart > _TOLD_FROM else ""
+    return _none(f"it stays at {plain_percentage(t.step.percentage)} % {left}{told}", due=ends)
 
 
 def _next_step(t: Target) -> Wanted:

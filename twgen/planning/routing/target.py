@@ -1,11 +1,11 @@
 """What the routing table asks about a worker's target version."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from twgen.model.spec import RolloutStep, WorkerSpec
+from twgen.model.times import later
 from twgen.model.world import (
     LiveDeployment,
     RampingVersion,
@@ -18,13 +18,12 @@ from twgen.model.world import (
 )
 from twgen.planning.routing.serving import Obstacle, obstacle
 from twgen.planning.sentences import rounded_percentage
-from twgen.planning.version_status import status_of
+from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, status_of
 from twgen.planning.versions.facts import deployments_of
 from twgen.versioning.names import ABORTED, GATE_SKIPPED, PAUSED
 
 _SAME_CHANGE = timedelta(seconds=5)
 """Two times within it belong to one change of routing."""
-_FIRST_WITH_LAST_CURRENT = (1, 30)
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
@@ -35,10 +34,10 @@ class Target:
     spec: WorkerSpec
     world: WorkerWorld
     now: datetime
-    identity: str = ""
+    identity: str
     """The manager as whom it is planned; empty: nobody said."""
-    not_created: str = ""
-    """Why its Deployment is not created; empty: it is, or exists."""
+    not_created: str
+    """Why its Deployment is not created; empty: it is, or exists, or nobody asked."""
 
     @property
     def build_id(self) -> str:
@@ -140,6 +139,16 @@ class Target:
         """Somebody else manages the worker, from whom the policy does not take it over."""
         return self.temporal.manager_identity not in {"", self.identity, *self.spec.policy.adopt_from}
 
+    @property
+    def is_held(self) -> bool:
+        """Its rollout may change nothing: it is the turn of another one, of another manager or of a person.
+
+        A pause that the target itself is marked with ends when it has all of the traffic.
+        """
+        rollout = self.world.rollout
+        is_paused = rollout.is_paused or (self.is_paused and not self.has_all_traffic)
+        return is_paused or self.is_foreign or rollout.is_superseded or bool(rollout.older_pods)
+
     @cached_property
     def obstacle(self) -> Obstacle | None:
         """What keeps it from taking traffic; None: nothing."""
@@ -155,10 +164,10 @@ class Target:
         if not version or not version.created_at or not current or not current.created_at:
             return False
         current_since = self.temporal.routing.current.since if self.temporal.routing.current else None
-        release = re.match(r"(\d+)\.(\d+)(?:\.|$)", self.temporal.server_version)
+        release = release_of(self.temporal.server_version)
         was_current = version.last_current_at is not None or (
             release is not None
-            and tuple(map(int, release.groups())) < _FIRST_WITH_LAST_CURRENT
+            and release < WITH_LAST_CURRENT
             and _together(version.last_deactivated_at, current_since)
         )
         if not was_current or version.created_at > current.created_at:
@@ -168,7 +177,15 @@ class Target:
         was_replaced = any(_together(version.last_deactivated_at, became) for became in became_current)
         times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
         left = max((time for time in times if time), default=None)
-        return left is not None and self.now - left <= self.spec.policy.rollback_window
+        # of all waits the one that an early `now` would cut short: it goes by the fastest clock
+        latest = later(self.now, self.world.clocks_apart)
+        return left is not None and latest - left <= self.spec.policy.rollback_window
+
+    @property
+    def asks_gate(self) -> bool:
+        """Its gate must have passed before traffic moves; a rollback needs none."""
+        is_asked = self.spec.rollout.gate is not None and not self.skips_gate
+        return is_asked and not self.is_current and not self.is_rollback
 
     @property
     def is_registered(self) -> bool:

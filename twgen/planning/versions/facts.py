@@ -1,14 +1,15 @@
-"""What the version table asks about one version."""
+"""What the version table asks about one version, and the versions of a worker for which it is asked."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
+from twgen.cluster.pods import Applied, applied_template
 from twgen.model.spec import ConnectionChanges, HistorySource, WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, Version, VersionStatus, WorkerWorld
-from twgen.planning.version_status import ever_active
-from twgen.planning.versions.pods import Applied, applied_template
+from twgen.planning.version_status import may_have_work, routed_build_ids, status_of
 from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.injection import ADDRESS, DEPLOYMENT, NAMESPACE
 from twgen.versioning.names import versioned_deployment_name
@@ -77,7 +78,8 @@ class VersionFacts:
     @property
     def place(self) -> str:
         """Where its pods find Temporal; empty: nothing is known of them."""
-        return self.recorded.place if self.recorded else ""
+        found = self.recorded
+        return " ".join(filter(None, (found.address, found.temporal_namespace))) if found else ""
 
     @property
     def template_differs(self) -> bool:
@@ -136,15 +138,9 @@ class VersionFacts:
         return (self.version.open_workflows if self.version else None) or 0
 
     @property
-    def may_have_work(self) -> bool:
-        """Its status alone does not say that no workflow runs on it."""
-        idle = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED, VersionStatus.DRAINED}
-        return self.status not in idle and not self.never_active
-
-    @property
     def never_active(self) -> bool:
         """Temporal says that it has not been current or ramping."""
-        return self.status is VersionStatus.INACTIVE and not (self.version and ever_active(self.version))
+        return self.status is VersionStatus.INACTIVE
 
     @property
     def is_at_rest(self) -> bool:
@@ -193,3 +189,47 @@ class VersionFacts:
         ):
             if age is not None:
                 yield from (self.now - age + limit for limit in limits)
+
+
+def version_facts(
+    spec: WorkerSpec, worker: WorkerWorld, now: datetime, among: AbstractSet[str] | None = None
+) -> Iterator[VersionFacts]:
+    """Every version that is the target, deployed or known to Temporal, by build ID; only those `among`."""
+    live = deployments_of(spec, worker)
+    versions = known_to_temporal(worker)
+    # names have no capitals, and fewer signs than build IDs; in doubt is only what Temporal does not know
+    names = {
+        versioned_deployment_name(spec.name, build_id): build_id
+        for build_id, version in (versions.items() if live.keys() - versions.keys() else ())
+        if build_id not in live and may_have_work(status_of(build_id, version, worker.temporal), version)
+    }
+    memories = {HistorySource.LEDGER: worker.ledger, HistorySource.GIT: worker.history.versions}
+    sources = [source for source in spec.policy.history if source in memories]
+    known = {spec.build_id, *live, *versions}
+    for build_id in sorted(known if among is None else known & among):
+        version = versions.get(build_id)
+        source = next((source for source in sources if build_id in memories[source]), HistorySource.GIT)
+        several = live.get(build_id, [])
+        deployment = several[0] if several else None
+        is_going = deployment is not None and deployment.terminating
+        yield VersionFacts(
+            spec=spec,
+            worker=worker,
+            now=now,
+            build_id=build_id,
+            status=status_of(build_id, version, worker.temporal),
+            version=version,
+            live=None if is_going else deployment,
+            terminating=deployment if is_going else None,
+            remembered=memories[source].get(build_id) if source in sources else None,
+            remembered_by=source,
+            twins=tuple(other for other in several[1:] if not other.terminating),
+            namesake=names.get(deployment.name, "") if deployment else "",
+        )
+
+
+def known_to_temporal(worker: WorkerWorld) -> dict[str, Version | None]:
+    """What Temporal says of each version that it lists, by build ID; None of one that only routing names."""
+    found: dict[str, Version | None] = dict.fromkeys(routed_build_ids(worker.temporal))
+    listed_ones = worker.temporal.versions if worker.temporal else ()
+    return found | {version.build_id: version for version in listed_ones}

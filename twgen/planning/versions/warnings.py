@@ -1,12 +1,14 @@
 """What a person should know about a version besides what becomes of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from twgen.cluster.pods import fits_its_hash
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.reasons import VersionReason
-from twgen.model.world import LiveDeployment
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus
 from twgen.planning.sentences import counted
-from twgen.planning.version_status import IN_ROUTING
+from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts
 from twgen.versioning.injection import generation_of
 from twgen.versioning.names import RESTARTED_AT
@@ -14,6 +16,7 @@ from twgen.versioning.names import RESTARTED_AT
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
 _LOST = "nothing can run its workflows until its manifest is back in twgen.lock"
 _STAYS = "its Deployment is not rendered and stays as it is"
+_ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
 _UNREAD = "if it is there, its prune protection holds it"
 
 
@@ -58,12 +61,37 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
 
 def why_not_deployed(version: VersionFacts) -> str:
     """Why the pod template of its spec reaches no pod; empty: it does."""
-    if not version.is_target or version.spec.has_custom_build_id or not version.template_differs:
+    if not version.is_target or not _is_taken(version.spec, version.recorded):
         return ""
-    return (
-        f"{version.build_id} is already the build ID of another pod template: this one will NOT be deployed;"
-        " change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
+    told = (
+        f"{version.build_id} is already the build ID of another pod template: this one will NOT be deployed"
     )
+    return f"{told}; {_ANOTHER_BUILD_ID}"
+
+
+def build_id_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> str:
+    """Why the spec must not be recorded under its build ID; empty: it may be."""
+    if not _is_taken(spec, recorded):
+        return ""
+    told = f"{spec.build_id} is recorded with another pod template, and pods of that one may run"
+    return f"{spec.worker_deployment}: {told}: {_ANOTHER_BUILD_ID}"
+
+
+def _is_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> bool:
+    """Another pod template has the spec's build ID: of our own making there are 10,000 hash values."""
+    is_another = recorded is not None and recorded.template_hash not in {"", spec.template.hash}
+    return is_another and not spec.has_custom_build_id
+
+
+def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
+    """Warnings of live pod templates that nothing recorded tells of, and that fit their hash no more."""
+    for version in versions:
+        if version.is_doubtful and version.live and not fits_its_hash(version.live):
+            yield (
+                f"{version.build_id}: its live pod template is not the one that its hash is of: it was"
+                " edited by hand, or writes out what a server fills in; nothing recorded tells, so it"
+                " stays as it is"
+            )
 
 
 def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
@@ -104,7 +132,11 @@ def _open(version: VersionFacts) -> str:
         verb = "is" if version.open_workflows == 1 else "are"
         return f"{counted(version.open_workflows, 'workflow')} {verb} open and pinned to it"
     is_counted = version.version is not None and version.version.open_workflows is not None
-    return "" if is_counted or not version.may_have_work else "workflows may be open on it"
+    # a worker of it must have polled before a workflow can run on it
+    may_be_open = (
+        may_have_work(version.status, version.version) and version.status is not VersionStatus.CREATED
+    )
+    return "workflows may be open on it" if may_be_open and not is_counted else ""
 
 
 def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:

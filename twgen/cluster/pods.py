@@ -1,12 +1,11 @@
 """The pods of a deployed version: what they were applied as, and what somebody changed since by hand."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from twgen.cluster.comparison import Comparison, compare
 from twgen.cluster.server_defaults import without_server_fields
-from twgen.model.plan import VersionPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.versioning.build_ids import connection_hash
@@ -31,8 +30,6 @@ from twgen.versioning.pod_templates import (
     injected_names,
     marked_template,
 )
-
-Manifest = Mapping[str, Any]
 
 
 class Applied(NamedTuple):
@@ -104,20 +101,11 @@ def replaceable_injection(
     return None if own & wanted.names else injected
 
 
-def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
-    """Warnings of live pod templates that nothing recorded tells of, and that fit their hash no more."""
-    for version in versions:
-        if version.is_doubtful and version.live and version.live.recorded.template_hash:
-            manifest = without_server_fields(version.live.recorded.manifest)
-            if not _fits_its_marks(manifest, version.build_id):
-                yield (
-                    f"{version.build_id}: its live pod template is not the one that its hash is of: it was"
-                    " edited by hand, or writes out what a server fills in; nothing recorded tells, so it"
-                    " stays as it is"
-                )
-
-
-def _fits_its_marks(manifest: Manifest, build_id: str) -> bool:
+def fits_its_hash(live: LiveDeployment) -> bool:
+    """The live pod template is the one that the recorded hash is of; True where none is recorded."""
+    if not live.recorded.template_hash:
+        return True
+    manifest = without_server_fields(live.recorded.manifest)
     template, said = manifest["spec"]["template"], manifest["metadata"]["annotations"].get(INJECTED)
     metadata, pod = template["metadata"], template["spec"]
     names = [frozenset(said.split(","))] if said else possible_names(pod) or [frozenset[str]()]
@@ -125,7 +113,7 @@ def _fits_its_marks(manifest: Manifest, build_id: str) -> bool:
     template = {**template, "metadata": {**metadata, "annotations": annotations}}
     return any(
         injected <= names_found(pod)
-        and injection_found(pod, injected) == injection_found(pod, injected).of_build_id(build_id)
+        and injection_found(pod, injected) == injection_found(pod, injected).of_build_id(live.build_id)
         and fits_hash(template, injected)
         for injected in names
     )
