@@ -52,7 +52,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
         every = interval if watch else None
         show_fleet(settings, output, everywhere=params["all_namespaces"], interval=every)
     elif not watch:
-        status = observe(settings).status()
+        status = observe(settings).status
         if output == "json":
             write(json_text(status_document(status)))
         elif output == "openmetrics":
