@@ -176,6 +176,4 @@ async def _keep(
         if status.worker not in forbidden:
             forbidden.add(status.worker)
             what = f"the status of {status.worker}, which has driver None, cannot be kept"
-            warn(
-                [f"{who} cannot be kept: does the account have the rights of deploy/tick/statuses? ({error})"]
-            )
+            warn([f"{what}: does the account have the rights of deploy/tick/statuses? ({error})"])
