@@ -257,7 +257,8 @@ def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, 
     operator.write_text(json.dumps({**OPERATOR, "temporal": temporal}))
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert "this Argo CD project may not use profile 'pay'" in ended.stderr
+    said = "Argo CD project 'payments' may not use profile 'pay': the operator names the project there, in"
+    assert f"{said} temporal.profiles of {operator}\n" in ended.stderr
     assert "the-key" not in ended.stderr
 
 

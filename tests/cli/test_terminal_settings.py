@@ -63,6 +63,11 @@ def test_version_is_an_option_and_a_command(run: Run, option: str) -> None:
         (("plan", "--snapshto", "x"), "no such option '--snapshto'; did you mean --snapshot?"),
         (("plan", "--foo"), "no such option '--foo'; see twgen plan --help"),
         (("plan", "-o", "jsn"), "--output 'jsn' is not one of text, json, markdown; did you mean json?"),
+        (("plan", "--timeout", "3"), "--timeout '3' is not a duration such as 3s, 3m or 3h"),
+        (
+            ("completion",),
+            "Missing argument 'SHELL'. Choose from: bash, zsh, fish; see twgen completion --help",
+        ),
         (("plan", "--color", "pink"), "--color 'pink' is not one of auto, always, never"),
         (
             ("completion", "fisch"),
@@ -93,7 +98,7 @@ def test_mistyped_variable_is_warned_of_and_that_of_a_service_is_not(
 
 def test_help_fits_80_columns(run: Run) -> None:
     environment = {**os.environ, "COLUMNS": "80"}  # noqa: TID251 - the program's own is made here
-    for command in ((), ("plan",), ("status",), ("simulate",), ("validate",)):
+    for command in ((), ("plan",), ("status",), ("simulate",), ("validate",), ("tick",)):
         ended = run(*command, "--help", env=environment)
         assert (ended.returncode, [line for line in ended.stdout.splitlines() if len(line) > 80]) == (0, [])
 
@@ -121,3 +126,46 @@ def test_rollout_goes_on_until_it_is_settled_whatever_the_environment_says(
 ) -> None:
     monkeypatch.setenv("TWGEN_ONCE", "true")
     assert rollout.make_context("rollout", [*flags, "."]).params["once"] is once
+
+
+def test_help_of_tick_speaks_of_tick_alone(run: Run) -> None:
+    told = " ".join(run("tick", "--help").stdout.split())
+    for said in ("Look at the workers of every namespace.", "Look at the workers of this namespace."):
+        assert said in told
+    for said in (
+        "--from-cluster",
+        "documents",
+        "--no-cluster",
+        "--allow-unlisted-connections",
+        "in Argo CD)",
+    ):
+        assert said not in told
+
+
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize(
+    ("command", "what", "code"),
+    [
+        (("tick", "-A"), "tick", 3),
+        (("status", "--from-cluster", "-A"), "--from-cluster", 2),
+        (("rollout", "--intent", "shop/payments-rollout"), "--intent", 2),
+    ],
+)
+def test_command_that_needs_a_cluster_says_how_to_give_one(
+    run: Run, story: Path, command: tuple[str, ...], what: str, code: int
+) -> None:
+    ended = run(*command, env={"HOME": str(story), "PATH": "/usr/bin:/bin"})
+    assert (ended.returncode, ended.stdout) == (code, "")
+    wanted = f"{what} needs a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod its account will do"
+    assert ended.stderr == f"twgen: {wanted}\n"
+
+
+def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
+    ended = run("status", "--from-cluster", "-A", "--no-cluster")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "twgen: --from-cluster reads a cluster alone: it goes without --no-cluster\n"
+
+
+def test_help_of_the_operators_file_says_what_counts_outside_of_argocd(run: Run) -> None:
+    told = " ".join(run("render", "--help").stdout.split())
+    assert "elsewhere only its `rollout` and `attached` count." in told

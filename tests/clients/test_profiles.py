@@ -98,9 +98,16 @@ def test_two_profiles_for_one_place_are_refused(file: Path) -> None:
 
 
 def test_profile_that_the_project_may_not_use_is_refused_by_name(file: Path) -> None:
-    profiles = Profiles(load(file), lambda name: name == "shop", allow_unlisted=True)
-    with pytest.raises(StateUnavailable, match="may not use profile 'payments'"):
+    whose, granted_in = "Argo CD project 'eu'", "temporal.profiles of /etc/twgen/operator.yaml"
+    profiles = Profiles(
+        load(file), lambda name: name == "shop", allow_unlisted=True, whose=whose, granted_in=granted_in
+    )
+    with pytest.raises(StateUnavailable) as refused:
         profiles.of(HERE, "payments", WORKER)
+    assert str(refused.value).endswith(
+        "Argo CD project 'eu' may not use profile 'payments': the operator names the project there, in"
+        " temporal.profiles of /etc/twgen/operator.yaml"
+    )
     assert key_for(profiles, HERE, "default") == "the-key-of-shop"
 
 

@@ -19,6 +19,33 @@ HERE = Connection("here", "temporal.invalid:7233")
 CALL: Call[str] = Call(HERE, "default", "shop/payments", "get_system_info", None, str)
 
 
+@pytest.mark.parametrize(
+    ("via", "place", "advice"),
+    [
+        (
+            {},
+            "",
+            "check the address of connection 'here'; from outside of its network, forward a port and give",
+        ),
+        (
+            {HERE.host_port: "127.0.0.1:1"},
+            " via 127.0.0.1:1",
+            "is the port that --via names still forwarded?",
+        ),
+    ],
+)
+def test_server_that_nobody_answers_for_is_to_be_reached_through_a_forwarded_port(
+    via: dict[str, str], place: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ServiceClient, "connect", Network(refused=1).connect)
+    clients = TemporalClients(lambda: Profiles(allow_unlisted=True), via)
+    with pytest.raises(StateUnavailable) as refused:
+        asyncio.run(clients.ask(CALL, Deadline(5)))
+    who = f"Temporal at temporal.invalid:7233{place}, namespace 'default' (for shop/payments)"
+    assert str(refused.value).startswith(f"{who} cannot be reached: {advice}")
+    assert str(refused.value).endswith("(Connection refused)")
+
+
 class Network:
     """Where the first `refused` connections fail, and all later ones work."""
 

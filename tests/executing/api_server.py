@@ -11,6 +11,7 @@ STATUS = "/api/v1/namespaces/shop/configmaps/payments-rollout-status"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments"
 JOBS = "/apis/batch/v1/namespaces/shop/jobs"
 PODS = "/api/v1/namespaces/shop/pods"
+EVENTS = "/api/v1/namespaces/shop/events"
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
 _SERVED = {"autoscaling": "v2", "policy": "v1"}
 

@@ -101,18 +101,20 @@ class Recorded:
 
     def run(self, *options: str) -> Result:
         """Run the command that the Job runs, to its end."""
-        opened = self.opened(asyncio.Runner(loop_factory=lambda: self.loop))
         place = f"{self.intent.namespace}/{self.intent.worker}-rollout"
+        return self.roll_out("--intent", place, "--intent-hash", self.intent.hash, *options)
+
+    def roll_out(self, *arguments: str) -> Result:
+        """Run `twgen rollout` to its end."""
+        opened = self.opened(asyncio.Runner(loop_factory=lambda: self.loop))
         with (
             patch.object(Servers, "_open", lambda *_: opened),
             patch("twgen.cli.live.clock", self.now),
-            patch("twgen.cli.rollout.clock", lambda: self.now() + self.ahead),
-            patch("twgen.cli.rollout.monotonic", lambda: self.loop.at),
+            patch("twgen.cli.rolling.clock", lambda: self.now() + self.ahead),
+            patch("twgen.cli.rolling.monotonic", lambda: self.loop.at),
             patch("twgen.cli.in_cluster.clock", self.now),
         ):
-            return CliRunner().invoke(
-                twgen, ["rollout", "--intent", place, "--intent-hash", self.intent.hash, *options]
-            )
+            return CliRunner().invoke(twgen, ["rollout", *arguments])
 
 
 class _Kubernetes(KubernetesClient):

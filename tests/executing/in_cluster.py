@@ -4,27 +4,20 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 from tests.executing.api_server import AUTOSCALERS, DEPLOYMENTS, INTENT, JOBS, PODS, ApiServer
+from tests.executing.pod import BUILD_IDS, Pod
 from tests.executing.server import DEEDS, Server
-from tests.executing.trouble import GATED, ME, SLOW, Client
+from tests.executing.trouble import GATED, ME
 from tests.planning.situations import HOUR, MAIN, MINUTE, RAMPS, SECOND, live
-from tests.strategies import AUTOSCALER, SIZED_BY_HPA
+from tests.strategies import AUTOSCALER
 from twgen.clients.deadline import Deadline
-from twgen.cluster.deployments import live_deployments
-from twgen.errors import OutOfTime, TwgenError
-from twgen.executing.cluster import Adjustments, ClusterWriter
+from twgen.errors import TwgenError
 from twgen.executing.restart import restart_job
-from twgen.executing.rollout import WorkerRollout
-from twgen.model.operator import GroupKind
 from twgen.model.plan import WorkerPlan
 from twgen.model.spec import Driver, Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.times import format_time
-from twgen.model.world import LiveDeployment, World
-from twgen.planning.cluster_changes import AttachedInCluster
-from twgen.reading.rollout import RolloutReader, attached_objects
 from twgen.records.intent import Intent, write_intent
 from twgen.versioning.names import (
     INTENT_HASH,
@@ -34,7 +27,6 @@ from twgen.versioning.names import (
     selector_labels,
 )
 
-BUILD_IDS = ("v1", "v3", "v4")
 SHORT = tuple(RolloutStep(share, length * MINUTE) for share, length in ((5, 2), (25, 3), (50, 1)))
 """Steps that are over soon."""
 
@@ -61,13 +53,6 @@ _LINGERS = 20 * SECOND
 """From the end of a Job to the end of its Pods."""
 
 
-@cache
-def _live(build_id: str, replicas: int, *, is_scaled: bool) -> LiveDeployment:
-    managers = {"managedFields": SIZED_BY_HPA} if is_scaled else {}
-    (found,) = live_deployments([live(build_id, replicas, **managers)])
-    return found
-
-
 @dataclass
 class Cluster(Server):
     """A modelled Temporal beside the cluster of one worker, whose Jobs run Pods."""
@@ -78,6 +63,8 @@ class Cluster(Server):
     """How often the operator has named another one for the Jobs."""
     driver: Driver = Driver.JOB
     """Hook: a sync waits for the end of the Job before, which has a time limit."""
+    beside: list[str] = field(default_factory=list)
+    """Troubles, too: met when one reads its intent beside its looks, or tells how it goes."""
     plans: list[WorkerPlan] = field(default_factory=list)
     """The last of every Pod that ended by itself."""
 
@@ -193,13 +180,16 @@ class Cluster(Server):
         phase, is_over = "Failed", False
         try:
             pod = Pod(self, spec, troubles=self.troubles, intent=intent, since=job["creationTimestamp"])
-            plan = await pod.rolling()
-            self.plans.append(plan)
+            if plan := await pod.carrying_out():
+                self.plans.append(plan)
             phase, is_over = "Succeeded", True
         except asyncio.CancelledError:
             is_over = path in self._late
         except TwgenError:
             is_over = True
+        except Exception:  # what no Pod may do: the test fails by it, and nobody is to wait for this one
+            self.api.put(path, {**self.api.objects[path], "status": {"phase": phase}})
+            raise
         self.api.put(path, {**self.api.objects[path], "status": {"phase": phase}})
         stands = self.api.objects.get(f"{JOBS}/{job['name']}")
         if is_over and stands and stands["metadata"]["uid"] == job["uid"]:
@@ -251,99 +241,3 @@ class Cluster(Server):
                 await self._do(deed)
             await restart_job(self, SPECS[self.name], Deadline(9))
             await self.sleep(HOUR)
-
-
-@dataclass
-class Pod(Client):
-    """One run of a rollout in the cluster: it reads and writes through the real readers and writers."""
-
-    server: Cluster
-    intent: Intent = None
-    stood: bool = False
-    """By the truth at the moment of its last read: its intent did, and nobody had annotated it."""
-    was_alone: bool = False
-    since: str = ""
-    """When its Job was created."""
-
-    async def read(self) -> World:
-        world = await super().read()
-        deployments = tuple(
-            _live(
-                next(build_id for build_id in BUILD_IDS if item["metadata"]["name"].endswith(build_id)),
-                item["spec"]["replicas"],
-                is_scaled=bool(item["metadata"].get("managedFields")),
-            )
-            for item in self.server.api.listed(DEPLOYMENTS)
-        )
-        ((key, worker),) = world.workers.items()
-        read, self.read_last = self.read_last, None
-        state = await self.reader.read(Deadline(9))
-        self.was_alone, self.read_last = not self._others(), read
-        return World(self.server.model.now, {key: replace(worker, deployments=deployments, rollout=state)})
-
-    def _others(self) -> list[str]:
-        return [
-            item["metadata"]["name"]
-            for item in self.server.api.listed(PODS)
-            if item["status"]["phase"] == "Running"
-            and (
-                item["metadata"]["annotations"][INTENT_HASH] != self.intent.hash
-                or item["metadata"]["creationTimestamp"] < self.since
-            )
-        ]
-
-    async def conflict_token(self) -> str:
-        token, state = await super().conflict_token(), await self.reader.read(Deadline(9))
-        return "" if state.is_superseded or state.is_paused else token
-
-    async def ask(
-        self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None
-    ) -> tuple[int, Mapping[str, Any]]:
-        """As a KubernetesClient, with trouble."""
-        api, before = self.server.api, self.server.serving()
-        trouble = await self._trouble()
-        if trouble == "slow":
-            await self.server.sleep(SLOW)
-        if path == INTENT:
-            annotations = api.objects[INTENT]["metadata"]["annotations"]
-            self.stood = annotations[INTENT_HASH] == self.intent.hash and PAUSED not in annotations
-        if method != "GET" and not path.startswith(JOBS):
-            assert self.stood, f"{method} {path} after a newer intent, or while paused"
-            assert self.was_alone, f"{method} {path} beside an older rollout"
-        if method == "DELETE" and path.startswith(JOBS):
-            job = api.objects.get(path)
-            if job and job["metadata"]["uid"] == body["preconditions"]["uid"]:
-                is_newest = path.rpartition("/")[2] == self.server.job_name
-                is_ours = job["metadata"]["annotations"][INTENT_HASH] == self.intent.hash
-                assert not (is_ours and is_newest), "the Job that is to run"
-                self.server.end_job(path.rpartition("/")[2])
-            return 200, {}
-        if method == "PATCH":
-            body = {**body, "metadata": {**body["metadata"], "managedFields": SIZED_BY_HPA}}
-        answer = await api.ask(method, path, deadline, query=query, body=body)
-        assert before <= self.server.serving() or method == "GET", "it takes pods away"
-        if trouble == "lost answer":
-            raise OutOfTime("nobody knows")
-        return answer
-
-    async def _write(self, name: str, apply: Any, conflict_token: str | None = None) -> None:
-        assert self.stood, f"{name} after a newer intent, or while paused"
-        assert self.was_alone, f"{name} beside an older rollout"
-        await super()._write(name, apply, conflict_token)
-
-    async def _trouble(self) -> str:
-        trouble = await super()._trouble()
-        if trouble == "killed":
-            raise asyncio.CancelledError
-        return trouble
-
-    def rollout(self) -> WorkerRollout:
-        self.reader = RolloutReader(self, self.intent)
-        writer = ClusterWriter(self, self.intent, 9)
-
-        async def attached() -> list[AttachedInCluster]:
-            kind = GroupKind("autoscaling", "HorizontalPodAutoscaler")
-            return await attached_objects(self, self.intent, [kind], Deadline(9))
-
-        adjust = Adjustments(writer, attached, self.said.append).make
-        return replace(super().rollout(), adjust=adjust, is_unattended=True)

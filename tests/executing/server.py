@@ -16,6 +16,7 @@ from twgen.simulating.temporal import TemporalModel, server_of
 from twgen.versioning.names import ABORTED, GATE_ATTEMPT, PAUSED
 
 ELSE = "somebody/else"
+_LONGEST = 72 * HOUR
 DEEDS = ("ramp", "unversioned", "stop ramp", "back", "pause", "resume", "abort", "retry", "claim", "release")
 
 
@@ -57,6 +58,7 @@ class Server:
                 self.start(each)
             tasks = self._tasks
             while self._sleeping or not all(task.done() for task in tasks):
+                assert self.model.now < NOW + _LONGEST, "it never ends"
                 for _ in range(3):  # whoever is awake goes on until it sleeps
                     await asyncio.sleep(0)
                 if self._sleeping:

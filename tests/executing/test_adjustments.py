@@ -14,7 +14,8 @@ from twgen.executing.cluster import Adjustments, KubernetesEvent
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
-from twgen.model.world import JobReference, RolloutInCluster, VersionStatus, World
+from twgen.model.rollout import JobReference, RolloutInCluster
+from twgen.model.world import VersionStatus, World
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status

@@ -3,17 +3,20 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from tests.executing.api_server import INTENT, STATUS
-from tests.executing.calls import RAMP, STEPS, TOLD, Recorded, golden_files, rollback
+from tests.executing.api_server import DEPLOYMENTS, INTENT, STATUS
+from tests.executing.calls import ME, RAMP, STEPS, TOLD, Recorded, golden_files, rollback
 from tests.planning.situations import HOUR
+from tests.strategies import a_spec, live_manifest
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
 from twgen.model.reasons import RoutingReason
 from twgen.records.rollout_status import parse_rollout_status
-from twgen.versioning.names import INTENT_HASH
+from twgen.versioning.names import IDENTITY, INTENT_HASH
+from twgen.yaml.writer import write_documents
 
 GOLDEN = golden_files()
 DESCRIBE = "DescribeWorkerDeployment"
@@ -139,3 +142,40 @@ def test_intent_that_cannot_be_used_says_so_where_one_looks_for_its_rollout(entr
     assert data["message"] in events[0]["message"]
     assert data["message"] == str(ended.exception)
     assert parse_rollout_status(recorded.api.objects[STATUS]).worker == "shop/payments"
+
+
+def _beside_another_worker() -> Recorded:
+    recorded = TOLD["settled"]()
+    manifest = live_manifest(a_spec("orders"), "v3", 2, annotations={IDENTITY: ME})
+    recorded.api.put(f"{DEPLOYMENTS}/orders-v3", manifest)
+    return recorded
+
+
+def test_rollout_warns_of_no_worker_that_another_intent_names() -> None:
+    recorded = _beside_another_worker()
+    assert "no spec names" not in recorded.run().output
+    assert parse_rollout_status(recorded.api.objects[STATUS]).document["warnings"] == []
+
+
+def test_two_workers_of_one_namespace_are_rolled_out_side_by_side_from_a_terminal(tmp_path: Path) -> None:
+    recorded = _beside_another_worker()
+    payments, *others = recorded.intent.documents
+    orders = {**payments, "metadata": {**payments["metadata"], "name": "orders"}}
+    (tmp_path / "specs.yaml").write_text(write_documents([payments, *others, orders]))
+    ended = recorded.roll_out(str(tmp_path), "--identity", ME, "--within", "1m")
+    assert "shop/payments: Settled" in ended.output
+    # of the two, only the other one has pollers in this Temporal
+    assert str(ended.exception).startswith("not settled within 1m: shop/orders is Waiting, because")
+
+
+def test_end_of_a_rollout_is_written_as_soon_as_the_cluster_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = TOLD["settled"]()
+    answer = recorded.api.ask
+
+    async def refuse(method: str, path: str, *_: object, **more: object) -> tuple[int, Mapping[str, object]]:
+        is_refused = (method, path) == ("PATCH", STATUS) and recorded.loop.at < 30
+        return (403, {}) if is_refused else await answer(method, path, None, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recorded.api, "ask", refuse)
+    assert recorded.run().exit_code == 0
+    assert parse_rollout_status(recorded.api.objects[STATUS]).phase is Phase.SETTLED

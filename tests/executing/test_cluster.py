@@ -15,9 +15,9 @@ from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
+from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.spec import OwnerReferences
 from twgen.model.status import Status
-from twgen.model.world import JobReference, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status

@@ -3,69 +3,67 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.executing.api_server import INTENT, STATUS
 from tests.executing.in_cluster import INTERRUPTIONS, SPECS, Cluster
 from tests.executing.trouble import TROUBLES
 from twgen.model.plan import Phase
 from twgen.model.spec import Driver
 from twgen.model.world import GateStatus
+from twgen.records.rollout_status import parse_rollout_status
+from twgen.versioning.names import INTENT_HASH
 
 deeds = st.lists(st.tuples(st.integers(1, 240), st.sampled_from(INTERRUPTIONS)), max_size=10)
 troubles = st.lists(st.sampled_from((*TROUBLES, "killed")), max_size=30)
+beside = st.lists(st.sampled_from((*TROUBLES, "killed")), max_size=12)
+"""Fewer than the end of a rollout is written anew."""
 drivers = st.sampled_from((Driver.JOB, Driver.HOOK))
 failures = st.lists(st.sampled_from((GateStatus.FAILED, GateStatus.TIMED_OUT)), max_size=2)
 
 
 @settings(max_examples=settings.default.max_examples // 2)
-@example("back", [(20, "annotate")], ["slow", "killed", "refused"], Driver.JOB, [])
-@example("gated", [(20, "annotate"), (5, "apply back")], [*[""] * 5, "killed", "killed"], Driver.JOB, [])
+@example("back", [(20, "annotate")], (["slow", "killed", "refused"], []), Driver.JOB, [])
+@example(
+    "gated", [(20, "annotate"), (5, "apply back")], ([*[""] * 5, "killed", "killed"], []), Driver.JOB, []
+)
 @example(
     "gated",
     [(20, "abort"), (167, "apply newer"), (20, "apply other steps"), (5, "ramp"), (1, "annotate")],
-    [],
+    ([], []),
     Driver.JOB,
     [],
 )
-@example("newer", [], ["", "", "", "", "", "", "lost request"], Driver.JOB, [])
+@example("newer", [], (["", "", "", "", "", "", "lost request"], []), Driver.JOB, [])
 @example(
     "back",
     [(5, "apply other steps"), (116, "apply newer"), (5, "apply other steps")],
-    [
-        "lost request",
-        "slow",
-        "",
-        "lost answer",
-        "refused",
-        "killed",
-        "lost request",
-        "lost request",
-        "",
-        "",
-        "",
-        "",
-        "lost request",
-        "refused",
-        "lost request",
-        "",
-        "lost answer",
-        "refused",
-        "killed",
-    ],
+    (
+        [
+            *("lost request", "slow", "", "lost answer", "refused", "killed", "lost request", "lost request"),
+            *("", "", "", "", "lost request", "refused", "lost request", "", "lost answer", "refused"),
+            "killed",
+        ],
+        [],
+    ),
     Driver.JOB,
     [],
 )
-@example("gated", [], [], Driver.JOB, [GateStatus.FAILED, GateStatus.TIMED_OUT])
-@example("gated", [(30, "annotate"), (1, "apply newer")], [], Driver.HOOK, [])
-@given(st.sampled_from(list(SPECS)), deeds, troubles, drivers, failures)
+@example("gated", [], ([], []), Driver.JOB, [GateStatus.FAILED, GateStatus.TIMED_OUT])
+@example("gated", [(30, "annotate"), (1, "apply newer")], ([], []), Driver.HOOK, [])
+@given(st.sampled_from(list(SPECS)), deeds, st.tuples(troubles, beside), drivers, failures)
 def test_whatever_is_applied_killed_or_done_by_hand_no_write_is_unjustified_and_the_newest_intent_settles(
     first: str,
     interruptions: list[tuple[int, str]],
-    trouble: list[str],
+    trouble: tuple[list[str], list[str]],
     driver: Driver,
     gates_end_as: list[GateStatus],
 ) -> None:
-    cluster = Cluster(troubles=list(trouble), driver=driver, gates_end_as=list(gates_end_as))
+    in_looks, beside_them = map(list, trouble)
+    cluster = Cluster(troubles=in_looks, beside=beside_them, driver=driver, gates_end_as=list(gates_end_as))
     cluster.run(cluster.life(first, interruptions))
     newest = SPECS[cluster.name]
     routing = cluster.model.routing
     assert (routing.current and routing.current.build_id, routing.ramping) == (newest.build_id, None)
     assert cluster.plans[-1].routing.phase is Phase.SETTLED
+    told = parse_rollout_status(cluster.api.objects[STATUS])
+    stands = cluster.api.objects[INTENT]["metadata"]["annotations"][INTENT_HASH]
+    assert (told.phase, told.intent) == (Phase.SETTLED, stands), "its status is another one's"

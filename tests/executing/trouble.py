@@ -13,7 +13,7 @@ from tests.planning.situations import RAMPS, SECOND, live, situation
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable
 from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.operator import Caller
-from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.world import GateRun, GateStatus, WorkerDeployment, World
@@ -184,7 +184,7 @@ class Client:
         async def gate_input() -> bytes:
             return b'{"deep": true}'
 
-        async def show(_: World) -> None: ...
+        async def show(_: Plan, __: World) -> None: ...
 
         return WorkerRollout(
             spec=self.spec,

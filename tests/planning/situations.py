@@ -61,9 +61,9 @@ def version(build_id: str = "v3", status: VersionStatus = VersionStatus.INACTIVE
     return Version(build_id, status, **told | facts)
 
 
-def drained(age: timedelta, build_id: str = "v1", **facts: Any) -> Version:
-    """A version that has been drained for so long."""
-    drainage = Drainage(VersionStatus.DRAINED, ago(age))
+def drained(age: timedelta | None, build_id: str = "v1", **facts: Any) -> Version:
+    """A version that has been drained for so long; None: since nobody knows when."""
+    drainage = Drainage(VersionStatus.DRAINED, None if age is None else ago(age))
     return version(
         build_id, VersionStatus.DRAINED, first_activated_at=ago(9 * DAY), drainage=drainage, **facts
     )

@@ -21,7 +21,8 @@ from tests.planning.situations import (
 from tests.strategies import AUTOSCALER, BUDGET, NOW, SIZED_BY_HPA, a_spec, live_manifest
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerVersions
-from twgen.model.world import RolloutInCluster, VersionStatus, World
+from twgen.model.rollout import RolloutInCluster
+from twgen.model.world import VersionStatus, World
 from twgen.planning.cluster_changes import AttachedInCluster, left_over, replica_changes
 from twgen.planning.plan import plan_versions
 from twgen.versioning.names import PAUSED, attached_resource_name

@@ -25,6 +25,7 @@ from twgen.model.world import Drainage, TaskQueue, TaskQueueType, WorkerDeployme
 from twgen.model.world import VersionStatus as S
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import Reads, further_reads, versions_to_describe
+from twgen.versioning.names import GATE_SKIPPED
 
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
 CURRENT = version("v1", S.CURRENT, task_queues=(TaskQueue("old", TaskQueueType.WORKFLOW),))
@@ -95,6 +96,8 @@ def test_gate_is_read_on_every_workflow_task_queue_until_the_target_is_current()
     says = temporal(version("v3"), CURRENT, traffic=routing("v1"))
     assert reads(says, spec=GATED).gate_runs == (("main", "test-shop/payments:v3-main"),)
     assert reads(says).gate_runs is None
+    skipped = temporal(version("v3", metadata={GATE_SKIPPED: {}}), CURRENT, traffic=routing("v1"))
+    assert reads(skipped, spec=GATED).gate_runs is None
     settled = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
     assert reads(settled, spec=GATED).gate_runs is None
 
@@ -115,11 +118,18 @@ def test_render_counts_only_what_holds_pods_or_a_deployment() -> None:
     assert reads(says, [live("v3"), live("v1")], for_routing=False) == Reads(frozenset({"v1"}))
 
 
-def test_workflows_that_a_rollback_would_move_back_are_counted() -> None:
+def a_rollback() -> WorkerDeployment:
     left = {"last_current_at": ago(HOUR), "last_deactivated_at": ago(MINUTE), "created_at": ago(2 * DAY)}
     newer = version("v4", S.CURRENT, created_at=ago(HOUR))
-    says = temporal(version("v3", S.DRAINING, **left), newer, traffic=routing("v4", age=MINUTE))
-    assert reads(says).auto_upgrade_workflows == ("v4",)
+    return temporal(version("v3", S.DRAINING, **left), newer, traffic=routing("v4", age=MINUTE))
+
+
+def test_workflows_that_a_rollback_would_move_back_are_counted() -> None:
+    assert reads(a_rollback()).auto_upgrade_workflows == ("v4",)
+
+
+def test_gate_of_a_rollback_is_read_since_it_may_be_too_late_for_one_when_it_is_planned() -> None:
+    assert reads(a_rollback(), spec=GATED).gate_runs == (("main", "test-shop/payments:v3-main"),)
 
 
 def test_pods_are_looked_at_where_a_deployment_has_none_that_is_available() -> None:

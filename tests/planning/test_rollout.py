@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from tests.planning.situations import (
     MINUTE,
@@ -18,12 +19,16 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from twgen.model.plan import RoutingAction, WorkerPlan
+from tests.strategies import specs, worlds
+from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
-from twgen.model.spec import Gate
-from twgen.model.world import GateRun, GateStatus, RolloutInCluster, UpdateState, VersionStatus
+from twgen.model.reasons import Until
+from twgen.model.rollout import RolloutInCluster
+from twgen.model.spec import Gate, WorkerSpec
+from twgen.model.world import GateRun, GateStatus, UpdateState, VersionStatus, World
 from twgen.planning.plan import worker_world
-from twgen.planning.rollout import is_over, only_time_passes_until, until_next_look
+from twgen.planning.rollout import is_over, needs_a_rollout, only_time_passes_until, until_next_look
+from twgen.planning.routing.table import TABLE
 from twgen.versioning.names import ABORTED, PAUSED
 
 
@@ -98,6 +103,34 @@ def test_rollout_that_nobody_watches_outlasts_what_somebody_else_can_mend(
         assert not plan.gates
     over = [is_over(plan, worker_world(spec, world), NOW, is_unattended=alone) for alone in (False, True)]
     assert over == [watched, unattended]
+
+
+@given(specs, worlds())
+def test_plan_that_makes_no_change_and_is_not_settled_says_what_ends_its_wait(
+    spec: WorkerSpec, found: World
+) -> None:
+    plan = planned(found, spec).routing
+    if plan.action is RoutingAction.NONE and plan.phase is not Phase.SETTLED:
+        assert plan.reason.until is not Until.NOTHING, plan
+
+
+def test_every_wait_of_the_table_has_an_end_of_its_kind() -> None:
+    ends = {row.reason: row.reason.until for row in TABLE}
+    assert {reason for reason, until in ends.items() if until is Until.TIME} == {Reason.RAMP_PAUSED}
+    again = {reason for reason, until in ends.items() if until is Until.ANOTHER_INTENT}
+    assert again == {Reason.ABORTED, Reason.GATE_FAILED}
+    assert {*Reason} - {*ends} == {
+        Reason.MANUAL,
+        Reason.LOOK_FAILED,
+        Reason.INVALID_INTENT,
+        Reason.ROLLOUT_ENDED,
+    }
+
+
+def test_status_with_a_word_of_another_release_still_needs_a_rollout() -> None:
+    assert needs_a_rollout(Phase.WAITING, "SomethingNew")
+    assert not needs_a_rollout(Phase.BLOCKED, "RolloutEnded")
+    assert not needs_a_rollout(Phase.SETTLED, "SomethingNew")
 
 
 def test_settled_rollout_is_over_when_every_task_queue_has_heard_of_it() -> None:

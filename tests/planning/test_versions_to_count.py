@@ -5,8 +5,20 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import DAY, HOUR, MINUTE, NOW, SPEC, ago, live, situation, temporal, version
-from twgen.model.world import Drainage, Version
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    MINUTE,
+    NOW,
+    SPEC,
+    ago,
+    drained,
+    live,
+    situation,
+    temporal,
+    version,
+)
+from twgen.model.world import Version
 from twgen.model.world import VersionStatus as S
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import versions_to_count
@@ -15,10 +27,6 @@ from twgen.planning.reads import versions_to_count
 def due(known: Version | None, deployments: list[dict[str, Any]] | None) -> list[str]:
     says = temporal(*(item for item in (version("v3"), known) if item))
     return list(versions_to_count(SPEC, worker_world(SPEC, situation(says, deployments)), NOW))
-
-
-def drained(age: Any) -> Version:
-    return version("v1", S.DRAINED, first_activated_at=ago(9 * DAY), drainage=Drainage(S.DRAINED, ago(age)))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.plan import Phase
+from twgen.model.rollout import RolloutInCluster
 from twgen.model.times import format_time
-from twgen.model.world import RolloutInCluster
 from twgen.reading.rollout import (
     RolloutReader,
     RolloutsInCluster,

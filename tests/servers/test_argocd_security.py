@@ -43,7 +43,7 @@ def test_repository_cannot_use_a_credential_for_another_namespace(story: Applica
 @side_by_side
 def test_repository_cannot_use_the_profile_of_another_project(story: ApplicationStory) -> None:
     story.commit("v1", steps=(), address=OF_ANOTHER_PROJECT)
-    refused(story, "this Argo CD project may not use profile 'payments'")
+    refused(story, "may not use profile 'payments'")
 
 
 @pytest.mark.parametrize(

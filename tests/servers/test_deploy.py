@@ -11,6 +11,7 @@ import pytest
 from testing.install import installed
 from testing.kubernetes.api import Refused
 from testing.kubernetes.cluster import Cluster
+from testing.processes import ENVIRONMENT
 from testing.recipes import KUBECTL
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
@@ -147,6 +148,34 @@ def test_chart_and_kustomization_make_the_same_sidecar(built: dict[str, Object])
     role, binding = values["extraObjects"]
     assert role == built["ClusterRole/twgen"]
     assert binding["roleRef"] == built["ClusterRoleBinding/twgen"]["roleRef"]
+
+
+def test_commands_of_the_page_make_a_kubeconfig_for_another_cluster_that_lists_deployments_alone(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "argocd.md").read_text()
+    [commands] = re.findall(r"^```\n(kubectl --context prod-eu .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    # all is called twgen, by which an Argo CD of the cluster may have something too
+    form = tmp_path / "twgen" / "deploy" / "other-cluster.yaml"
+    form.parent.mkdir(parents=True)
+    form.write_text(re.sub("(?<=: )twgen", namespace, (ROOT / "deploy" / form.name).read_text()))
+    commands = re.sub("(?<= |/)twgen(?= )", namespace, commands)
+    administrator = Path(shutil.copy(cluster.kubeconfig, tmp_path / "administrator"))
+    cluster.kubectl("config", "rename-context", "testing", "prod-eu", kubeconfig=administrator)
+    programs = f"{installed(KUBECTL).parent}:{ENVIRONMENT['PATH']}"
+    environment = {**ENVIRONMENT, "HOME": str(tmp_path), "KUBECONFIG": str(administrator), "PATH": programs}
+    try:
+        subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands], cwd=tmp_path, env=environment, check=True
+        )
+        list_deployments = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]}
+        cluster.await_rights(namespace, namespace, list_deployments)
+        made = tmp_path / "kubeconfig"
+        cluster.kubectl("get", "deployments", "-A", "--context=prod-eu", kubeconfig=made)
+        with pytest.raises(AssertionError, match=rf"serviceaccount:{namespace}:{namespace}\" cannot list"):
+            cluster.kubectl("get", "secrets", "-A", "--context=prod-eu", kubeconfig=made)
+    finally:
+        cluster.kubectl("delete", "clusterrole,clusterrolebinding", namespace, "--ignore-not-found")
 
 
 def test_account_of_the_sidecar_lists_deployments_and_nothing_else(

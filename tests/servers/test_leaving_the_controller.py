@@ -1,7 +1,7 @@
 """A worker moves here from the Temporal Worker Controller, by the steps of docs/controller.md.
 
 Kubernetes, Argo CD and Temporal are real. The controller is not: in every step it is stopped, and what it
-left is made here as its source has it; its Deployments are twgen's own (`tests/planning/test_vectors.py`).
+left is made here as its source has it; its Deployments are twgen's (`tests/planning/test_vectors.py`).
 """
 
 import json
@@ -130,6 +130,7 @@ def test_worker_moves_from_the_controller_into_argo_cd_and_keeps_every_pod_and_i
     identity = f"twgen/testing/{story.application.name}"
     claimed = story.run("ownership", "claim", "--from", CONTROLLER, "--identity", identity, "-y")
     assert claimed.code == 0, claimed.stderr
+    assert not succeeds(lambda: worker.set_current("")), "from here on Temporal refuses everybody else"
     selector = f"temporal.io/deployment-name={name}"
     kinds = "deployments,poddisruptionbudgets"
     names = cluster.kubectl("get", kinds, "-n", story.namespace, "-l", selector, "-o", "name").split()
@@ -180,9 +181,14 @@ def test_finalizer_holds_up_no_pruning_and_an_apply_takes_no_owner_away(
     )
     deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     eventually(lambda: cluster.api.find(f"{deployments}/owned") is None, SOON)
-    held = custom_resource(cluster, namespace, "WorkerDeployment", "pay")
-    assert held
-    assert held["metadata"]["finalizers"] == [FINALIZER]
+
+    def is_held_by_the_controllers_finalizer_alone() -> bool:
+        held = custom_resource(cluster, namespace, "WorkerDeployment", "pay")
+        assert held
+        finalizers: list[str] = held["metadata"]["finalizers"]
+        return finalizers == [FINALIZER]
+
+    eventually(is_held_by_the_controllers_finalizer_alone, SOON)
     cluster.kubectl(
         "patch", "-n", namespace, "workerdeployment", "pay", "--type=merge", "-p", WITHOUT_FINALIZERS
     )

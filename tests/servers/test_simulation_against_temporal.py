@@ -79,7 +79,7 @@ class Both:
 
     def end_pinned(self, build_id: str) -> None:
         self.real.finish(f"{NAME} on {build_id}")
-        self.model.end_pinned(build_id)
+        self.model.held_until.pop(build_id, None)
 
 
 @dataclass(frozen=True, slots=True)

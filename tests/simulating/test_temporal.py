@@ -11,7 +11,8 @@ from tests.simulating.workers import HOUR, MINUTE, QUICK, a_worker, wait
 from tests.strategies import NOW
 from twgen.model.times import FOREVER, later
 from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType, UpdateState, VersionStatus
-from twgen.simulating.temporal import NEWEST, TemporalModel, server_of, shares
+from twgen.planning.version_status import shares
+from twgen.simulating.temporal import NEWEST, TemporalModel, server_of
 
 QUEUE = TaskQueue("main", TaskQueueType.WORKFLOW)
 

@@ -28,7 +28,7 @@ def test_duration_is_what_go_reads(text: str, length: timedelta) -> None:
     ("text", "message"),
     [
         ("", "'' is not a duration such as 90s or 1h30m"),
-        ("5", "'5' is not a duration such as 90s or 1h30m"),
+        ("5", "'5' is not a duration such as 5s, 5m or 5h"),
         ("h", "'h' is not a duration such as 90s or 1h30m"),
         ("1e3s", "'1e3s' is not a duration such as 90s or 1h30m"),
         ("300 ms", "'300 ms' is not a duration such as 90s or 1h30m"),

@@ -40,7 +40,9 @@ def test_item_of_a_list_is_a_document_and_its_problems_name_its_place() -> None:
     whole = {"apiVersion": "v1", "kind": "List", "items": [service, CONNECTION, broken, None]}
     found = parse_specs(list(without_lists(Document("f.yaml", 0, whole))), NamespaceRule())
     assert [document.value for document in found.passthrough] == [service]
-    assert told(found.problems) == ["items[2].spec.replicas: must be a whole number, not a string"]
+    assert told(found.problems) == [
+        "items[2].spec.replicas: must be a whole number, not a string; take it out of its quotes"
+    ]
     assert told(found.warnings) == ["items[3]: has no apiVersion and kind: left out"]
 
 

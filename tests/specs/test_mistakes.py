@@ -109,7 +109,7 @@ def test_image_that_no_node_can_find_is_refused(field: str, image: str, wrong: s
 
 
 def test_image_with_a_registry_a_port_and_a_digest_is_one() -> None:
-    image = f"[::1]:5000/A_b/c.d-e:v1.0@sha256:{'a' * 64}"
+    image = f"[::1]:5000/a_b/c.d-e:V1.0@sha256:{'a' * 64}"
     template = {"spec": {"containers": [{"name": "x", "image": image}]}}
     assert parsed(worker(template=template), CONNECTION).problems == ()
 
@@ -157,3 +157,82 @@ def test_unknown_strategy_is_the_only_mistake_told(strategy: str, message: str) 
     assert len(found.problems) == 1
     assert message in found.problems[0].message
     assert found.warnings == ()
+
+
+def test_connection_that_is_not_there_says_where_another_one_is_and_what_to_do() -> None:
+    def told_of(*others: dict[str, Any], reference: dict[str, str] | None = None) -> str:
+        options = {"connectionRef": reference or {"name": "temporal"}, "temporalNamespace": "default"}
+        [text] = told(parsed(worker(workerOptions=options), *others).problems)
+        return text.partition(": there is no ")[2]
+
+    def named(name: str, namespace: str) -> dict[str, Any]:
+        return {**CONNECTION, "metadata": {"name": name, "namespace": namespace}}
+
+    here = "Connection 'temporal' in namespace 'shop' among the documents"
+    assert told_of() == f"{here}: name its file too, or put it beside the spec"
+    assert told_of(named("temporl", "shop")) == f"{here}; did you mean temporl?"
+    other = "; the one in namespace 'infra' is only for workers there"
+    assert told_of(named("temporal", "infra")) == here + other
+    cluster_wide = {"name": "temporal", "kind": "ClusterConnection"}
+    assert told_of(named("temporal", "shop"), reference=cluster_wide) == (
+        "ClusterConnection 'temporal' among the documents: name its file too, or put it beside the spec"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "hint"),
+    [
+        ("paymentsx", "shop", "; did you mean payments?"),
+        ("orders", "shop", ""),
+        ("payments", "shopp", "; there is one in namespace 'shop'"),
+    ],
+)
+def test_document_of_a_worker_that_is_not_there_says_which_one_may_be_meant(
+    name: str, namespace: str, hint: str
+) -> None:
+    stray = {**budget(workerDeploymentRef={"name": name}), "metadata": {"name": "b", "namespace": namespace}}
+    [warning] = parsed(worker(), CONNECTION, stray).warnings
+    assert warning.path == "spec.workerDeploymentRef.name"
+    assert warning.message == f"there is no worker {name!r} in namespace {namespace!r}: no effect{hint}"
+
+
+def test_two_documents_of_one_name_are_told_in_plain_words() -> None:
+    policy_of = {**CONNECTION, "apiVersion": "twgen.io/v1alpha1", "kind": "RolloutPolicy", "spec": {}}
+    [found] = told(parsed(policy_of, {**policy_of, "spec": {"workerRef": {"name": "a"}}}).problems)
+    assert found.startswith("metadata.name: there are two RolloutPolicy documents shop/temporal: keep one;")
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"), [("5%", "; leave the % out"), ("5", "; take it out of its quotes"), ("five", "")]
+)
+def test_number_in_quotes_or_with_its_sign_is_told_how_to_be_written(value: str, hint: str) -> None:
+    rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": value, "pauseDuration": "1m"}]}
+    [found] = told(parsed(worker(rollout=rollout), CONNECTION).problems)
+    assert found == f"spec.rollout.steps[0].rampPercentage: must be a number, not a string{hint}"
+
+
+def test_step_that_sends_everything_is_to_be_left_out() -> None:
+    rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": 100, "pauseDuration": "1m"}]}
+    [found] = told(parsed(worker(rollout=rollout), CONNECTION).problems)
+    assert found.endswith("is not from 1 to 99: leave the step out, all traffic follows the last one")
+
+
+@pytest.mark.parametrize(
+    "image", ["registry/Shop/payments:v1", "Payments:v1", "r.example/Shop@sha256:" + "0" * 64]
+)
+def test_image_that_no_node_reads_for_its_capital_letters_is_refused(image: str) -> None:
+    template = {"spec": {"containers": [{"name": "w", "image": image}]}}
+    [found] = told(parsed(worker(template=template), CONNECTION).problems)
+    assert found.endswith("is no image: only its registry and its tag may have capital letters")
+
+
+@pytest.mark.parametrize("image", ["Registry.example.com/shop/payments:V1-Final", "payments:RC1"])
+def test_registry_and_tag_may_have_capital_letters(image: str) -> None:
+    template = {"spec": {"containers": [{"name": "w", "image": image}]}}
+    assert parsed(worker(template=template), CONNECTION).problems == ()
+
+
+def test_image_that_is_to_be_filled_in_is_told_once() -> None:
+    template = {"spec": {"containers": [{"name": "w", "image": "${IMAGE}"}]}}
+    found = parsed(worker(template=template), CONNECTION)
+    assert (len(found.problems), found.warnings) == (1, ())

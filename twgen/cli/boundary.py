@@ -82,7 +82,8 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
         case click.exceptions.NoArgsIsHelpError():
             return error.format_message().splitlines()
         case _:
-            said = error.format_message().rstrip(".")
+            # click breaks the line before each of some choices
+            said = " ".join(error.format_message().split()).rstrip(".")
             if isinstance(error, click.exceptions.NoSuchOption):
                 from twgen.model.problem import did_you_mean
 

@@ -78,7 +78,7 @@ class Screen:
             failure = printable(f"this is from {age} ago: {failure}")
             heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
         tree = status_text(
-            observation.status(now),
+            observation.status_at(now),
             colour=wants_colour(self._color),
             width=columns,
             ascii_only=ascii_only,
@@ -102,7 +102,7 @@ class Log:
         if self._failure and not failure:
             say("twgen: reading works again")
         self._failure = failure
-        status = observation.status()
+        status = observation.status
         before, self._told = self._told, status_lines(status)
         changes = news(before, self._told)
         if changes and self._as_json:

@@ -27,14 +27,11 @@ def show_fleet(settings: Settings, output: str, *, everywhere: bool, interval: f
     namespace = "" if everywhere else settings.namespace_rule.default
     if not everywhere and not namespace:
         raise InvalidInput("--from-cluster needs a namespace: give -n NAMESPACE, or -A for all")
+    if settings.no_cluster:
+        raise InvalidInput("--from-cluster reads a cluster alone: it goes without --no-cluster")
 
     async def story(opened: Connections) -> Statuses:
-        client = opened.kubernetes
-        if not client:
-            raise InvalidInput(
-                "--from-cluster needs a cluster: there is no kubeconfig, or it is not to be read"
-            )
-
+        client = opened.cluster_for("--from-cluster")
         warned: set[str] = set()
 
         async def read() -> Statuses:

@@ -8,7 +8,6 @@ import click
 
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, paths_argument
 from twgen.cli.output import say, write
 from twgen.cli.settings import Settings, clock, settings_of
@@ -21,8 +20,9 @@ from twgen.model.world import World
 from twgen.planning import interventions
 from twgen.planning.interventions import Intervention
 from twgen.planning.ownership import acting_identity
-from twgen.planning.plan import worker_world
+from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.routing.target import Target
+from twgen.planning.worker_status import make_status
 from twgen.reporting.status.lines import status_lines
 from twgen.specs.parse import Specs
 
@@ -40,9 +40,7 @@ def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
     twgen promote .
     twgen promote . --worker payments --full
     """
-    _intervene(
-        params, lambda target: interventions.promote(target, full=full, skip_gate=skip_gate), goes_on=True
-    )
+    _intervene(params, lambda target: interventions.promote(target, full=full, skip_gate=skip_gate))
 
 
 @click.command()
@@ -66,7 +64,7 @@ def retry(**params: Any) -> None:
     \b
     twgen retry .
     """
-    _intervene(params, interventions.retry, goes_on=True)
+    _intervene(params, interventions.retry)
 
 
 @click.command()
@@ -90,12 +88,10 @@ def resume(**params: Any) -> None:
     \b
     twgen resume .
     """
-    _intervene(params, interventions.resume, goes_on=True)
+    _intervene(params, interventions.resume)
 
 
-def _intervene(
-    params: dict[str, Any], decide: Callable[[Target], Intervention], *, goes_on: bool = False
-) -> None:
+def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention]) -> None:
     """Change what is decided, and show what came of it; where the rollout goes on, so does its Job."""
     settings, specs = the_worker(params)
     [spec] = specs.workers
@@ -110,15 +106,15 @@ def _intervene(
         def writer(identity: str) -> TemporalWriter:
             return TemporalWriter(spec, identity, opened.temporal, settings.timeout)
 
-        await intervene(look, decide, writer, say)
-        client = opened.kubernetes if goes_on else None
+        done = await intervene(look, decide, writer, say)
+        client = opened.kubernetes if done.goes_on else None
         if client and (told := await restart_job(client, spec, Deadline(settings.timeout))):
             say(told)
         return await servers.read_soon(opened, [spec], for_routing=True)
 
     with Servers(settings) as servers:
         world = servers.run([spec], story)
-    status = Observation(specs, world, caller, clock()).status()
+    status = make_status(make_plan(specs.workers, world, clock(), caller), world, caller)
     write(f"{status_lines(status)[0].text}\n")
 
 

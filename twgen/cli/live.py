@@ -14,6 +14,7 @@ from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
+from twgen.errors import InvalidInput
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
@@ -30,6 +31,14 @@ class Connections:
     runner: asyncio.Runner
     temporal: TemporalClients
     kubernetes: KubernetesClient | None
+
+    def cluster_for(self, what: str) -> KubernetesClient:
+        """The cluster, without which a command or an option does nothing; raises InvalidInput without one."""
+        if not self.kubernetes:
+            raise InvalidInput(
+                f"{what} needs a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod its account will do"
+            )
+        return self.kubernetes
 
 
 class Servers:
@@ -117,7 +126,9 @@ class Servers:
         elif settings.kubeconfig or settings.context:
             access = ClusterAccess(settings.kubeconfig or usual_kubeconfig(), settings.context)
         else:
-            access = settings.surroundings.cluster(settings.operator, quiet=settings.quiet)
+            # whoever asks without workers asks the cluster, and can do nothing without
+            quiet = settings.quiet or not workers
+            access = settings.surroundings.cluster(settings.operator, quiet=quiet)
         kubernetes = KubernetesClient(access) if access else None
         return Connections(asyncio.Runner(), TemporalClients(profiles, settings.via), kubernetes)
 

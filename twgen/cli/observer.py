@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Self
 from twgen.cli.inputs import Memory, load_specs, load_world, planning_time
 from twgen.cli.settings import Settings
 from twgen.model.operator import Caller
+from twgen.model.plan import Plan
 from twgen.model.status import Status
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
-from twgen.specs.parse import Specs
 
 if TYPE_CHECKING:
     from twgen.cli.live import Servers
@@ -21,24 +21,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Observation:
-    """What was read at one moment: specs and world, by whom and as of when."""
+    """What was read, by whom, and the plan that was made of it."""
 
-    specs: Specs
     world: World
     caller: Caller
+    plan: Plan
     read_at: datetime
-
-    def status(self, now: datetime | None = None) -> Status:
-        """Where every worker stands by what was read, at a later time or when it was."""
-        return self._status(now) if now else self._status_when_read
+    """By the clock of this machine; the plan of a rollout may go by a slower one."""
 
     @cached_property
-    def _status_when_read(self) -> Status:
-        # who reads, who shows and who waits for the end all ask for it
-        return self._status(self.read_at)
+    def status(self) -> Status:
+        """Where every worker stands, as the plan has it."""
+        return make_status(self.plan, self.world, self.caller)
 
-    def _status(self, now: datetime) -> Status:
-        plan = make_plan(self.specs.workers, self.world, now, self.caller)
+    def status_at(self, now: datetime) -> Status:
+        """Where every worker stands by what was read, at a later time by the clock of this machine."""
+        specs = [worker.spec for worker in self.plan.workers]
+        plan = make_plan(specs, self.world, self.plan.now + (now - self.read_at), self.caller)
         return make_status(plan, self.world, self.caller)
 
 
@@ -69,7 +68,8 @@ class Observer:
         settings, self._settings = self._settings, replace(self._settings, quiet=True)
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)
-        return Observation(specs, world, settings.planning_caller, planning_time(settings, world))
+        now, caller = planning_time(settings, world), settings.planning_caller
+        return Observation(world, caller, make_plan(specs.workers, world, now, caller), now)
 
 
 def observe(settings: Settings) -> Observation:

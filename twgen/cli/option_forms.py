@@ -74,7 +74,8 @@ def _duration(text: str) -> timedelta:
     try:
         return parse_duration(go_duration(text) or text)
     except ValueError as error:
-        raise ValueError("is not a duration such as 90s or 1h30m") from error
+        such_as = f"{text}s, {text}m or {text}h" if text.isdecimal() else "90s or 1h30m"
+        raise ValueError(f"is not a duration such as {such_as}") from error
 
 
 def _reading_time(text: str) -> float:

@@ -50,13 +50,19 @@ class Option:
         """The environment variable that sets it: `TWGEN_<OPTION>`."""
         return f"TWGEN_{self.name.replace('-', '_').upper()}"
 
-    def decorator(self, parameter: str) -> Callable[[Command], Command]:
-        """Gives it to a command, as that parameter of its function."""
+    def decorator(self, parameter: str, text: str = "") -> Callable[[Command], Command]:
+        """Gives it to a command, as that parameter of its function; `text`: what it means there alone."""
         kind: dict[str, Any] = {"type": self.type} if self.type else {"is_flag": True}
         if isinstance(self.type, Form):
             kind["metavar"] = self.type.name  # as it stands: click would write FAILS
         return click.option(
-            *self.flags, parameter, cls=_Scoped, help=self.help, envvar=self.variable, **kind, **self.click
+            *self.flags,
+            parameter,
+            cls=_Scoped,
+            help=text or self.help,
+            envvar=self.variable,
+            **kind,
+            **self.click,
         )
 
 
@@ -124,7 +130,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "operator_config": Option(
         ("--operator-config",),
-        "Read what the operator of Argo CD configured; elsewhere only the kinds that may be attached count.",
+        "Read what the operator of Argo CD configured; elsewhere only its `rollout` and `attached` count.",
         FILE,
     ),
     "strict": _flag("--strict", text="Take warnings for errors.", of_application=True),
@@ -148,7 +154,9 @@ OPTIONS: Mapping[str, Option] = {
     "from_cluster": _flag(
         "--from-cluster", text="Show what rollouts left in the cluster, without Git and Temporal."
     ),
-    "all_namespaces": _flag("-A", "--all-namespaces", text="With --from-cluster: of every namespace."),
+    "all_namespaces": _flag(
+        "-A", "--all-namespaces", text="With --from-cluster: the rollouts of every namespace."
+    ),
     "worker": Option(("--worker",), "The worker, when there are several.", NAME),
     "owner": Option(("--from",), "Who manages it now, and is to do so no more.", NAME),
     "yes": _flag("-y", "--yes", text="Do not ask."),
@@ -179,12 +187,12 @@ READING = ("timeout", "via", "no_cluster", "kubeconfig", "context", "allow_unlis
 """What every command takes that reads servers."""
 
 
-def options(*names: str) -> Callable[[Command], Command]:
-    """Give a command these options, in this order."""
+def options(*names: str, **texts: str) -> Callable[[Command], Command]:
+    """Give a command these options, in this order; `texts` are what some of them mean there alone."""
 
     def decorate(command: Command) -> Command:
         for name in reversed(names):
-            command = OPTIONS[name].decorator(name)(command)
+            command = OPTIONS[name].decorator(name, texts.get(name, ""))(command)
         return command
 
     return decorate

@@ -10,9 +10,10 @@ from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import READING, options, paths_argument
 from twgen.cli.output import write
-from twgen.errors import InvalidInput, NegativeAnswer, OwnedBySomebodyElse
+from twgen.errors import InvalidInput
 from twgen.executing.temporal import TemporalWriter
-from twgen.planning.ownership import acting_identity
+from twgen.model.world import WorkerWorld
+from twgen.planning.ownership import acting_identity, claimed, manager_of, released
 from twgen.planning.plan import worker_world
 
 _common = options("worker", *READING, "identity", "namespace", "operator_config", "quiet")
@@ -35,7 +36,7 @@ def show(**params: Any) -> None:
     \b
     twgen ownership show .
     """
-    _manage(params, lambda manager, _: manager, yes=True)
+    _manage(params, lambda worker, _: manager_of(worker), yes=True)
 
 
 @command.command(short_help="Become the manager of a worker.")
@@ -48,16 +49,7 @@ def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
     \b
     twgen ownership claim . --from temporal-worker-controller/prod
     """
-
-    def claimed(manager: str, identity: str) -> str:
-        if manager == identity:
-            raise NegativeAnswer(f"{identity} manages it already")
-        if manager != (owner or ""):
-            remedy = f"--from {manager} takes it over" if manager else "leave --from out"
-            raise OwnedBySomebodyElse(f"{manager or 'nobody'} manages it: {remedy}")
-        return identity
-
-    _manage(params, claimed, yes=yes)
+    _manage(params, lambda worker, identity: claimed(worker, identity, owner or ""), yes=yes)
 
 
 @command.command(short_help="Stop managing a worker.")
@@ -70,31 +62,19 @@ def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
     \b
     twgen ownership release .
     """
-
-    def released(manager: str, identity: str) -> str:
-        if manager != identity:
-            raise OwnedBySomebodyElse(f"{manager or 'nobody'} manages it, and this is {identity}")
-        return ""
-
     _manage(params, released, yes=yes)
 
 
-def _manage(params: dict[str, Any], decide: Callable[[str, str], str], *, yes: bool) -> None:
-    """Make the manager what is decided of the manager and the own identity; empty: nobody."""
+def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *, yes: bool) -> None:
+    """Make the manager what is decided of the worker and the own identity; empty: nobody."""
     settings, specs = the_worker(params)
     [spec] = specs.workers
 
     async def story(opened: Connections) -> str:
         worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
         name, identity = spec.worker_deployment, acting_identity(spec, worker, settings.planning_caller)
-        if not worker.temporal:
-            raise NegativeAnswer(f"{name}: Temporal does not know it: no worker of it has polled")
-        manager = worker.temporal.manager_identity
-        try:
-            wanted = decide(manager, identity)
-        except (NegativeAnswer, OwnedBySomebodyElse) as error:
-            raise type(error)(f"{name}: {error}") from error
-        if wanted == manager:
+        manager, wanted = manager_of(worker), decide(worker, identity)
+        if not worker.temporal or wanted == manager:
             return f"{name}: managed by {manager or 'nobody'}; this is {identity}"
         change = f"{name}: managed by {manager or 'nobody'} before, by {wanted or 'nobody'} from now on"
         if not yes:

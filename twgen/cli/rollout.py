@@ -2,11 +2,10 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
@@ -15,46 +14,19 @@ from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import READING, options, output_option, paths_argument
-from twgen.cli.settings import Settings, clock, settings_of
-from twgen.clients.deadline import Deadline, monotonic
-from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, OwnedBySomebodyElse
-from twgen.executing.clock import SlowestClock
-from twgen.executing.rollout import WorkerRollout, roll_out
-from twgen.executing.temporal import TemporalWriter
+from twgen.cli.rolling import judge, rollout_of, where_it_stands
+from twgen.cli.settings import clock, settings_of
+from twgen.errors import InvalidInput, OutOfTime
+from twgen.executing.rollout import roll_out
 from twgen.model.operator import Caller
-from twgen.model.plan import Phase, WorkerPlan
-from twgen.model.reasons import RoutingReason
-from twgen.model.spec import WorkerSpec
-from twgen.model.world import World
-from twgen.planning.plan import worker_world
+from twgen.model.plan import Phase, Plan, WorkerPlan
+from twgen.model.spec import WorkerKey
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.sentences import spoken
-from twgen.reading.kubernetes import read_gate_input
-from twgen.reading.temporal.reader import TemporalReader
-from twgen.reading.temporal.shared import SharedReads
 from twgen.specs.parse import Specs
-
-Recall = Callable[[World], World]
 
 _WITHIN = 3600.0
 """Seconds."""
-
-
-class View(Protocol):
-    """What shows rollouts to whoever follows them."""
-
-    @property
-    def settings(self) -> Settings:
-        """What the command line asked for."""
-
-    @property
-    def caller(self) -> Caller:
-        """As whom they are planned."""
-
-    async def show(self, world: World) -> None:
-        """Take in a look at some of the workers."""
-
-    def say(self, line: str) -> None:
-        """Tell of a change, or of a failure."""
 
 
 @click.command()
@@ -92,10 +64,10 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     if settings.surroundings.needs_identity:
         raise InvalidInput("a plugin of Argo CD only renders: run `twgen rollout` elsewhere")
     if place := params["intent"]:
-        from twgen.cli.in_cluster import IntentRollout
+        from twgen.cli.in_cluster import roll_out_intent
 
         log = Log(as_json=output == "json")
-        return IntentRollout(settings, place, params["intent_hash"] or "", within, log).run()
+        return roll_out_intent(settings, place, params["intent_hash"] or "", within, log)
     within = within or _WITHIN
     specs = load_specs(settings, needs_worker=True)
     caller = replace(settings.planning_caller, drives=True)
@@ -104,13 +76,11 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         Servers(settings) as servers,
         display(output, color, "Ctrl-C ends, and leaves traffic as it is then") as shown,
     ):
-        view = _View(settings, specs, caller, shown)
+        looks = _Looks(specs, caller, shown)
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
-            workers = [
-                rollout_of(spec, partial(memory.recall, specs), view, servers, opened)
-                for spec in specs.workers
-            ]
+            way = partial(rollout_of, show=looks.show, say=shown.say, recall=partial(memory.recall, specs))
+            workers = [way(spec, caller, settings, servers, opened) for spec in specs.workers]
             async with asyncio.timeout(within):
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
@@ -122,92 +92,32 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         try:
             ended = servers.run(specs.workers, story)
         except TimeoutError as error:
-            late = f"not settled within {spoken(timedelta(seconds=within))}: {view.unsettled()}"
+            late = f"not settled within {spoken(timedelta(seconds=within))}: {looks.unsettled()}"
             raise OutOfTime(late) from error
     return judge(ended)
 
 
-def rollout_of(
-    spec: WorkerSpec, recall: Recall, view: View, servers: Servers, opened: Connections
-) -> WorkerRollout:
-    """The rollout of a worker, over these connections, which a view shows."""
-    settings, cluster = view.settings, opened.kubernetes
-    slowest = SlowestClock(clock, monotonic, lambda: cluster.heard if cluster else None)
+class _Looks:
+    """What the rollouts of one command saw last of each worker, and what they made of it; shown together."""
 
-    async def read() -> World:
-        began = monotonic()
-        world = await servers.read_soon(opened, [spec], for_routing=True)
-        temporal = worker_world(spec, world).temporal
-        slowest.saw(temporal.routing.changed_at if temporal else None, began)
-        apart = slowest.apart()
-        workers = {key: replace(known, clocks_apart=apart) for key, known in world.workers.items()}
-        world = World(slowest(), workers)
-        # it may read Git, for seconds
-        return await asyncio.to_thread(recall, world)
+    def __init__(self, specs: Specs, caller: Caller, shown: Screen | Log) -> None:
+        self._specs, self._caller, self._shown = specs, caller, shown
+        self._plans: dict[WorkerKey, WorkerPlan] = {}
+        self._worlds: dict[WorkerKey, WorkerWorld] = {}
 
-    async def conflict_token() -> str:
-        began, shared = monotonic(), SharedReads(opened.temporal, Deadline(settings.timeout))
-        temporal = await TemporalReader(spec, shared).deployment()
-        slowest.saw(temporal.routing.changed_at if temporal else None, began)
-        return temporal.conflict_token if temporal else ""
-
-    return WorkerRollout(
-        spec=spec,
-        caller=view.caller,
-        clock=slowest,
-        sleep=lambda length: asyncio.sleep(length.total_seconds()),
-        read=read,
-        conflict_token=conflict_token,
-        writer=lambda identity: TemporalWriter(spec, identity, opened.temporal, settings.timeout),
-        gate_input=lambda: read_gate_input(spec, opened.kubernetes, Deadline(settings.timeout)),
-        show=view.show,
-        say=view.say,
-    )
-
-
-class _View:
-    """Shows the rollouts of one command, and keeps what was read last of every worker."""
-
-    def __init__(self, settings: Settings, specs: Specs, caller: Caller, shown: Screen | Log) -> None:
-        self.settings, self.specs, self.caller = settings, specs, caller
-        self.say = shown.say
-        self._shown = shown
-        self._world = World(clock(), {})
-
-    async def show(self, world: World) -> None:
-        """Take in a look at some of the workers."""
-        self._world = World(world.taken_at, {**self._world.workers, **world.workers})
-        self._shown.show(self._observation())
+    async def show(self, plan: Plan, world: World) -> None:
+        """Take in a look at one of the workers."""
+        self._worlds.update(world.workers)
+        self._plans.update((worker.spec.key, worker) for worker in plan.workers)
+        plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
+        together, known = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
+        self._shown.show(Observation(known, self._caller, together, clock()))
 
     def unsettled(self) -> str:
         """The workers that are not settled by what was read last, and why."""
-        plans = [worker.plan for worker in self._observation().status().workers]
-        read = {plan.spec.worker_deployment: plan for plan in plans}
-        names = [spec.worker_deployment for spec in self.specs.workers]
+        plans = {spec.worker_deployment: self._plans.get(spec.key) for spec in self._specs.workers}
         return "; ".join(
-            _where_it_stands(read[name]) if name in read else f"{name} was not read"
-            for name in names
-            if name not in read or read[name].routing.phase is not Phase.SETTLED
+            where_it_stands(plan) if plan else f"{name} was not read"
+            for name, plan in plans.items()
+            if not plan or plan.routing.phase is not Phase.SETTLED
         )
-
-    def _observation(self) -> Observation:
-        read = [spec for spec in self.specs.workers if spec.key in self._world.workers]
-        specs = self.specs._replace(workers=tuple(read))
-        return Observation(specs, self._world, self.caller, self._world.taken_at)
-
-
-def _where_it_stands(plan: WorkerPlan) -> str:
-    return f"{plan.spec.worker_deployment} is {plan.routing.phase}, because {plan.routing.because}"
-
-
-def judge(ended: Sequence[WorkerPlan | BaseException]) -> None:
-    """Raise what keeps the rollouts from being done."""
-    for end in ended:
-        if isinstance(end, BaseException):
-            raise end
-    blocked = [end for end in ended if isinstance(end, WorkerPlan) and end.routing.phase is Phase.BLOCKED]
-    stand = "; ".join(map(_where_it_stands, blocked))
-    if any(end.routing.reason is RoutingReason.FOREIGN_MANAGER for end in blocked):
-        raise OwnedBySomebodyElse(stand)
-    if blocked:
-        raise NegativeAnswer(stand)

@@ -18,7 +18,10 @@ from twgen.reporting.status.lines import status_lines
 @click.command()
 @paths_argument
 @output_option("text", "json", "openmetrics")
-@options("watch", "interval", "snapshot", "now", *READING, "identity", "namespace", "operator_config")
+@options(
+    *("watch", "interval", "snapshot", "now", *READING, "identity", "namespace", "operator_config"),
+    namespace="Kubernetes namespace of documents that name none; with --from-cluster, of the rollouts.",
+)
 @options("from_cluster", "all_namespaces", "quiet", "color")
 def command(output: str, color: str, watch: bool, interval: float, **params: Any) -> None:  # noqa: FBT001
     """Show where every worker and its versions stand, and what comes next. Changes nothing.
@@ -49,7 +52,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
         every = interval if watch else None
         show_fleet(settings, output, everywhere=params["all_namespaces"], interval=every)
     elif not watch:
-        status = observe(settings).status()
+        status = observe(settings).status
         if output == "json":
             write(json_text(status_document(status)))
         elif output == "openmetrics":

@@ -147,7 +147,13 @@ class Plugin:
 
         file = operator.temporal_config_file
         found = load_profiles(os.environ, file, use_environment=False, in_repository=self.in_repository)
-        return Profiles(found, lambda name: operator.may_use(name, self._application), allow_unlisted)
+        return Profiles(
+            found,
+            lambda name: operator.may_use(name, self._application),
+            allow_unlisted,
+            whose=f"Argo CD project {self._application.project!r}",
+            granted_in=f"temporal.profiles of {operator.file or 'the file that TWGEN_OPERATOR_CONFIG names'}",
+        )
 
     def cluster(self, operator: "Operator", *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
         """The cluster that the operator has mapped: Argo CD does not tell a plugin its destination."""

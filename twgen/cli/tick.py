@@ -13,7 +13,7 @@ import click
 
 from twgen.cli.live import Connections, Servers
 from twgen.cli.metrics import Exposed, exposing
-from twgen.cli.options import READING, options
+from twgen.cli.options import options
 from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.argocd import ArgoCD
@@ -36,8 +36,23 @@ _MISSED = 3
 
 
 @click.command()
-@options("all_namespaces", "namespace", "every", "metrics")
-@options("argocd_server", "argocd_token_file", "argocd_ca_file", *READING, "quiet")
+@options(
+    "all_namespaces",
+    "namespace",
+    "every",
+    "metrics",
+    "argocd_server",
+    "argocd_token_file",
+    "argocd_ca_file",
+    "timeout",
+    "via",
+    "kubeconfig",
+    "context",
+    "quiet",
+    all_namespaces="Look at the workers of every namespace.",
+    namespace="Look at the workers of this namespace.",
+    timeout="Give each answer of a server this long (20s).",
+)
 def command(every: float | None, all_namespaces: bool, metrics: str | None, **params: Any) -> None:  # noqa: FBT001
     """Keep what Argo CD has rendered up to date, in the cluster of the workers.
 
@@ -45,7 +60,8 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     now is refreshed, and a Job that ended before its worker was Settled is deleted, so that it runs again.
 
     \b
-    twgen tick -A --argocd-server https://argocd.example.com --argocd-token-file /etc/twgen/argocd/token
+    twgen tick -A --every 1m
+    twgen tick -A --argocd-server https://argocd.svc --argocd-token-file token
     """
     gc.enable()  # it may go on for months
     settings = settings_of(params)
@@ -135,9 +151,7 @@ async def _look(
     forbidden: set[str],
 ) -> tuple[Sequence[RolloutStatus], list[str]]:
     """Do all that is due and can be done; the statuses of all rollouts, and the failures."""
-    client, timeout = opened.kubernetes, settings.timeout
-    if not client:
-        raise InvalidInput("tick needs a cluster: there is no kubeconfig, and this is no Pod")
+    client, timeout = opened.cluster_for("tick"), settings.timeout
     found = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
     workers, failures = [], list(found.unusable)
     told = {status.worker: status for status in found.statuses}

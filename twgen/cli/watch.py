@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from time import monotonic, sleep
 
 from twgen.cli.display import FRAME_SECONDS, Log, display
-from twgen.cli.observer import Observation, Observer
+from twgen.cli.observer import Observer
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
 from twgen.model.plan import Phase
@@ -22,19 +22,19 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
     pool = ThreadPoolExecutor(1)
     # without a worker all would be settled at once, and a script would go on after a rollout that never was
     with Observer(settings, needs_worker=True) as observer, display(output, color) as shown:
-        observation, failure = _read(observer), ""
+        observation, failure = observer.observe(), ""
         try:
             while True:
                 due = monotonic() + interval
                 shown.show(observation, failure)
-                plans = [worker.plan for worker in observation.status().workers]
+                plans = observation.plan.workers
                 phases = [(plan.spec.worker_deployment, plan.routing.phase) for plan in plans]
                 if isinstance(shown, Log) and not any_goes_on(phases):
                     return
                 while (left := due - monotonic()) > 0:
                     sleep(min(FRAME_SECONDS, left))
                     shown.repaint()
-                reading = pool.submit(_read, observer)
+                reading = pool.submit(observer.observe)
                 while not wait([reading], FRAME_SECONDS).done:
                     shown.repaint()
                 try:
@@ -46,12 +46,6 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
                     failure = str(error)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _read(observer: Observer) -> Observation:
-    observation = observer.observe()
-    observation.status()  # what cannot be planned was not read well
-    return observation
 
 
 def any_goes_on(phases: Sequence[tuple[str, Phase]]) -> bool:

@@ -64,6 +64,10 @@ class Profiles:
     """Connections that no profile lists are used too, without credentials."""
     of_person: bool = False
     """The TEMPORAL_ variables make one of them."""
+    whose: str = "whoever runs this"
+    """Who may use some of them: the project of Argo CD."""
+    granted_in: str = ""
+    """The place that says so."""
 
     def of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The one profile for a connection and a Temporal namespace; None: unlisted, and that is allowed.
@@ -84,8 +88,8 @@ class Profiles:
             raise StateUnavailable(f"{place}: profiles {_named(usable)} all match: keep one of them")
         if matching:
             raise StateUnavailable(
-                f"{place}: this Argo CD project may not use profile {_named(matching)}: "
-                "the operator allows it in TWGEN_OPERATOR_CONFIG"
+                f"{place}: {self.whose} may not use profile {_named(matching)}:"
+                f" the operator names the project there, in {self.granted_in}"
             )
         if self.allow_unlisted and not connection.needs_credentials:
             return None

@@ -164,7 +164,8 @@ class TemporalClients:
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
-            raise unreachable(self._who(call), call.connection.name, key[1], error) from error
+            name, is_via = call.connection.name, key[0] in self._via
+            raise unreachable(self._who(call), name, key[1], error, is_via=is_via) from error
 
     def _forget(self, client: "ServiceClient") -> None:
         """Connect anew at the next call, unless another one has done so already."""

@@ -40,7 +40,11 @@ _NO_CONNECTION = {
     "operation was canceled": _HANGS_UP,
 }
 """What to do about an error of the SDK's core, by a part of its text."""
-_NOBODY_THERE = "cannot be reached: check the address of connection {connection!r}"
+_NOBODY_THERE = (
+    "cannot be reached: check the address of connection {connection!r}; from outside of its network,"
+    " forward a port and give --via"
+)
+_NOBODY_FORWARDS = "cannot be reached: is the port that --via names still forwarded?"
 # the core of the SDK prints its whole error value, headers included, around the reason
 _REASON = re.compile(
     r'(?:message|error): "([^"]*)"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)'
@@ -91,13 +95,19 @@ def refusal(server: str, error: "RPCError") -> TwgenError:
     return StateUnavailable(f"{server}: the server {advice} ({status}: {_one_line(error)})")
 
 
-def unreachable(server: str, connection: str, profile: str, error: Exception) -> StateUnavailable:
-    """The error of a connection that could not be made, with the names of its Connection and its profile."""
+def unreachable(
+    server: str, connection: str, profile: str, error: Exception, *, is_via: bool
+) -> StateUnavailable:
+    """The error of a connection that could not be made, with the names of its Connection and its profile.
+
+    `is_via`: it was to be made to another address than that of the Connection.
+    """
     said = str(error)
     reasons = [quoted or named for quoted, named in _REASON.findall(said)]
     advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in said), "")
     whose = f"profile {profile!r}" if profile else "a profile"
-    advised = (advice or _NOBODY_THERE).format(connection=connection, profile=whose)
+    nobody = _NOBODY_FORWARDS if is_via else _NOBODY_THERE
+    advised = (advice or nobody).format(connection=connection, profile=whose)
     if reasons:
         advised += f" ({reasons[-1].replace('(', ': ')})"
     elif not advice:

@@ -7,10 +7,11 @@ from typing import Any, Protocol
 
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, TwgenError
 from twgen.model.operator import Caller
-from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
-from twgen.model.world import RolloutInCluster, WorkerWorld, World
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import Intervention, is_done
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import FAILED_LOOK, is_over, only_time_passes_until, until_next_look
@@ -53,8 +54,8 @@ class WorkerRollout:
     """The changes that a manager identity may make."""
     gate_input: Callable[[], Awaitable[bytes | None]]
     """The input of the gate as JSON, read when it starts; None: it has none."""
-    show: Callable[[World], Awaitable[None]]
-    """Gets every look; raises nothing that is expected."""
+    show: Callable[[Plan, World], Awaitable[None]]
+    """Gets every look, and the plan that is acted on; raises nothing that is expected."""
     say: Callable[[str], None]
     """Gets every change that was made, and every failure."""
     adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[None]] | None = None
@@ -78,8 +79,9 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
         try:
             world = await rollout.read()
             now = rollout.clock()
-            [plan] = make_plan([rollout.spec], world, now, rollout.caller).workers
-            await rollout.show(world)
+            planned = make_plan([rollout.spec], world, now, rollout.caller)
+            await rollout.show(planned, world)
+            [plan] = planned.workers
             worker, is_first, failure = worker_world(rollout.spec, world), False, ""
             if rollout.adjust:
                 await rollout.adjust(plan, worker.rollout)
@@ -164,7 +166,7 @@ async def intervene(
     decide: Callable[[Target], Intervention],
     writer: Callable[[str], Writer],
     say: Callable[[str], None],
-) -> None:
+) -> Intervention:
     """Say what a person's command does to the target, and do it; raises as deciding and writing do.
 
     The marks come first, so that no rollout undoes the change of traffic.
@@ -192,6 +194,7 @@ async def intervene(
         # it may have been done all the same, and is not repeated
         if not is_done(await look(), intervention):
             raise
+    return intervention
 
 
 def _done(change: RoutingPlan) -> str:

@@ -5,15 +5,18 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from twgen.errors import TwgenError
 from twgen.model.operator import Caller
-from twgen.model.plan import Plan, WorkerVersions
+from twgen.model.plan import Plan
+from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import EndedJob, JobReference, Routing, World
-from twgen.planning.plan import make_plan, plan_versions, worker_world
-from twgen.planning.refresh import Rendered, plan_hash, runs_again
+from twgen.model.world import World
+from twgen.planning.plan import make_plan, worker_world
+from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
+from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import RolloutStatus
@@ -66,6 +69,46 @@ class Seen:
         return [status for _, status in sorted((found | self.kept).items())]
 
 
+@dataclass(frozen=True)
+class _Look:
+    """A worker, and what is known of it alone."""
+
+    worker: Worker
+    world: World
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is to become of it, as its rollout would plan it."""
+        return make_plan([self.worker.spec], self.world, self.world.taken_at, self._caller)
+
+    @property
+    def status(self) -> RolloutStatus:
+        """How it stands."""
+        status = make_status(self.plan, self.world, self._caller)
+        return rollout_status(status, self.plan.now, self.worker.intent.hash)
+
+    @property
+    def moves(self) -> bool:
+        """Its target has not all of the traffic."""
+        spec = self.worker.spec
+        target = Target(spec, worker_world(spec, self.world), self.plan.now, identity="", not_created="")
+        return not target.has_all_traffic
+
+    @property
+    def _caller(self) -> Caller:
+        intent = self.worker.intent
+        return replace(intent.caller, drives=not intent.is_rolled_out_by_hand)
+
+    def note(self, seen: Seen) -> None:
+        """Keep how it stands, and whether it is rendered as it would be now."""
+        intent, [plan] = self.worker.intent, self.plan.workers
+        seen.statuses[plan.spec.worker_deployment] = self.status
+        if intent.application:
+            wanted = frozenset(map(plan_hash, possible_renders(plan, self.world, self._caller)))
+            rendered = Rendered(plan.spec.worker_deployment, intent.application, intent.plan_hash, wanted)
+            seen.applications[intent.application].append(rendered)
+
+
 class ReadWorkers(Protocol):
     """What is known right now of those workers that can be read, and why the others cannot be."""
 
@@ -96,101 +139,53 @@ class Tick:
 
         async def look_at(group: Sequence[Worker]) -> None:
             async with self._turns:
-                found = await self._read(group, seen)
                 unsettled = []
-                for worker, world in found:
+                for look in await self._read(group, seen):
+                    worker, by_hand = look.worker, look.worker.intent.is_rolled_out_by_hand
                     with seen.whatever_fails():
-                        _note(worker, world, seen)
+                        look.note(seen)
                         # what decides on traffic is only read where there may be something to do
-                        if _moves(worker, world) and (worker.ended or worker.intent.is_rolled_out_by_hand):
+                        if look.moves and (worker.ended or by_hand):
                             unsettled.append(worker)
-                        elif worker.intent.is_rolled_out_by_hand:
-                            await self._keep(worker, world, seen)
+                        elif by_hand:
+                            await self._keep(look, seen)
                 if unsettled:
-                    for worker, world in await self._read(unsettled, seen, for_routing=True):
+                    for look in await self._read(unsettled, seen, for_routing=True):
                         with seen.whatever_fails():
-                            if worker.intent.is_rolled_out_by_hand:
-                                await self._keep(worker, world, seen)
+                            if look.worker.intent.is_rolled_out_by_hand:
+                                await self._keep(look, seen)
                             else:
-                                await self._run_again(worker, world)
+                                await self._run_again(look)
 
         await asyncio.gather(*map(look_at, by_namespace.values()))
         return seen
 
-    async def _read(
-        self, workers: Sequence[Worker], seen: Seen, *, for_routing: bool = False
-    ) -> list[tuple[Worker, World]]:
-        """Those that can be read, each with what is known of it alone."""
+    async def _read(self, workers: Sequence[Worker], seen: Seen, *, for_routing: bool = False) -> list[_Look]:
+        """Those that can be read."""
         world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
         seen.failures.extend(failures)
         return [
-            (worker, replace(world, workers={key: world.workers[key]}))
+            _Look(worker, World(world.taken_at, {key: world.workers[key]}))
             for worker in workers
             if (key := worker.spec.key) in world.workers
         ]
 
-    async def _keep(self, worker: Worker, world: World, seen: Seen) -> None:
+    async def _keep(self, look: _Look, seen: Seen) -> None:
         """Write the status of a worker whose traffic nothing in the cluster moves, where there is news."""
-        now, told = _status(worker, world, _plan(worker, world)), worker.told
+        now, told = look.status, look.worker.told
         if told and (told.phase, told.reason) == (now.phase, now.reason):
             now = replace(now, since=told.since)
         # a Job may have taken over since
         now = replace(now, resource_version=told.resource_version if told else "")
         seen.kept[now.worker] = now
         if not told or is_news(told, now):
-            await self.record(worker.intent, now)
+            await self.record(look.worker.intent, now)
 
-    async def _run_again(self, worker: Worker, world: World) -> None:
+    async def _run_again(self, look: _Look) -> None:
         """Delete a Job that has ended and has something to do again."""
-        job, now = worker.ended, world.taken_at
-        [plan] = _plan(worker, world).workers
-        if job and runs_again(plan, job.ended_at, now):
+        worker, [plan] = look.worker, look.plan.workers
+        job = worker.ended
+        if job and runs_again(plan, job.ended_at, look.plan.now):
             await self.delete(worker.intent, JobReference(job.name, job.uid))
             because = plan.routing.because
             self.say(f"{worker.spec.worker_deployment}: deleted Job {job.name}, which has ended: {because}")
-
-
-def _note(worker: Worker, world: World, seen: Seen) -> None:
-    """How it stands, and whether it is rendered as it would be now."""
-    plan, application = _plan(worker, world), worker.intent.application
-    seen.statuses[worker.spec.worker_deployment] = _status(worker, world, plan)
-    if application:
-        seen.applications[application].append(_rendered(worker, plan, world))
-
-
-def _plan(worker: Worker, world: World) -> Plan:
-    return make_plan([worker.spec], world, world.taken_at, _caller(worker))
-
-
-def _status(worker: Worker, world: World, plan: Plan) -> RolloutStatus:
-    status = make_status(plan, world, _caller(worker))
-    return rollout_status(status, world.taken_at, worker.intent.hash)
-
-
-def _moves(worker: Worker, world: World) -> bool:
-    """Its target has not all of the traffic."""
-    temporal = worker_world(worker.spec, world).temporal
-    routing = temporal.routing if temporal else Routing()
-    return bool(routing.ramping or not routing.current or routing.current.build_id != worker.spec.build_id)
-
-
-def _caller(worker: Worker) -> Caller:
-    """As whom its rollout is carried out."""
-    return replace(worker.intent.caller, drives=not worker.intent.is_rolled_out_by_hand)
-
-
-def _rendered(worker: Worker, plan: Plan, world: World) -> Rendered:
-    """What is applied of it, beside what a render would say now."""
-    intent, renders = worker.intent, _possible_renders(worker, plan, world)
-    wanted = frozenset(map(plan_hash, renders))
-    return Rendered(worker.spec.worker_deployment, intent.application, intent.plan_hash, wanted)
-
-
-def _possible_renders(worker: Worker, plan: Plan, world: World) -> Iterator[WorkerVersions]:
-    """One that reads the cluster, and one that does not; each may have a ledger of what is live."""
-    yield plan.workers[0].versions
-    [(key, found)] = world.workers.items()
-    applied = {live.build_id: live.recorded for live in found.deployments or ()}
-    for deployments, ledger in ((found.deployments, applied), (None, {}), (None, applied)):
-        render = replace(world, workers={key: replace(found, deployments=deployments, ledger=ledger)})
-        yield from plan_versions([worker.spec], render, world.taken_at, _caller(worker)).workers

@@ -102,6 +102,8 @@ class Operator:
     rollout_pod: RolloutPod = field(default_factory=RolloutPod)
     attached_kinds: tuple[GroupKind, ...] = ()
     """What may be attached to a version beside the kinds that twgen knows."""
+    file: str = ""
+    """Where all of this stands; empty: nowhere."""
 
     def may_use(self, profile: str, application: Application) -> bool:
         """The application's project may use a Temporal profile."""

@@ -31,6 +31,8 @@ _NOUNS: dict[type, str] = {
 }
 _MOST_SHOWN = 80
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
+_NUMBERS = {"a number", _NOUNS[int]}
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(%)?")
 _MOST_COMPARED = 60
 """What is looked through for a similar name: more are no fields, and comparing takes its time."""
 
@@ -109,7 +111,11 @@ def noun(kind: type) -> str:
 
 def wrong_type(wanted: str, value: Any) -> str:
     """`must be a string, not a whole number; put it in quotes`; the value itself may be a secret."""
-    hint = "; put it in quotes" if wanted == noun(str) and isinstance(value, int | float) else ""
+    hint = ""
+    if wanted == noun(str) and isinstance(value, int | float):
+        hint = "; put it in quotes"
+    elif wanted in _NUMBERS and isinstance(value, str) and (number := _NUMBER.fullmatch(value)):
+        hint = "; leave the % out" if number[1] else "; take it out of its quotes"
     return f"must be {wanted}, not {noun(type(value))}{hint}"
 
 

@@ -3,7 +3,8 @@
 Below each stands when it fits, and then what a person has to do.
 """
 
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
+from typing import Self
 
 
 class VersionReason(StrEnum):
@@ -127,148 +128,167 @@ class VersionReason(StrEnum):
     """
 
 
+class Until(Enum):
+    """What ends the wait for a change of traffic."""
+
+    NOTHING = auto()  # it does not wait
+    TIME = auto()  # a moment that is known
+    READINESS = auto()  # pods, task queues or servers are ready: sooner or later, by themselves
+    SOMEBODY = auto()  # a person or another manager acts, and the rollout that waits goes on
+    ANOTHER_INTENT = auto()  # another version, or a command that starts the rollout anew
+
+
 class RoutingReason(StrEnum):
     """Why the next change of traffic is what it is, or why there is none."""
 
-    FOREIGN_MANAGER = "ForeignManager"
+    until: Until
+    """What ends its wait."""
+
+    def __new__(cls, word: str, until: Until) -> Self:
+        """Make the word, which cannot be said without what ends its wait."""
+        reason = str.__new__(cls, word)
+        reason._value_, reason.until = word, until
+        return reason
+
+    FOREIGN_MANAGER = "ForeignManager", Until.SOMEBODY
     """Somebody else manages the Worker Deployment.
 
     Let the other manager release the worker, take it over by `twgen ownership claim --from`, or name
     it in `spec.adoptFrom` of a RolloutPolicy. If it is you, set `spec.identity`.
     """
-    VERSION_CAP_REACHED = "VersionCapReached"
+    VERSION_CAP_REACHED = "VersionCapReached", Until.SOMEBODY
     """The target is not created: `maxVersions` versions still exist.
 
     Wait until old versions have drained, end the workflows that hold them, or raise `maxVersions`.
     """
-    SUPERSEDED = "Superseded"
+    SUPERSEDED = "Superseded", Until.NOTHING
     """The intent of the rollout has changed: another one goes on from here.
 
     Nothing.
     """
-    INVALID_INTENT = "InvalidIntent"
+    INVALID_INTENT = "InvalidIntent", Until.ANOTHER_INTENT
     """The intent of the rollout was edited by hand, or this release of twgen reads it otherwise.
 
     Apply what `twgen render` prints, by the release of twgen that the image of the Job has.
     """
-    ROLLOUT_ENDED = "RolloutEnded"
+    ROLLOUT_ENDED = "RolloutEnded", Until.ANOTHER_INTENT
     """The rollout has ended before it was settled: nobody moves the traffic.
 
     Its message says what ended it, and the log of its Pod more. While its Job tries again: nothing. Else
     delete the Job: Argo CD makes it again; elsewhere, apply what `twgen render` prints once more.
     """
-    LOOK_FAILED = "LookFailed"
+    LOOK_FAILED = "LookFailed", Until.READINESS
     """The rollout could not yet read Temporal or the cluster: it looks again.
 
     Its message says which of them, and what to mend.
     """
-    OLDER_ROLLOUT = "OlderRollout"
+    OLDER_ROLLOUT = "OlderRollout", Until.READINESS
     """A Pod of an earlier rollout of the worker has not ended yet.
 
     Nothing: its Job is deleted, and it ends within seconds. On a node that is lost, delete the Pod.
     """
-    ABORTED = "Aborted"
+    ABORTED = "Aborted", Until.ANOTHER_INTENT
     """A person marked the target as aborted.
 
     Commit a new build, or go on with this one by `twgen retry`.
     """
-    PAUSED = "Paused"
+    PAUSED = "Paused", Until.SOMEBODY
     """A person paused the rollout.
 
     Go on by `twgen resume`, or by removing the annotation `twgen.io/paused` of its intent; or commit
     a new build.
     """
-    OTHER_RAMP = "OtherRamp"
+    OTHER_RAMP = "OtherRamp", Until.NOTHING
     """The target is current, and something else keeps a share of the traffic.
 
     Nothing: the ramp is ended.
     """
-    CURRENT_NOT_SERVING = "CurrentNotServing"
+    CURRENT_NOT_SERVING = "CurrentNotServing", Until.READINESS
     """The target is current, and nothing serves the workflows that go to it.
 
     Look at the pods at once: new workflows wait. `twgen status` repeats what the cluster says; `git
     revert` brings the last version back.
     """
-    SETTLED = "Settled"
+    SETTLED = "Settled", Until.NOTHING
     """The target is current, serves, and nothing else ramps.
 
     Nothing.
     """
-    WAITING_FOR_REGISTRATION = "WaitingForRegistration"
+    WAITING_FOR_REGISTRATION = "WaitingForRegistration", Until.READINESS
     """No worker of the target has polled yet.
 
     Nothing at first. After minutes, see [why a version does not
     register](workers.md#why-a-version-does-not-register).
     """
-    NOT_SERVING = "NotServing"
+    NOT_SERVING = "NotServing", Until.READINESS
     """The target cannot take traffic.
 
     Look at its pods: the sentence names what keeps them from polling.
     """
-    ROLLBACK = "Rollback"
+    ROLLBACK = "Rollback", Until.NOTHING
     """The target was current until lately.
 
     Nothing. For gate and steps all the same, set a shorter `rollbackWindow`.
     """
-    UPDATE_IN_PROGRESS = "UpdateInProgress"
+    UPDATE_IN_PROGRESS = "UpdateInProgress", Until.READINESS
     """Temporal has not yet told every task queue of the last change.
 
     Nothing: after two minutes it is no longer waited for.
     """
-    GATE_FAILED = "GateFailed"
+    GATE_FAILED = "GateFailed", Until.ANOTHER_INTENT
     """A gate workflow ended without completing.
 
     Read why the workflow failed. Commit a new build; or, where the code was not at fault, start it
     again by `twgen retry`.
     """
-    GATE_RUNNING = "GateRunning"
+    GATE_RUNNING = "GateRunning", Until.READINESS
     """The gate has not completed on every workflow task queue.
 
     Nothing at first: `twgen rollout` starts it and waits for it. One that runs for long shows why in
     `temporal workflow describe`: a worker without that workflow type leaves it running. Blocked where no
     worker of it has polled for workflows after five minutes: deploy one that does, or take the gate away.
     """
-    MISSING_TASK_QUEUE = "MissingTaskQueue"
+    MISSING_TASK_QUEUE = "MissingTaskQueue", Until.READINESS
     """The target does not poll a task queue of the current version.
 
     Deploy code that polls it, or let its work end and stop polling it in the current version first.
     """
-    NO_TASK_QUEUES = "NoTaskQueues"
+    NO_TASK_QUEUES = "NoTaskQueues", Until.READINESS
     """There is no current version, and no task queue of the target is known.
 
     Nothing at first. After minutes, see whether its workers register a workflow or an activity.
     """
-    FIRST_VERSION = "FirstVersion"
+    FIRST_VERSION = "FirstVersion", Until.NOTHING
     """There is no current version, and no unversioned worker to share with on every task queue.
 
     Nothing.
     """
-    ALL_AT_ONCE = "AllAtOnce"
+    ALL_AT_ONCE = "AllAtOnce", Until.NOTHING
     """The strategy has no steps.
 
     Nothing.
     """
-    FIRST_STEP = "FirstStep"
+    FIRST_STEP = "FirstStep", Until.NOTHING
     """The target has no share of the traffic yet.
 
     Nothing.
     """
-    OFF_STEP = "OffStep"
+    OFF_STEP = "OffStep", Until.NOTHING
     """The live percentage is no step's.
 
     Nothing. It goes on from the step below.
     """
-    RAMP_PAUSED = "RampPaused"
+    RAMP_PAUSED = "RampPaused", Until.TIME
     """The pause of the step is not over.
 
     Nothing: the sentence says until when.
     """
-    NEXT_STEP = "NextStep"
+    NEXT_STEP = "NextStep", Until.NOTHING
     """The pause of the step is over.
 
     Nothing.
     """
-    MANUAL = "Manual"
+    MANUAL = "Manual", Until.SOMEBODY
     """The strategy is Manual: a person makes the change.
 
     Run `twgen promote` when you want it.

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
+from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerKey
 
 
@@ -40,6 +41,11 @@ class GateStatus(StrEnum):
     TERMINATED = "Terminated"
     TIMED_OUT = "TimedOut"
 
+    @property
+    def has_failed(self) -> bool:
+        """It ended without completing."""
+        return self not in {GateStatus.RUNNING, GateStatus.COMPLETED}
+
 
 class UpdateState(StrEnum):
     """Whether a routing change has reached every task queue."""
@@ -52,8 +58,7 @@ class UpdateState(StrEnum):
 class Drainage:
     """What Temporal last found out about the workflows that hold a version."""
 
-    status: VersionStatus
-    """Draining, Drained or Unspecified."""
+    status: VersionStatus  # Draining, Drained or Unspecified
     changed_at: datetime | None = None
     checked_at: datetime | None = None
 
@@ -136,8 +141,7 @@ class WorkerDeployment:
 
     routing: Routing = field(default_factory=Routing)
     versions: tuple[Version, ...] = ()
-    conflict_token: str = ""
-    """Base64."""
+    conflict_token: str = ""  # base64
     server_version: str = ""
     manager_identity: str = ""
     last_modifier_identity: str = ""
@@ -155,11 +159,6 @@ class RecordedDeployment:
     worker_deployment: str = ""
     replicas: int | None = None
     """None: it leaves them out."""
-
-    @property
-    def place(self) -> str:
-        """The server and the Temporal namespace that its pods talk to."""
-        return " ".join(filter(None, (self.address, self.temporal_namespace)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,35 +205,6 @@ class LiveDeployment:
     """Of what was read, in the cluster's own count; empty: not said."""
 
 
-class JobReference(NamedTuple):
-    """A Job, and no other one that has its name later."""
-
-    name: str
-    uid: str
-
-
-class EndedJob(NamedTuple):
-    """A tracked Job that has ended, which Argo CD makes again when it is gone."""
-
-    name: str
-    uid: str
-    ended_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutInCluster:
-    """What a cluster says of the rollout that is carried out in it right now."""
-
-    is_superseded: bool = False
-    """Its intent has changed, or is gone: another rollout is wanted."""
-    is_paused: bool = False
-    """Somebody annotated its intent so."""
-    older_jobs: tuple[JobReference, ...] = ()
-    """Those of earlier rollouts of the worker, ended or not."""
-    older_pods: tuple[str, ...] = ()
-    """The Pods of earlier rollouts of the worker that have not ended."""
-
-
 @dataclass(frozen=True, slots=True)
 class GitHistory:
     """What the commits of a worker's spec tell of its old versions."""
@@ -260,7 +230,7 @@ class WorkerWorld:
     history: GitHistory = GitHistory()
     pod_problems: Mapping[str, str] = field(default_factory=dict)
     """What the newest Pod of a version does instead of running, by build ID: `waits (ImagePullBackOff)`."""
-    rollout: RolloutInCluster = RolloutInCluster()
+    rollout: RolloutInCluster = field(default_factory=RolloutInCluster)
     clocks_apart: timedelta = timedelta()
     """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
     temporal_was_read: bool = True
@@ -281,8 +251,7 @@ class World:
 
     def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
         """The same world with what its cluster says of the rollout of a worker."""
-        found = {worker: replace(self.workers[worker], rollout=rollout)}
-        return replace(self, workers={**self.workers, **found})
+        return replace(self, workers={**self.workers, worker: replace(self.workers[worker], rollout=rollout)})
 
     def with_history(self, told: Mapping[WorkerKey, GitHistory]) -> "World":
         """The same world with what the commits of workers' specs tell."""

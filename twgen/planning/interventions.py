@@ -24,6 +24,8 @@ class Intervention:
     marks: Mapping[str, Any]
     """By key; False: it counts no more."""
     change: RoutingPlan | None = None
+    goes_on: bool = False
+    """The rollout has something to do after it: its Job is started again when it has ended."""
 
 
 def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
@@ -39,7 +41,8 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     if target.obstacle:
         raise _refused(target, target.obstacle.because)
     if target.is_current:
-        return Intervention("end the ramp to anything else", {}, _change(target, RoutingAction.CLEAR_RAMP))
+        change = _change(target, RoutingAction.CLEAR_RAMP)
+        return Intervention("end the ramp to anything else", {}, change, goes_on=True)
     passed = gate_passed(target)
     if not passed and not skip_gate:
         raise _refused(target, "its gate has not passed; --skip-gate goes on without it")
@@ -51,8 +54,8 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         share, change = f"{percentage} %", _change(target, RoutingAction.SET_RAMP, percentage)
     will = f"send {share} of the new workflows to {target.build_id}"
     if passed:
-        return Intervention(will, {}, change)
-    return Intervention(f"{will}, without its gate", {GATE_SKIPPED: _mark(target)}, change)
+        return Intervention(will, {}, change, goes_on=True)
+    return Intervention(f"{will}, without its gate", {GATE_SKIPPED: _mark(target)}, change, goes_on=True)
 
 
 def abort(target: Target) -> Intervention:
@@ -79,7 +82,7 @@ def retry(target: Target) -> Intervention:
     if failed:
         marks[GATE_ATTEMPT] = attempt = gate_attempt(target) + 1
         what.append(f"start its gate again (attempt {attempt})")
-    return Intervention(" and ".join(what), marks)
+    return Intervention(" and ".join(what), marks, goes_on=True)
 
 
 def pause(target: Target) -> Intervention:
@@ -98,7 +101,7 @@ def resume(target: Target) -> Intervention:
     _refuse_what_nobody_may(target)
     if not target.is_paused:
         raise _refused(target, "it is not paused")
-    return Intervention(f"let the rollout of {target.build_id} go on", {PAUSED: False})
+    return Intervention(f"let the rollout of {target.build_id} go on", {PAUSED: False}, goes_on=True)
 
 
 def is_done(target: Target, intervention: Intervention) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from twgen.errors import OwnedBySomebodyElse
+from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
@@ -67,6 +67,35 @@ def doubts_about_cluster(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]
             f"Temporal sends workflows to {listed(routed)}, yet the cluster that was read has no Deployment"
             f" of {spec.worker_deployment}: is it the right one?"
         )
+
+
+def claimed(worker: WorkerWorld, identity: str, owner: str) -> str:
+    """The manager of a worker after this identity claims it of that owner (empty: of nobody).
+
+    Raises NegativeAnswer where there is nothing to claim, OwnedBySomebodyElse where it is another one's.
+    """
+    manager = manager_of(worker)
+    if manager == identity:
+        raise NegativeAnswer(f"{worker.name}: {identity} manages it already")
+    if manager != owner:
+        remedy = f"--from {manager} takes it over" if manager else "leave --from out"
+        raise OwnedBySomebodyElse(f"{worker.name}: {manager or 'nobody'} manages it: {remedy}")
+    return identity
+
+
+def released(worker: WorkerWorld, identity: str) -> str:
+    """Nobody, who manages a worker after this identity releases it; raises as `claimed` does."""
+    manager = manager_of(worker)
+    if manager != identity:
+        raise OwnedBySomebodyElse(f"{worker.name}: {manager or 'nobody'} manages it, and this is {identity}")
+    return ""
+
+
+def manager_of(worker: WorkerWorld) -> str:
+    """Who manages a worker (empty: nobody); raises NegativeAnswer where there is no such worker."""
+    if not worker.temporal:
+        raise NegativeAnswer(f"{worker.name}: Temporal does not know it: no worker of it has polled")
+    return worker.temporal.manager_identity
 
 
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:

@@ -80,7 +80,8 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
             if version.build_id in deciding
             for queue in version.task_queues or ()
         ),
-        gate_runs=runs if spec.rollout.gate and not target.is_current else None,
+        # of a rollback too: until it is planned it may be too late for one
+        gate_runs=runs if spec.rollout.gate and not target.skips_gate and not target.is_current else None,
         pods_of=tuple(
             live
             for live in world.deployments or ()
@@ -93,7 +94,7 @@ def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> t
     """The build IDs whose open pinned workflows must be counted: their pods, or their code, would go."""
     found = []
     for version in version_facts(spec, worker, now):
-        action = decide(version)[1].action
+        action = decide(version).action
         edited = (
             action is VersionAction.KEEP
             and version.applied is not None
@@ -130,7 +131,7 @@ def versions_to_look_for(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -
     return frozenset(
         version.build_id
         for version in (version_facts(spec, worker, now, untold) if untold else ())
-        if decide(version)[1].action is not VersionAction.DROP
+        if decide(version).action is not VersionAction.DROP
     )
 
 

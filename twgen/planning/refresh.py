@@ -1,15 +1,19 @@
 """When what was rendered is no longer what would be rendered now, though Git says the same."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
-from twgen.model.plan import VersionAction, WorkerPlan, WorkerVersions
+from twgen.model.operator import Caller
+from twgen.model.plan import Phase, VersionAction, WorkerPlan, WorkerVersions
 from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons import Until
 from twgen.model.spec import OwnerReferences
-from twgen.planning.rollout import NEEDS_ANOTHER_INTENT
+from twgen.model.world import World
+from twgen.planning.plan import plan_versions
 from twgen.planning.sentences import listed
 
 REFRESH_PAUSE = timedelta(minutes=10)
@@ -43,6 +47,19 @@ def plan_hash(worker: WorkerVersions) -> str:
         if version.is_rendered or version.attached
     ]
     return sha256(repr(told).encode()).hexdigest()
+
+
+def possible_renders(plan: WorkerPlan, world: World, caller: Caller) -> Iterator[WorkerVersions]:
+    """What a render of this one worker could make of the world that it was planned for.
+
+    One that reads the cluster, and one that does not; each may have a ledger of what is live.
+    """
+    yield plan.versions
+    [(key, found)] = world.workers.items()
+    applied = {live.build_id: live.recorded for live in found.deployments or ()}
+    for deployments, ledger in ((found.deployments, applied), (None, {}), (None, applied)):
+        render = World(world.taken_at, {key: replace(found, deployments=deployments, ledger=ledger)})
+        yield from plan_versions([plan.spec], render, world.taken_at, caller).workers
 
 
 class Rendered(NamedTuple):
@@ -113,5 +130,7 @@ def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime) -> bool:
 
     A target that has all of the traffic and does not serve needs a person, and no rollout.
     """
-    idle = {*NEEDS_ANOTHER_INTENT, Reason.SETTLED, Reason.CURRENT_NOT_SERVING, Reason.SUPERSEDED}
-    return plan.routing.reason not in idle and now - ended_at >= RERUN_PAUSE
+    routing = plan.routing
+    is_idle = routing.phase is Phase.SETTLED or routing.reason is Reason.CURRENT_NOT_SERVING
+    is_in_vain = routing.reason.until is Until.ANOTHER_INTENT
+    return not is_idle and not is_in_vain and now - ended_at >= RERUN_PAUSE

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons import Until
 from twgen.model.world import WorkerWorld
 from twgen.planning.routing.table import is_updating
 
@@ -15,27 +16,12 @@ _LONGEST = timedelta(seconds=30)
 _LONGEST_BLIND = timedelta(minutes=5)
 """How long a pause goes on without a look at what neither changes traffic nor moves the conflict token."""
 _UNTIL_READY = timedelta(seconds=10)
-_BECOMES_READY = {
-    Reason.SETTLED,
-    Reason.OLDER_ROLLOUT,
-    Reason.CURRENT_NOT_SERVING,
-    Reason.WAITING_FOR_REGISTRATION,
-    Reason.NOT_SERVING,
-    Reason.UPDATE_IN_PROGRESS,
-    Reason.GATE_RUNNING,
-    Reason.MISSING_TASK_QUEUE,
-    Reason.NO_TASK_QUEUES,
-}
-"""Waits that end by something else than time."""
-
-
-NEEDS_ANOTHER_INTENT = {Reason.GATE_FAILED, Reason.ABORTED}
-"""Blocks that end by another version, or by a command that starts the rollout anew."""
 
 
 def needs_a_rollout(phase: Phase, reason: str) -> bool:
     """Somebody has to work on it: it is not settled, and not at an end that only a person changes."""
-    ends = {*NEEDS_ANOTHER_INTENT, Reason.INVALID_INTENT, Reason.ROLLOUT_ENDED}
+    # a word that only another release knows is none of them
+    ends = {known for known in Reason if known.until is Until.ANOTHER_INTENT}
     return phase is not Phase.SETTLED and reason not in ends
 
 
@@ -47,7 +33,7 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattende
     if plan.routing.reason is Reason.SUPERSEDED:
         return True
     if is_unattended and plan.routing.phase is Phase.BLOCKED:
-        return plan.routing.reason in NEEDS_ANOTHER_INTENT
+        return plan.routing.reason.until is Until.ANOTHER_INTENT
     if plan.routing.phase is Phase.SETTLED:
         # a server tells of a change before every task queue has heard of it
         return not (world.temporal and is_updating(world.temporal.routing, now))
@@ -56,7 +42,9 @@ def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattende
 
 def until_next_look(plan: WorkerPlan, now: datetime) -> timedelta:
     """How long to leave the plan alone: until its wait is over, and at most half a minute."""
-    longest = _UNTIL_READY if plan.routing.reason in _BECOMES_READY else _LONGEST
+    # whoever waits though it is settled waits for task queues that have yet to hear of it
+    becomes_ready = plan.routing.reason.until is Until.READINESS or plan.routing.phase is Phase.SETTLED
+    longest = _UNTIL_READY if becomes_ready else _LONGEST
     if plan.routing.due_at is None:
         return longest
     # the clock counts whole seconds
@@ -71,6 +59,6 @@ def only_time_passes_until(plan: WorkerPlan, now: datetime) -> datetime | None:
     """
     due = plan.routing.due_at
     # a pause that ends this very second still holds, and there is nothing to sleep through
-    if plan.routing.reason is not Reason.RAMP_PAUSED or not due or due <= now or plan.gates:
+    if plan.routing.reason.until is not Until.TIME or not due or due <= now or plan.gates:
         return None
     return min(due, now + _LONGEST_BLIND)

@@ -1,4 +1,7 @@
-"""What a version's status really is, when Temporal's own fields disagree."""
+"""What Temporal's fields mean: a version's status when they disagree, its share, what a release tells."""
+
+import re
+from collections.abc import Mapping
 
 from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment
 
@@ -7,6 +10,8 @@ IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
 _WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
 """As `status_of` tells them: what was ever active is Draining there, and never Inactive."""
+WITH_LAST_CURRENT = (1, 30)
+"""The first release of a server that tells when a version became current."""
 
 
 def status_of(build_id: str, version: Version | None, temporal: WorkerDeployment | None) -> VersionStatus:
@@ -61,3 +66,18 @@ def routed_build_ids(temporal: WorkerDeployment | None) -> set[str]:
     routing = temporal.routing if temporal else Routing()
     ends = (routing.current, routing.ramping)
     return {end.build_id for end in ends if end and end.build_id}
+
+
+def shares(routing: Routing) -> Mapping[str, float]:
+    """The percentage of new workflows that each build ID gets; empty: unversioned workers."""
+    ramp = routing.ramping
+    current = routing.current.build_id if routing.current else ""
+    taken = {ramp.build_id: ramp.percentage} if ramp else {}
+    rest = 100 - sum(taken.values())
+    return taken | {current: rest + taken.get(current, 0)}
+
+
+def release_of(server_version: str) -> tuple[int, int] | None:
+    """The major and the minor number of a server; None: it does not say them."""
+    found = re.match(r"(\d+)\.(\d+)(?:\.|$)", server_version)
+    return (int(found[1]), int(found[2])) if found else None

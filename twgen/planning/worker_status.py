@@ -13,6 +13,7 @@ from twgen.planning.routing.gates import gate_attempt, gate_runs, gate_workflow_
 from twgen.planning.routing.plan import change_when_due
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
+from twgen.planning.version_status import shares
 from twgen.planning.versions.plan import holds_a_place, later_actions
 from twgen.versioning.names import MOVED_BY
 
@@ -28,8 +29,7 @@ def make_status(plan: Plan, world: World, caller: Caller) -> Status:
 def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> WorkerView:
     spec = worker.spec
     target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.not_created)
-    is_gated = not (target.is_current or target.is_rollback)
-    runs, attempt = (gate_runs(target) if is_gated else {}), gate_attempt(target)
+    attempt = gate_attempt(target)
     beside = (version for version in worker.versions.versions if version.build_id != target.build_id)
     return WorkerView(
         plan=worker,
@@ -42,7 +42,7 @@ def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> 
                 gate_workflow_id(spec.worker_deployment, target.build_id, queue, attempt),
                 run.status if run else None,
             )
-            for queue, run in runs.items()
+            for queue, run in gate_runs(target).items()
         ),
         unversioned_percentage=_percentage("", target.world.temporal),
         count=VersionCount(
@@ -118,14 +118,8 @@ def _versions(worker: WorkerPlan, target: Target) -> list[VersionView]:
 
 def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | None:
     """The share of new workflows; an empty build ID: that of unversioned workers."""
-    if not temporal:
-        return None
-    current, ramping = temporal.routing.current, temporal.routing.ramping
-    if ramping and ramping.build_id == build_id:
-        return plain_percentage(ramping.percentage)
-    if build_id == (current.build_id if current else ""):
-        return plain_percentage(100 - (ramping.percentage if ramping else 0))
-    return None
+    percentages = shares(temporal.routing) if temporal else {}
+    return plain_percentage(percentages[build_id]) if build_id in percentages else None
 
 
 def _move(version: Version | None, temporal: WorkerDeployment) -> Move | None:

@@ -50,6 +50,7 @@ def read_operator_file(path: str, sources: Sources) -> Operator:
 
     def parse(value: Any) -> tuple[Operator | None, list[Finding]]:
         operator, findings = parse_operator(value)
+        operator = operator and replace(operator, file=path)
         return operator, findings or (refusals_of_pod(operator) if operator else [])
 
     return _read_record(path, sources, DEFAULT, parse, "OperatorConfig")

@@ -13,9 +13,9 @@ from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
+from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import MissingTemplate
 from twgen.model.times import parse_time
-from twgen.model.world import EndedJob, JobReference, RolloutInCluster
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import needs_a_rollout
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent

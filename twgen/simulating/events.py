@@ -57,7 +57,7 @@ RULES: tuple[EventRule, ...] = (
     EventRule(Happening.GATE_PASSED, _gate_becomes({GateStatus.COMPLETED}), lambda _, __: "its gate passes"),
     EventRule(
         Happening.GATE_FAILED,
-        _gate_becomes({*GateStatus} - {GateStatus.RUNNING, GateStatus.COMPLETED}),
+        _gate_becomes({status for status in GateStatus if status.has_failed}),
         lambda _, __: "its gate fails",
     ),
     EventRule(

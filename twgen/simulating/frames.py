@@ -7,8 +7,8 @@ from itertools import groupby
 
 from twgen.model.timeline import Lane, Span, Stage
 from twgen.model.world import GateStatus, LiveDeployment, Version, VersionStatus, WorkerDeployment
-from twgen.planning.version_status import ever_active, status_of
-from twgen.simulating.temporal import shares
+from twgen.planning.routing.gates import worst
+from twgen.planning.version_status import ever_active, shares, status_of
 from twgen.simulating.worker import SimulatedWorker
 
 UNVERSIONED = ""
@@ -40,7 +40,6 @@ class Frame:
     versions: Mapping[str, VersionState]
 
 
-_GATE_ORDER = (GateStatus.RUNNING, GateStatus.COMPLETED)
 _TRAFFIC = {VersionStatus.CURRENT: Stage.CURRENT, VersionStatus.RAMPING: Stage.RAMPING}
 _LEFT = {VersionStatus.DRAINING: Stage.DRAINING, VersionStatus.DRAINED: Stage.DRAINED}
 
@@ -110,9 +109,8 @@ def _version(
 
 
 def _gate(version: Version | None) -> GateStatus | None:
-    statuses = {run.status for run in (version.gate_runs if version else None) or ()}
-    failed = sorted(statuses.difference(_GATE_ORDER))
-    return next((status for status in (*failed, *_GATE_ORDER) if status in statuses), None)
+    run = worst((version.gate_runs if version else None) or ())
+    return run.status if run else None
 
 
 def _unversioned_workers_poll(worker: SimulatedWorker) -> bool:

@@ -25,9 +25,9 @@ from twgen.model.world import (
 )
 from twgen.planning.ownership import refuse_foreign
 from twgen.planning.plan import worker_world
-from twgen.planning.version_status import ever_active, routed_build_ids, status_of
+from twgen.planning.version_status import ever_active, routed_build_ids, shares, status_of
 from twgen.simulating.cluster import ClusterModel, as_described
-from twgen.simulating.temporal import NEWEST, TemporalModel, server_of, shares
+from twgen.simulating.temporal import NEWEST, TemporalModel, server_of
 from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker
 from twgen.versioning.names import versioned_deployment_name
 

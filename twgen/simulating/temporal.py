@@ -1,6 +1,6 @@
 """A model of one Worker Deployment on a Temporal server: registration, routing, drainage, pinned work."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from twgen.model.world import (
     VersionStatus,
     WorkerDeployment,
 )
+from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, shares
 
 NEWEST = "1.32.0"
 """The newest server whose ways are modelled."""
@@ -43,18 +44,13 @@ class Server:
 
 def server_of(version: str) -> Server:
     """The ways of a server, by its version; one that does not say its version is taken for the newest."""
-    release = _release(version)
+    release = release_of(version) or _UNKNOWN
     return Server(
         version=version or NEWEST,
-        tells_when_current=release >= (1, 30),
+        tells_when_current=release >= WITH_LAST_CURRENT,
         tells_update_state=release >= (1, 31),
         pinned_start_drains=release >= (1, 32),
     )
-
-
-def _release(version: str) -> tuple[int, ...]:
-    numbers = [part for part in version.split(".")[:2] if part.isdigit()]
-    return tuple(int(part) for part in numbers) if len(numbers) > 1 else _UNKNOWN
 
 
 @dataclass
@@ -138,10 +134,6 @@ class TemporalModel:
         self.held_until[build_id] = max(until, self.held_until.get(build_id, until))
         if self.server.pinned_start_drains and version.status in _IDLE:
             self._drain(build_id)
-
-    def end_pinned(self, build_id: str) -> None:
-        """All workflows that are pinned to the version end now."""
-        self.held_until.pop(build_id, None)
 
     def start_gate(self, build_id: str, run: GateRun, until: datetime, ends_as: GateStatus) -> None:
         """Start a workflow of the gate on the version, which runs until then."""
@@ -244,12 +236,3 @@ class TemporalModel:
             counted = max(version.open_workflows or 0, 1) if self.is_held(version.build_id) else 0
         unchanged = version.open_workflows == counted
         return version if unchanged else replace(version, open_workflows=counted)
-
-
-def shares(routing: Routing) -> Mapping[str, float]:
-    """The percentage of new workflows that each build ID gets; empty: unversioned workers."""
-    ramp = routing.ramping
-    current = routing.current.build_id if routing.current else ""
-    taken = {ramp.build_id: ramp.percentage} if ramp else {}
-    rest = 100 - sum(taken.values())
-    return taken | {current: rest + taken.get(current, 0)}

@@ -1,12 +1,12 @@
 """Reading WorkerResourceTemplates: what every version of a worker gets a copy of."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from twgen.model.operator import NEVER_ATTACHED, GroupKind
 from twgen.model.paths import Path, join_path, value_at, written_path
-from twgen.model.problem import Finding
-from twgen.model.spec import AttachedResource
+from twgen.model.problem import Document, Finding, Problem
+from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import filled, placeholders, unknown_placeholder
@@ -233,6 +233,38 @@ def _check_measurements(spec: Fields) -> None:
                 continue
             path = join_path("triggers", index, "metadata", field)
             spec.problem(path, 'is of each version: write "" to have it filled in')
+
+
+def scalers_of_nothing(
+    documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
+) -> Iterator[Problem]:
+    """A warning for each document that scales a Deployment called like a worker: versions have other names.
+
+    `namespace` is that of documents that name none; empty: not known, it may be any worker's.
+    """
+    # a dict keeps what was put in last: the first worker of a name that may be any
+    places = {("", worker.name): worker for worker in reversed(workers)}
+    places |= {(worker.namespace, worker.name): worker for worker in workers}
+
+    def place(document: Document, name: Any) -> tuple[str, str]:
+        return str(value_at(document.value, "metadata", "namespace") or namespace), str(name)
+
+    there = {
+        place(document, value_at(document.value, "metadata", "name"))
+        for document in documents
+        if GroupKind.of(document.value) == GroupKind("apps", "Deployment")
+    }
+    for document in documents:
+        kind = KINDS.get(GroupKind.of(document.value))
+        target = value_at(document.value, "spec", kind.target) if kind and kind.target else None
+        scaled = place(document, value_at(target, "name"))
+        worker = places.get(scaled)
+        if kind and worker and scaled not in there and value_at(target, "kind") in (None, "Deployment"):
+            message = (
+                f"scales Deployment {worker.name}, which is no version of worker {worker.worker_deployment}:"
+                " make it a WorkerResourceTemplate"
+            )
+            yield Problem.at(document, f"spec.{kind.target}.name", message)
 
 
 def _has_braces(template: Mapping[str, Any]) -> bool:

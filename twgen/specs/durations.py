@@ -41,6 +41,8 @@ def parse_duration(text: str) -> timedelta:
             raise ValueError(f"{quoted(text)} {_TOO_LONG}")
         written = go_duration(text)
         such_as = f": write {written}" if written else " such as 90s or 1h30m"
+        if text.isdecimal():
+            such_as = f" such as {text}s, {text}m or {text}h"
         raise ValueError(f"{quoted(text)} is not a duration{such_as}")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
     if seconds > _LONGEST_SECONDS:

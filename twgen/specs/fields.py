@@ -155,7 +155,8 @@ class Fields:
         """A Go duration."""
         value = self.raw(name)
         if isinstance(value, int) and not isinstance(value, bool) and value in _INT32:
-            self.problem(name, f"must be a duration such as {abs(value)}s, not the number {value}")
+            such_as = f"{abs(value)}s, {abs(value)}m or {abs(value)}h"
+            self.problem(name, f"must be a duration such as {such_as}, not the number {value}")
             return default
         value = self._typed(name, str)
         if value is None:

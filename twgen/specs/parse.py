@@ -1,6 +1,6 @@
 """All documents in; the workers they describe and all that is wrong with them out."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -13,7 +13,7 @@ from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
 from twgen.model.spec import AttachedResource, Connection, Policy, WorkerSpec
 from twgen.specs import kinds
-from twgen.specs.attached import parse_attached
+from twgen.specs.attached import parse_attached, scalers_of_nothing
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.policies import default_policy, parse_policy
@@ -97,6 +97,7 @@ def parse_specs(
         warnings=(
             *(item for spec in specs for item in spec.located(spec.diagnostics.warnings)),
             *(_left_out(found) if found.unmarked else ()),
+            *scalers_of_nothing(found.passthrough, workers, rule.default),
             *(
                 Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")
                 for document, kind in ([] if specs else found.records)
@@ -220,10 +221,15 @@ def _connection_of(
             return named[name]
     if not namespace or uncertain & {name, *of_kinds}:
         return Connection(name, "")
-    similar = did_you_mean(name, chain.from_iterable(here))
-    return (
-        f"there is no Connection {quoted(name)} in namespace {quoted(namespace)} among the documents{similar}"
-    )
+    elsewhere = sorted(place for kind, place in connections if place and name in connections[kind, place])
+    advice = did_you_mean(name, chain.from_iterable(here)) or ": name its file too, or put it beside the spec"
+    if of_kinds == (kinds.CLUSTER_CONNECTION,):
+        wanted = f"{kinds.CLUSTER_CONNECTION} {quoted(name)}"
+    else:
+        wanted = f"{kinds.CONNECTION} {quoted(name)} in namespace {quoted(namespace)}"
+        if elsewhere:
+            advice = f"; the one in namespace {quoted(elsewhere[0])} is only for workers there"
+    return f"there is no {wanted} among the documents{advice}"
 
 
 def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
@@ -232,13 +238,13 @@ def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
         key = (spec.kind.name, spec.namespace, spec.name)
         if spec.name and key in first:
             name = f"{spec.namespace}/{spec.name}" if spec.namespace else spec.name
-            message = f"there are two {spec.kind.name}s {name}: keep one; the other is at"
+            message = f"there are two {spec.kind.name} documents {name}: keep one; the other is at"
             finding = Finding("metadata.name", message, first[key].place("metadata.name"))
             spec.diagnostics.add_problems([finding])
         first.setdefault(key, spec)
 
 
-def _warn_of_strays(found: _Sorted, workers: Container[tuple[str, str]]) -> None:
+def _warn_of_strays(found: _Sorted, workers: Collection[tuple[str, str]]) -> None:
     references = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
     for spec in found.specs:
         path = references.get(spec.kind.name, "")
@@ -246,7 +252,11 @@ def _warn_of_strays(found: _Sorted, workers: Container[tuple[str, str]]) -> None
         if not isinstance(worker, str) or not worker or found.uncertain & {worker, kinds.WORKER}:
             continue
         if (spec.namespace, worker) not in workers:
-            spec.fields.warning(f"{path}.name", f"there is no worker {quoted(worker)} here: no effect")
+            similar = did_you_mean(worker, (name for place, name in workers if place == spec.namespace))
+            elsewhere = sorted(place for place, name in workers if name == worker)
+            hint = f"; there is one in namespace {quoted(elsewhere[0])}" if elsewhere else similar
+            message = f"there is no worker {quoted(worker)} in namespace {quoted(spec.namespace)}: no effect"
+            spec.fields.warning(f"{path}.name", f"{message}{hint}")
 
 
 def _left_out(found: _Sorted) -> Iterable[Problem]:

@@ -9,7 +9,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
 from twgen.specs.fields import Fields
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.build_ids import image_tag
+from twgen.versioning.build_ids import image_tag, is_image
 from twgen.versioning.injection import Identity, Injection, injection
 from twgen.versioning.kubernetes_types import POD_TEMPLATE
 from twgen.versioning.names import (
@@ -62,7 +62,7 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
     containers = pod.get("containers") or [{}]
     image = containers[0].get("image", "")
     tag = image_tag(image)
-    can_move = "@" not in image and (not tag or tag in _MUTABLE_TAGS)
+    can_move = not _is_template(image) and "@" not in image and (not tag or tag in _MUTABLE_TAGS)
     if image and can_move and not worker.has_custom_build_id:
         what = f"the tag {tag!r} can move" if tag else "there is no tag"
         doubt = f"{what}: a changed image keeps its build ID, so nothing would be deployed"
@@ -92,13 +92,19 @@ def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
     for field in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(field) or ()):
             image = container.get("image", "")
-            if "$" in image or "{{" in image:
+            if _is_template(image):
                 wrong = "holds a variable that nothing has filled in: render the file first"
             elif image != image.strip() or not (image.isascii() and image.isprintable()):
                 wrong = "is no image: it may hold letters, digits and - _ . / : @"
+            elif not is_image(image) and is_image(image.lower()):
+                wrong = "is no image: only its registry and its tag may have capital letters"
             else:
                 continue
             path.problem(f"{field}[{index}].image", f"{quoted(image)} {wrong}")
+
+
+def _is_template(image: str) -> bool:
+    return "$" in image or "{{" in image
 
 
 def _is_empty(spec: Fields, wrong: Finding) -> bool:

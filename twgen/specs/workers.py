@@ -162,7 +162,8 @@ def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
             wrong = "is required" if value is None else wrong_type("a number", value)
             fields.problem("rampPercentage", wrong)
         elif not least <= value <= most:
-            fields.problem("rampPercentage", f"{value} is not from {least} to {most}")
+            all_of_it = ": leave the step out, all traffic follows the last one" if value == most + 1 else ""
+            fields.problem("rampPercentage", f"{value} is not from {least} to {most}{all_of_it}")
         elif value <= before:
             fields.problem("rampPercentage", f"{value} is not above the step before it ({before})")
         else:

@@ -25,6 +25,11 @@ def image_version(image: str) -> str:
     return parts["tag"] or encoded or parts["path"]
 
 
+def is_image(text: str) -> bool:
+    """The text is an image reference, as a node reads one."""
+    return _reference().fullmatch(text) is not None
+
+
 def image_tag(image: str) -> str:
     """Return what stands for the tag of an image, "" when nothing does; any text will do."""
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]

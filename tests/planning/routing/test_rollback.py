@@ -10,6 +10,7 @@ from tests.planning.situations import (
     DAY,
     HOUR,
     MINUTE,
+    NOW,
     SECOND,
     SPEC,
     ago,
@@ -25,6 +26,9 @@ from tests.strategies import STEPS
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import Gate, Rollout, Strategy
 from twgen.model.world import TaskQueue, TaskQueueType, UpdateState, Version, VersionStatus, World
+from twgen.planning.interventions import promote
+from twgen.planning.plan import worker_world
+from twgen.planning.routing.target import Target
 
 STEPWISE = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS, Gate("Smoke")))
 S = VersionStatus
@@ -55,6 +59,16 @@ def test_version_of_a_week_replaced_minutes_ago_comes_back_at_once() -> None:
     assert plan.routing.action is RoutingAction.SET_CURRENT
     assert plan.routing.because == "it was current until lately: a rollback needs no gate and no steps"
     assert plan.gates == ()
+
+
+def test_person_who_promotes_a_rollback_is_asked_for_no_gate_either() -> None:
+    spec = replace(STEPWISE, rollout=replace(STEPWISE.rollout, strategy=Strategy.MANUAL))
+    found = world(was_current(5 * MINUTE), replaced=5 * MINUTE)
+    assert "`twgen promote` is to make v3 current" in routed(found, spec).because
+    target = Target(spec, worker_world(spec, found), NOW, "me", "")
+    change = promote(target, full=True, skip_gate=False).change
+    assert change
+    assert change.action is RoutingAction.SET_CURRENT
 
 
 @pytest.mark.parametrize(("left", "expected"), [(HOUR, True), (HOUR + SECOND, False)])

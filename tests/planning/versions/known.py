@@ -1,10 +1,8 @@
 """What Temporal knows of a worker whose target is v3."""
 
-from datetime import timedelta
 from typing import Any
 
 from tests.planning.situations import (
-    DAY,
     HOUR,
     ago,
     routing,
@@ -12,16 +10,11 @@ from tests.planning.situations import (
     version,
 )
 from twgen.model.plan import VersionAction
-from twgen.model.world import Drainage, Version, VersionStatus, WorkerDeployment
+from twgen.model.world import Version, VersionStatus, WorkerDeployment
 
 KEEP, SCALE_DOWN, DROP = VersionAction.KEEP, VersionAction.SCALE_DOWN, VersionAction.DROP
 S = VersionStatus
 TARGET = version("v3")
-
-
-def drained(length: timedelta | None, **facts: Any) -> Version:
-    drainage = Drainage(S.DRAINED, None if length is None else ago(length))
-    return version("v1", S.DRAINED, first_activated_at=ago(9 * DAY), drainage=drainage, **facts)
 
 
 def knows(*versions: Version, current: str | None = None, **facts: Any) -> WorkerDeployment:

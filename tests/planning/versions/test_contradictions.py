@@ -12,12 +12,13 @@ from tests.planning.situations import (
     MINUTE,
     ago,
     decided,
+    drained,
     live,
     planned,
     situation,
     version,
 )
-from tests.planning.versions.known import INACTIVE, KEEP, SCALE_DOWN, UNREGISTERED, S, drained, knows
+from tests.planning.versions.known import INACTIVE, KEEP, SCALE_DOWN, UNREGISTERED, S, knows
 from twgen.model.plan import VersionAction
 from twgen.model.reasons import VersionReason
 from twgen.model.world import Drainage, Version, VersionStatus, WorkerDeployment

@@ -13,6 +13,7 @@ from tests.planning.situations import (
     SPEC,
     ago,
     decided,
+    drained,
     live,
     routing,
     situation,
@@ -28,7 +29,6 @@ from tests.planning.versions.known import (
     TARGET,
     UNREGISTERED,
     S,
-    drained,
     knows,
 )
 from tests.strategies import SIZED_BY_HPA

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from tests.planning.situations import (
     SPEC,
     ago,
     decided,
+    drained,
     live,
     planned,
     routing,
@@ -23,15 +23,10 @@ from tests.planning.situations import (
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction
 from twgen.model.spec import MissingTemplate
-from twgen.model.world import Drainage, Version, VersionStatus, World
+from twgen.model.world import Version, VersionStatus, World
 
 CREATE, SCALE_DOWN = VersionAction.CREATE, VersionAction.SCALE_DOWN
 S = VersionStatus
-
-
-def drained(length: timedelta, **facts: Any) -> Version:
-    drainage = Drainage(S.DRAINED, ago(length))
-    return version("v1", S.DRAINED, first_activated_at=ago(9 * DAY), drainage=drainage, **facts)
 
 
 def found(known: Version, *, cluster_read: bool, current: str | None = None, recorded: int = 2) -> World:

@@ -1,5 +1,7 @@
 """The gate: which workflows must have completed on the target, which to start, and what failed."""
 
+from collections.abc import Iterable
+
 from twgen.model.plan import GateStart
 from twgen.model.world import GateRun, GateStatus
 from twgen.planning.routing.target import Target
@@ -19,21 +21,28 @@ def gate_attempt(target: Target) -> int:
 
 
 def gate_runs(target: Target) -> dict[str, GateRun | None]:
-    """The run that counts on each workflow task queue of the target; None: it has not started."""
-    if not target.spec.rollout.gate or target.skips_gate:
+    """The run that counts on each workflow task queue of the target; None: it has not started.
+
+    Empty where no gate is asked.
+    """
+    if not target.asks_gate:
         return {}
     created = target.version.created_at if target.version else None
-    best_last = (GateStatus.RUNNING, GateStatus.COMPLETED)
-    worst: dict[tuple[str, str], GateRun] = {}
+    found: dict[tuple[str, str], list[GateRun]] = {}
     for run in (target.version.gate_runs if target.version else None) or ():
         # a run from before the version was registered tested another version of the same name
         if run.started_at is None or created is None or run.started_at >= created:
-            # of several, the one that is worst: nothing tells which of them is meant
-            worst[run.task_queue, run.workflow_id] = min(
-                (worst.get((run.task_queue, run.workflow_id), run), run),
-                key=lambda one: best_last.index(one.status) + 1 if one.status in best_last else 0,
-            )
-    return {queue: worst.get((queue, _workflow_id(target, queue))) for queue in target.workflow_task_queues}
+            found.setdefault((run.task_queue, run.workflow_id), []).append(run)
+    return {
+        queue: worst(found.get((queue, _workflow_id(target, queue)), ()))
+        for queue in target.workflow_task_queues
+    }
+
+
+def worst(runs: Iterable[GateRun]) -> GateRun | None:
+    """Of several runs one that failed, else one that still runs: nothing tells which of them is meant."""
+    is_better = {GateStatus.RUNNING: 1, GateStatus.COMPLETED: 2}
+    return min(runs, key=lambda run: is_better.get(run.status, 0), default=None)
 
 
 def gates_to_start(target: Target) -> tuple[GateStart, ...]:
@@ -51,13 +60,12 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
 
 def gate_failures(target: Target) -> list[GateRun]:
     """The gate's runs that ended without completing."""
-    going = {GateStatus.RUNNING, GateStatus.COMPLETED}
-    return [run for run in gate_runs(target).values() if run and run.status not in going]
+    return [run for run in gate_runs(target).values() if run and run.status.has_failed]
 
 
 def gate_passed(target: Target) -> bool:
     """It completed on every workflow task queue, of which one at least is known; or nobody asks for it."""
-    if not target.spec.rollout.gate or target.skips_gate:
+    if not target.asks_gate:
         return True
     runs = gate_runs(target).values()
     return bool(runs) and all(run is not None and run.status is GateStatus.COMPLETED for run in runs)

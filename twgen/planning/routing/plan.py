@@ -15,34 +15,25 @@ from twgen.planning.version_status import routed_build_ids
 
 def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
     """The next change of a worker's traffic; `drives` as in a Caller."""
-    reason, wanted = wanted_change(target)
-    manager, spec = target.temporal.manager_identity, target.spec
+    wanted, spec, manager = wanted_change(target), target.spec, target.temporal.manager_identity
     if wanted.action is RoutingAction.NONE:
-        return RoutingPlan(wanted.action, wanted.because, wanted.phase, reason, due_at=wanted.due_at)
+        return wanted
     if spec.rollout.strategy is Strategy.MANUAL:
-        change = change_in_words(wanted.action, wanted.build_id, wanted.percentage)
-        because = f"the strategy is Manual: `twgen promote` is to {change} ({wanted.because})"
+        in_words = change_in_words(wanted.action, wanted.build_id, wanted.percentage)
+        because = f"the strategy is Manual: `twgen promote` is to {in_words} ({wanted.because})"
         return RoutingPlan(RoutingAction.NONE, because, Phase.WAITING, Reason.MANUAL)
-    nobody_drives = spec.policy.driver is Driver.NONE and not drives
-    by_hand = "; driver None: `twgen rollout` makes the change" if nobody_drives else ""
-    return RoutingPlan(
-        action=wanted.action,
-        because=wanted.because + by_hand,
-        phase=Phase.WAITING if nobody_drives else wanted.phase,
-        reason=reason,
-        build_id=wanted.build_id,
-        percentage=wanted.percentage,
-        claim_manager=manager != target.identity or not manager,
-        due_at=wanted.due_at,
-    )
+    change = replace(wanted, claim_manager=manager != target.identity or not manager)
+    if spec.policy.driver is not Driver.NONE or drives:
+        return change
+    by_hand = f"{wanted.because}; driver None: `twgen rollout` makes the change"
+    return replace(change, phase=Phase.WAITING, because=by_hand)
 
 
 def plan_gates(target: Target) -> tuple[GateStart, ...]:
     """The gate's workflows to start now; for strategy Manual too, so that a person decides on its result."""
     is_stopped = target.is_aborted or target.is_held
-    is_gated = target.is_registered and not (target.is_current or target.is_rollback)
     has_pods = not target.not_created and (target.obstacle is None or target.obstacle.has_pods)
-    return gates_to_start(target) if is_gated and has_pods and not is_stopped else ()
+    return gates_to_start(target) if target.is_registered and has_pods and not is_stopped else ()
 
 
 def unserved_traffic(target: Target) -> str:

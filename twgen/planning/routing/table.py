@@ -10,10 +10,10 @@ A condition under which traffic must not move is a row above the changes, with i
 `plan` only hands what is wanted to a person, where the spec says that nobody else makes it.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from twgen.model.plan import Phase, RoutingAction
+from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import MOST_VERSIONS, RolloutStep, Strategy
 from twgen.model.world import GateStatus, Routing, UpdateState
@@ -31,9 +31,8 @@ _TOLD_FROM = timedelta(seconds=30)
 """Clocks that are further apart are told of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The change that is wanted, or why none is."""
+class Wanted(NamedTuple):
+    """What a row says of the next change of traffic."""
 
     action: RoutingAction
     because: str
@@ -134,10 +133,19 @@ TABLE: _Table = (
 # fmt: on
 
 
-def wanted_change(target: Target) -> tuple[Reason, Wanted]:
+def wanted_change(target: Target) -> RoutingPlan:
     """The change of traffic that is wanted next, or none, and why."""
     row = first_match(TABLE, target)
-    return row.reason, row.then(target)
+    wanted = row.then(target)
+    return RoutingPlan(
+        action=wanted.action,
+        because=wanted.because,
+        phase=wanted.phase,
+        reason=row.reason,
+        build_id=wanted.build_id,
+        percentage=wanted.percentage,
+        due_at=wanted.due_at,
+    )
 
 
 def _none(because: str, phase: Phase = Phase.WAITING, *, due: datetime | None = None) -> Wanted:

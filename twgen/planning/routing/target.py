@@ -1,6 +1,5 @@
 """What the routing table asks about a worker's target version."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -19,13 +18,12 @@ from twgen.model.world import (
 )
 from twgen.planning.routing.serving import Obstacle, obstacle
 from twgen.planning.sentences import rounded_percentage
-from twgen.planning.version_status import status_of
+from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, status_of
 from twgen.planning.versions.facts import deployments_of
 from twgen.versioning.names import ABORTED, GATE_SKIPPED, PAUSED
 
 _SAME_CHANGE = timedelta(seconds=5)
 """Two times within it belong to one change of routing."""
-_FIRST_WITH_LAST_CURRENT = (1, 30)
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
@@ -166,10 +164,10 @@ class Target:
         if not version or not version.created_at or not current or not current.created_at:
             return False
         current_since = self.temporal.routing.current.since if self.temporal.routing.current else None
-        release = re.match(r"(\d+)\.(\d+)(?:\.|$)", self.temporal.server_version)
+        release = release_of(self.temporal.server_version)
         was_current = version.last_current_at is not None or (
             release is not None
-            and tuple(map(int, release.groups())) < _FIRST_WITH_LAST_CURRENT
+            and release < WITH_LAST_CURRENT
             and _together(version.last_deactivated_at, current_since)
         )
         if not was_current or version.created_at > current.created_at:
@@ -182,6 +180,12 @@ class Target:
         # of all waits the one that an early `now` would cut short: it goes by the fastest clock
         latest = later(self.now, self.world.clocks_apart)
         return left is not None and latest - left <= self.spec.policy.rollback_window
+
+    @property
+    def asks_gate(self) -> bool:
+        """Its gate must have passed before traffic moves; a rollback needs none."""
+        is_asked = self.spec.rollout.gate is not None and not self.skips_gate
+        return is_asked and not self.is_current and not self.is_rollback
 
     @property
     def is_registered(self) -> bool:

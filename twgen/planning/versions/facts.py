@@ -78,7 +78,8 @@ class VersionFacts:
     @property
     def place(self) -> str:
         """Where its pods find Temporal; empty: nothing is known of them."""
-        return self.recorded.place if self.recorded else ""
+        found = self.recorded
+        return " ".join(filter(None, (found.address, found.temporal_namespace))) if found else ""
 
     @property
     def template_differs(self) -> bool:

@@ -29,14 +29,14 @@ def plan_worker_versions(
 
     Raises StateUnavailable when a version lost its manifest and the policy says that this must not be.
     """
-    decided = [(version, *decide(version)) for version in version_facts(spec, worker, now)]
-    not_created = _why_not_created(spec, [(version, reason) for version, reason, _ in decided])
+    decided = [(version, decide(version)) for version in version_facts(spec, worker, now)]
+    not_created = _why_not_created(spec, decided)
     plans, warnings = [], [*doubts_about_cluster(spec, worker), *deleted_with_others(worker)]
-    not_deployed = "".join(why_not_deployed(version) for version, _, _ in decided)
-    for version, reason, decision in decided:
-        if reason is Reason.NOT_NEEDED:
+    not_deployed = "".join(why_not_deployed(version) for version, _ in decided)
+    for version, decision in decided:
+        if decision.reason is Reason.NOT_NEEDED:
             continue
-        plan = _planned(version, reason, decision, not_created)
+        plan = _planned(version, _with_manifest(version, decision, not_created))
         stays = plan.live is not None and plan.action in {_KEEP, VersionAction.SCALE_DOWN}
         if stays and (changed := tuple(changed_marks(spec, plan, identity))):
             told = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
@@ -58,31 +58,37 @@ def later_actions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> dict[
     """What time alone will next bring to each version after what becomes of it now, by build ID."""
     found = {}
     for version in version_facts(spec, worker, now):
-        action = decide(version)[1].action
+        action = decide(version).action
         for at in sorted(moment for moment in version.moments() if moment >= now):
             later = replace(version, now=at + datetime.resolution)
-            if (then := decide(later)[1].action) is not action:
+            if (then := decide(later).action) is not action:
                 found[version.build_id] = LaterAction(then, at)
                 break
     return found
 
 
-def _planned(version: VersionFacts, reason: Reason, decision: Decision, not_created: str) -> VersionPlan:
-    recorded, replaced = _from_history(version), None
+def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) -> Decision:
+    """What becomes of a version once it is known what to render, or that this is known nowhere."""
     if version.is_target and decision.action in {VersionAction.CREATE, _UPDATE}:
-        recorded = None
         if decision.action is VersionAction.CREATE and not_created:
             because = "it waits until another version is gone"
-            decision, reason = Decision(_NONE, None, because), Reason.VERSION_CAP_REACHED
-    elif decision.action is _KEEP and version.live:
-        decision, reason, recorded, replaced = _kept(version, version.live, decision, reason)
-    if decision.action not in {VersionAction.DROP, _NONE} and not version.is_target and not recorded:
-        where = "in the sources of spec.history" if version.live else "anywhere"
-        ends = version.worker.history.ends
-        told = f": the history of Git does not tell, since {ends}" if ends else ""
-        because = f"{decision.because}; no manifest of it is known {where}{told}"
-        decision, reason = Decision(_NONE, None, because), Reason.MANIFEST_LOST
-    spec, is_blocked = version.spec, reason is Reason.VERSION_CAP_REACHED
+            return Decision(Reason.VERSION_CAP_REACHED, _NONE, None, because)
+        return decision
+    if decision.action is _KEEP and version.live:
+        decision = _kept(version, version.live, decision)
+    else:
+        decision = decision._replace(recorded=_from_history(version))
+    if decision.action is VersionAction.DROP or version.is_target or decision.recorded:
+        return decision
+    where = "in the sources of spec.history" if version.live else "anywhere"
+    ends = version.worker.history.ends
+    told = f": the history of Git does not tell, since {ends}" if ends else ""
+    because = f"{decision.because}; no manifest of it is known {where}{told}"
+    return Decision(Reason.MANIFEST_LOST, _NONE, None, because)
+
+
+def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
+    spec, is_blocked = version.spec, decision.reason is Reason.VERSION_CAP_REACHED
     is_dropped = decision.action is VersionAction.DROP
     attached = tuple(
         AttachedObject(resource.kind, attached_resource_name(spec.name, resource.name, version.build_id))
@@ -96,20 +102,18 @@ def _planned(version: VersionFacts, reason: Reason, decision: Decision, not_crea
         else versioned_deployment_name(spec.name, version.build_id),
         action=decision.action,
         because=decision.because,
-        reason=reason,
+        reason=decision.reason,
         replicas=decision.replicas,
-        protected=decision.protected and decision.action is not _NONE,
+        protected=decision.protected,
         live=version.live,
-        recorded=recorded,
+        recorded=decision.recorded,
         is_doubtful=decision.action is _KEEP and version.is_doubtful,
-        replaced_injection=replaced,
+        replaced_injection=decision.replaced_injection,
         attached=() if is_dropped or is_blocked else attached,
     )
 
 
-def _kept(
-    version: VersionFacts, live: LiveDeployment, decision: Decision, reason: Reason
-) -> tuple[Decision, Reason, RecordedDeployment | None, frozenset[str] | None]:
+def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:
     """A version that stays: its pods as they are, unless they were edited by hand or get a new connection."""
     applied, because, replaced = version.applied, decision.because, None
     if version.gets_new_connection:
@@ -117,26 +121,28 @@ def _kept(
         because += "; its connection changed" if replaced is not None else ""
     restart = "its pods restart when it is resumed" if live.paused else "its pods restart"
     pods = restart if live.replicas else "it has no pods"
-    stays_edited = reason is Reason.RUNS_ANOTHER_BUILD or (
+    stays_edited = decision.reason is Reason.RUNS_ANOTHER_BUILD or (
         version.lives_elsewhere and not version.was_moved_by_hand
     )
     if applied and applied.since.changed and not stays_edited:
         place = applied.since.changed[0]
         because += f"; its pod template was edited by hand ({place}): it is put right, and {pods}"
-        update = Decision(_UPDATE, decision.replicas, because)
-        return update, Reason.EDITED_BY_HAND, applied.restored(live), replaced
+        restored = applied.restored(live)
+        return Decision(Reason.EDITED_BY_HAND, _UPDATE, decision.replicas, because, restored, replaced)
     if replaced is not None:
-        update = Decision(_UPDATE, decision.replicas, f"{because}, and {pods}")
-        return update, Reason.CONNECTION_CHANGED, live.recorded, replaced
+        because += f", and {pods}"
+        return Decision(
+            Reason.CONNECTION_CHANGED, _UPDATE, decision.replicas, because, live.recorded, replaced
+        )
     # where both mean the same, the words that were applied change nothing when they are applied again
     if applied and version.is_target and applied.is_described_by(version.spec):
-        return decision, reason, None, None
+        return decision
     if version.remembered and applied and applied.is_remembered(version.remembered):
         history = version.spec.policy.history
         if HistorySource.CLUSTER not in history[: history.index(version.remembered_by)]:
-            return decision, reason, version.remembered, None
+            return decision._replace(recorded=version.remembered)
     # what spec or Git vouch for is known, whatever was added to it since
-    return decision, reason, live.recorded if applied else _from_history(version), None
+    return decision._replace(recorded=live.recorded if applied else _from_history(version))
 
 
 def _from_history(version: VersionFacts) -> RecordedDeployment | None:
@@ -149,15 +155,15 @@ def _from_history(version: VersionFacts) -> RecordedDeployment | None:
     return None if tells_of_others else remembered
 
 
-def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Reason]]) -> str:
+def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Decision]]) -> str:
     """Why the target's Deployment is not created; empty: it is, or exists."""
     target = next(version for version, _ in decided if version.is_target)
     # one that Temporal may already send work to needs its pods, however many there are
     may_wait = not target.live and not may_have_work(target.status, target.version)
     holding = [
         version
-        for version, reason in (decided if may_wait else ())
-        if not version.is_target and reason is not Reason.NOT_NEEDED and holds_a_place(version)
+        for version, decision in (decided if may_wait else ())
+        if not version.is_target and decision.reason is not Reason.NOT_NEEDED and holds_a_place(version)
     ]
     if len(holding) < spec.policy.max_versions:
         return ""

@@ -16,28 +16,42 @@ from typing import NamedTuple
 
 from twgen.model.plan import VersionAction
 from twgen.model.reasons import VersionReason as Reason
-from twgen.model.world import VersionStatus
+from twgen.model.world import RecordedDeployment, VersionStatus
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import counted, spoken
 from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.facts import VersionFacts
 
 
-class Decision(NamedTuple):
-    """What becomes of a version's Deployment, and why."""
+class Fate(NamedTuple):
+    """What a row says of a version's Deployment."""
 
     action: VersionAction
     replicas: int | None
     """None: left out."""
     because: str
 
+
+class Decision(NamedTuple):
+    """What becomes of a version's Deployment, and why."""
+
+    reason: Reason
+    action: VersionAction
+    replicas: int | None
+    """None: left out."""
+    because: str
+    recorded: RecordedDeployment | None = None
+    """The manifest to render again, once it is known; None: as the spec describes it."""
+    replaced_injection: frozenset[str] | None = None
+    """The injected names of that manifest that make room for the spec's connection; None: it stays."""
+
     @property
     def protected(self) -> bool:
         """Argo CD must not prune it."""
-        return self.action not in {VersionAction.SCALE_DOWN, VersionAction.DROP}
+        return self.action not in {VersionAction.SCALE_DOWN, VersionAction.DROP, VersionAction.NONE}
 
 
-_Table = tuple[Row[Reason, VersionFacts, Decision], ...]
+_Table = tuple[Row[Reason, VersionFacts, Fate], ...]
 _KEEPS_PODS = {VersionStatus.DRAINING, VersionStatus.CREATED, VersionStatus.UNSPECIFIED}
 _LOOKS_IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
 
@@ -45,8 +59,8 @@ _LOOKS_IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
 LIVE: _Table = (
     Row(Reason.TEMPLATE_CHANGED,
         lambda v: v.is_target and v.spec.has_custom_build_id and v.template_differs,
-        lambda v: Decision(VersionAction.UPDATE, _spec(v),
-                           "its pod template changed under its custom build ID")),
+        lambda v: Fate(VersionAction.UPDATE, _spec(v),
+                       "its pod template changed under its custom build ID")),
     Row(Reason.TARGET,
         lambda v: v.is_target,
         lambda v: _keep(_spec(v), "it is the target")),
@@ -124,26 +138,26 @@ WITHOUT_DEPLOYMENT: _Table = (
 # fmt: on
 
 
-def decide(version: VersionFacts) -> tuple[Reason, Decision]:
+def decide(version: VersionFacts) -> Decision:
     """What becomes of a version, and why."""
     row = first_match(LIVE if version.live else WITHOUT_DEPLOYMENT, version)
-    return row.reason, row.then(version)
+    return Decision(row.reason, *row.then(version))
 
 
-def _keep(replicas: int | None, because: str) -> Decision:
-    return Decision(VersionAction.KEEP, replicas, because)
+def _keep(replicas: int | None, because: str) -> Fate:
+    return Fate(VersionAction.KEEP, replicas, because)
 
 
-def _create(replicas: int | None, because: str) -> Decision:
-    return Decision(VersionAction.CREATE, replicas, because)
+def _create(replicas: int | None, because: str) -> Fate:
+    return Fate(VersionAction.CREATE, replicas, because)
 
 
-def _scale_down(because: str) -> Decision:
-    return Decision(VersionAction.SCALE_DOWN, 0, because)
+def _scale_down(because: str) -> Fate:
+    return Fate(VersionAction.SCALE_DOWN, 0, because)
 
 
-def _drop(because: str) -> Decision:
-    return Decision(VersionAction.DROP, None, because)
+def _drop(because: str) -> Fate:
+    return Fate(VersionAction.DROP, None, because)
 
 
 def _live(v: VersionFacts, least: int = 0) -> int | None:

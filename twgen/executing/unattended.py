@@ -1,0 +1,173 @@
+"""A rollout that nobody watches: it waits for what somebody else mends, and tells its cluster how it goes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple, Self
+
+from twgen.errors import OutOfTime, StateUnavailable, TwgenError
+from twgen.executing.cluster import Adjustments, ClusterWriter
+from twgen.executing.journal import Journal
+from twgen.executing.rollout import WorkerRollout, roll_out
+from twgen.model.plan import Plan, WorkerPlan
+from twgen.model.rollout import RolloutInCluster
+from twgen.model.world import World
+from twgen.planning.cluster_changes import AttachedInCluster
+from twgen.planning.rollout import FAILED_LOOK
+from twgen.planning.sentences import spoken
+from twgen.planning.worker_status import make_status
+from twgen.records.intent import Intent, UnusableIntent
+from twgen.records.rollout_status import RolloutStatus
+
+_LAST_TRIES = 12
+"""How often the end of a rollout is written to a cluster that does not take it."""
+
+
+class Ways(NamedTuple):
+    """The ways of one intent to what is read for it; every one raises StateUnavailable or OutOfTime."""
+
+    rollout: WorkerRollout
+    """As one that somebody watches has them, to Temporal and to a log."""
+    state: Callable[[], Awaitable[RolloutInCluster]]
+    """Whether it may go on, by the word of its cluster."""
+    attached: Callable[[], Awaitable[list[AttachedInCluster]]]
+    """The live objects that twgen attached to the worker's versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unattended:
+    """Whoever carries out intents that nobody watches, and the ways to their cluster."""
+
+    name: str
+    """Of the intent, for people."""
+    read_intent: Callable[[str], Awaitable[Intent | None]]
+    """The intent of that hash (empty: any); None: it is not there any more. Raises UnusableIntent too."""
+    read_status: Callable[[Intent], Awaitable[RolloutStatus | None]]
+    """What the rollouts of the intent's worker left to read; None: nothing yet."""
+    ways: Callable[[Intent], Ways]
+    """Raises UnusableIntent."""
+    writer: Callable[[Intent], ClusterWriter]
+    clock: Callable[[], datetime]
+    sleep: Callable[[timedelta], Awaitable[None]]
+    say: Callable[[str], None]
+    """Gets every change that was made, and every failure."""
+
+
+class _Limit(NamedTuple):
+    """When a rollout is given up."""
+
+    ends: float | None
+    """On the event loop's clock; None: never."""
+    told: str
+
+    @classmethod
+    def of(cls, within: float | None) -> Self:
+        """So many seconds from now on."""
+        if within is None:
+            return cls(None, "")
+        ends = asyncio.get_running_loop().time() + within
+        return cls(ends, f"within {spoken(timedelta(seconds=within))}")
+
+
+async def carry_out(unattended: Unattended, intent_hash: str, within: float | None) -> WorkerPlan | None:
+    """Roll out the intent of that hash (empty: any), within so many seconds (None: however long it takes).
+
+    The last plan; None: the intent is not there any more. Raises as `roll_out` does, but waits for what
+    somebody else can mend, and leaves what ended it in the cluster.
+    """
+    limit = _Limit.of(within)
+    journal = None
+    try:
+        intent = await _intent(unattended, intent_hash, limit)
+        if not intent:
+            return None
+        journal = Journal(unattended.writer(intent), intent, unattended.say)
+        return await _roll_out(unattended, journal, limit)
+    except UnusableIntent as error:
+        refused = Journal(unattended.writer(error.intent), error.intent, unattended.say)
+        await refused.refuse(str(error), unattended.clock())
+        raise
+    except Exception as error:
+        # nothing is written after SIGTERM, not even this: whoever reads a status asks for its Jobs too
+        if journal and await _is_current(unattended, journal.intent):
+            is_bug = not isinstance(error, TwgenError)
+            why = f"a bug ended it ({type(error).__name__})" if is_bug else str(error)
+            await journal.leave(why, unattended.clock())
+        raise
+
+
+async def _intent(unattended: Unattended, intent_hash: str, limit: _Limit) -> Intent | None:
+    """The intent, as soon as an API server tells it; None: it is not there any more."""
+    failure = ""
+    try:
+        async with asyncio.timeout_at(limit.ends):
+            while True:
+                try:
+                    return await unattended.read_intent(intent_hash)
+                except (StateUnavailable, OutOfTime) as error:
+                    if str(error) != failure:
+                        failure = str(error)
+                        unattended.say(f"{failure}; looking again")
+                    await unattended.sleep(FAILED_LOOK)
+    except TimeoutError:
+        raise OutOfTime(f"{unattended.name} is not settled {limit.told}: {failure}") from None
+
+
+async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> WorkerPlan:
+    intent = journal.intent
+    usual, state_in_cluster, attached = unattended.ways(intent)
+    spec = usual.spec
+
+    async def read() -> World:
+        world = await usual.read()
+        # last of all: what is written next is justified by it
+        state = await state_in_cluster()
+        return world.with_rollout(spec.key, state)
+
+    async def conflict_token() -> str:
+        token, state = await usual.conflict_token(), await state_in_cluster()
+        return "" if state.is_superseded or state.is_paused else token
+
+    async def show(plan: Plan, world: World) -> None:
+        await usual.show(plan, world)
+        await journal.record(make_status(plan, world, usual.caller))
+
+    async def tell_failure(failure: str) -> None:
+        is_current, kept = partial(_is_current, unattended, intent), partial(unattended.read_status, intent)
+        await journal.fail(failure, unattended.clock(), is_current, kept)
+
+    adjustments = Adjustments(unattended.writer(intent), attached, unattended.say, tell_failure)
+    await journal.warn(intent.warnings, unattended.clock())
+    rollout = replace(
+        usual,
+        read=read,
+        conflict_token=conflict_token,
+        show=show,
+        adjust=adjustments.make,
+        tell_failure=tell_failure,
+        cause={"intent": intent.hash, "application": intent.application},
+        is_unattended=True,
+    )
+    try:
+        async with asyncio.timeout_at(limit.ends):
+            plan = await roll_out(rollout, once=False)
+    except TimeoutError as error:
+        late = f"{spec.worker_deployment} is not settled {limit.told}: {journal.last_state}"
+        raise OutOfTime(late) from error
+    tries = 0
+    # whoever waits for the end by its status would wait for ever
+    while journal.unwritten and tries < _LAST_TRIES:
+        tries += 1
+        await unattended.sleep(FAILED_LOOK)
+        await journal.record(journal.unwritten)
+    return plan
+
+
+async def _is_current(unattended: Unattended, intent: Intent) -> bool:
+    """Nobody has superseded it, as far as can be read: a look that failed may not have asked that."""
+    with suppress(TwgenError):
+        return await unattended.read_intent(intent.hash) is not None
+    return False

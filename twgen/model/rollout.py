@@ -1,0 +1,34 @@
+"""What a cluster says of a rollout that is carried out in it, and of its Jobs."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+
+class JobReference(NamedTuple):
+    """A Job, and no other one that has its name later."""
+
+    name: str
+    uid: str
+
+
+class EndedJob(NamedTuple):
+    """A tracked Job that has ended, which Argo CD makes again when it is gone."""
+
+    name: str
+    uid: str
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutInCluster:
+    """What a cluster says of the rollout that is carried out in it right now."""
+
+    is_superseded: bool = False
+    """Its intent has changed, or is gone: another rollout is wanted."""
+    is_paused: bool = False
+    """Somebody annotated its intent so."""
+    older_jobs: tuple[JobReference, ...] = ()
+    """Those of earlier rollouts of the worker, ended or not."""
+    older_pods: tuple[str, ...] = ()
+    """The Pods of earlier rollouts of the worker that have not ended."""
