@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.profiles import Profile, Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import StateUnavailable
@@ -87,6 +87,25 @@ def test_waiter_on_a_connection_that_failed_does_not_forget_the_next_one(
 
     assert asyncio.run(story()) == ["answered, retry False"] * 4
     assert network.opened == 3
+
+
+def test_namespace_out_of_its_rate_limit_is_not_asked_again_for_long_by_a_look_that_has_no_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+
+    async def refuse(*_: Any, **__: Any) -> None:
+        calls.append(1)
+        raise RPCError("namespace rate limit exceeded", RPCStatusCode.RESOURCE_EXHAUSTED, b"")
+
+    async def connect(_: Any) -> Any:
+        return SimpleNamespace(workflow_service=SimpleNamespace(get_system_info=refuse))
+
+    monkeypatch.setattr(ServiceClient, "connect", connect)
+    clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
+    with pytest.raises(StateUnavailable, match="limits the rate of calls"):
+        asyncio.run(clients.ask(CALL, AnswerDeadline(4)))
+    assert len(calls) == 3
 
 
 @pytest.mark.parametrize("end", [RuntimeError("Connection refused"), asyncio.CancelledError()])

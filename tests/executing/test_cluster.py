@@ -144,11 +144,12 @@ def test_status_says_why_a_look_failed_until_one_has_gone_well() -> None:
         fail(journal, "Temporal refuses it")
         asyncio.run(journal.record(status))
     message = f"{before['message']}; Temporal refuses it"
-    assert writer.status == {**before, "message": message}
+    assert writer.status == {**before, "message": message, "failing": "Temporal refuses it"}
     assert [what for what in writer.done if what.startswith("record")] == [f"record {before['phase']}"] * 2
     assert writer.done.count("tell LookFailed") == 1
     asyncio.run(journal.record(status))
     assert writer.status == before
+    assert writer.status["failing"] == ""
 
 
 def test_failure_that_could_not_be_written_is_written_at_a_later_failed_look() -> None:
@@ -176,6 +177,7 @@ def test_what_fails_in_the_cluster_stays_in_the_status_while_it_lasts() -> None:
         fail(journal, "a Job cannot be deleted")
         fail(journal, "a Deployment cannot be scaled")
     both = "a Job cannot be deleted; a Deployment cannot be scaled"
+    assert writer.status["failing"] == both
     assert writer.status["message"] == f"{status.workers[0].plan.routing.because}; {both}"
     assert writer.done.count("tell LookFailed") == 2
     assert len([what for what in writer.done if what.startswith("record")]) == 3

@@ -67,6 +67,14 @@ TROUBLE: dict[str, tuple[Story, int]] = {
         ),
         40,
     ),
+    "TwgenRolloutFailing": (
+        lambda minute: (
+            status(Phase.WAITING, Reason.RAMP_PAUSED)
+            | {"failing": "Temporal is away" if minute >= 10 else ""},
+            looks(minute),
+        ),
+        25,
+    ),
     "TwgenVersionCapNear": (
         lambda minute: (status(registered=89 if minute < 10 else 90), looks(minute)),
         25,

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from math import inf
 from threading import Thread
 from typing import TypeVar
 
@@ -19,6 +20,9 @@ def monotonic() -> float:
 
 class Deadline:
     """A moment so many seconds after it was made, on the monotonic clock."""
+
+    most_refusals: float = inf
+    """So often a server may say that it is asked too much, until it is asked no more."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -59,8 +63,11 @@ class Deadline:
 class AnswerDeadline(Deadline):
     """A deadline for each answer: all of them together may take as long as a server's rate limit makes them.
 
-    It stands still while its answer is not asked for yet.
+    It stands still while its answer is not asked for yet, so it alone would let a thousand workers ask a
+    server again and again that takes no more.
     """
+
+    most_refusals = 3
 
     def for_answer(self) -> Deadline:
         """That of one answer, from now on."""

@@ -10,6 +10,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profile, Profiles
 from twgen.clients.temporal_failures import (
     is_absent,
+    is_asked_too_much,
     is_expired,
     is_mended_by_connecting,
     is_passing,
@@ -105,14 +106,16 @@ class TemporalClients:
         from temporalio.service import RPCError
         from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
 
-        client = await self._client(call, deadline)
+        client, refusals = await self._client(call, deadline), 0
         attempts = AsyncRetrying(
             retry=retry_if_exception(
                 lambda error: call.is_retried and isinstance(error, RPCError) and is_passing(error)
             ),
             # many renders start together and must not come back together
             wait=wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE),
-            stop=lambda state: state.upcoming_sleep >= deadline.remaining,
+            stop=lambda state: (
+                state.upcoming_sleep >= deadline.remaining or refusals >= deadline.most_refusals
+            ),
             reraise=True,
         )
 
@@ -122,8 +125,13 @@ class TemporalClients:
             self._limiters[key] = AsyncLimiter(rate.at_once, rate.at_once / rate.calls)
 
         async def attempt() -> Any:
+            nonlocal refusals
             await deadline.turn(self._limiters[key].acquire())
-            return await getattr(client.workflow_service, call.method)(call.request, retry=False)
+            try:
+                return await getattr(client.workflow_service, call.method)(call.request, retry=False)
+            except RPCError as error:
+                refusals += is_asked_too_much(error)
+                raise
 
         try:
             answer: Any = await attempts(attempt)

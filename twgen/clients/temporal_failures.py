@@ -66,6 +66,11 @@ def is_passing(error: "RPCError") -> bool:
     return error.status.name in _RETRIED
 
 
+def is_asked_too_much(error: "RPCError") -> bool:
+    """The namespace is out of its rate limit."""
+    return error.status.name == "RESOURCE_EXHAUSTED"
+
+
 def is_mended_by_connecting(error: "RPCError") -> bool:
     """A new connection may succeed, with credentials that were renewed since."""
     return error.status.name in _MENDED_BY_CONNECTING

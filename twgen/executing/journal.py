@@ -150,7 +150,8 @@ class Journal:
 
     async def _write(self, status: RolloutStatus) -> bool:
         failures = self._failures
-        told = replace(status, message="; ".join(filter(None, (status.message, failures))))
+        message = "; ".join(filter(None, (status.message, failures)))
+        told = replace(status, message=message, failing=failures)
         if is_written := await self._is_written(self._writer.record(write_rollout_status(told))):
             self._written_failures = failures
         return is_written

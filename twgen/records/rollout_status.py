@@ -36,6 +36,8 @@ class RolloutStatus:
     """The Status document of this one worker, as it was when this was written."""
     intent: str = ""
     """The hash of the intent that is carried out."""
+    failing: str = ""
+    """What fails at its looks, or after them; empty: nothing does."""
     resource_version: str = field(default="", compare=False)
     """Of the ConfigMap that it was read from; empty: of none."""
 
@@ -54,7 +56,8 @@ def restated(
     told = {"phase": phase.value, "reason": reason.value, "because": message}
     workers = [{**worker, **told} for worker in status.document.get("workers", ())]
     document = {**status.document, "workers": workers} if workers else status.document
-    return replace(status, phase=phase, reason=reason, message=message, since=since, document=document)
+    restated = replace(status, phase=phase, reason=reason, message=message, since=since)
+    return replace(restated, document=document, failing="")
 
 
 def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
@@ -69,6 +72,7 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
         "percentage": f"{status.percentage:g}",
         "since": format_time(status.since),
         "intent": status.intent,
+        "failing": status.failing,
         # one entry for one condition: a phase alone may still be that of the intent before
         "settled": status.intent if status.phase is Phase.SETTLED else "",
         "status.json": json.dumps(status.document, ensure_ascii=False, indent=1) + "\n",
@@ -90,6 +94,7 @@ def parse_rollout_status(manifest: Mapping[str, Any]) -> RolloutStatus:
             since=parse_time(data["since"]),
             document=json.loads(data["status.json"]),
             intent=data.get("intent", ""),
+            failing=data.get("failing", ""),
             resource_version=metadata.get("resourceVersion", ""),
         )
         namespace, _, worker = status.worker.partition("/")

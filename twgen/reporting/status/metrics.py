@@ -53,6 +53,7 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
     reason = gauge("rollout_reason", "1 for why a rollout is in its phase.", "reason")
     percentage = gauge("rollout_percentage", "The target's share of new workflows.")
     unserved = gauge("rollout_unserved", "1 while new workflows go to a version that nobody serves.")
+    failing = gauge("rollout_failing", "1 while looks of a rollout fail, or what it changes after them.")
     age = gauge("rollout_unchanged_seconds", "Since phase or reason of a rollout changed last.")
     versions = gauge("versions", "Versions that are deployed or have work, by their status.", "status")
     count = gauge("version_count", "Versions that count against a cap.", "cap")
@@ -63,6 +64,7 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
             phase.add_metric([*worker, each.value], int(status.phase is each))
         reason.add_metric([*worker, status.reason], 1)
         percentage.add_metric(worker, status.percentage)
+        failing.add_metric(worker, int(bool(status.failing)))
         if now:
             age.add_metric(worker, max(0.0, (now - status.since).total_seconds()))
         # empty where the rollout could not begin
@@ -75,7 +77,7 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
                 for name, (counting, most) in _CAPS.items():
                     count.add_metric([*worker, name], counted[counting])
                     cap.add_metric([*worker, name], counted[most])
-    yield from (phase, reason, percentage, unserved, age, versions, count, cap)
+    yield from (phase, reason, percentage, unserved, failing, age, versions, count, cap)
 
 
 def _of_ticks(counts: Mapping[str, int], look_seconds: float | None) -> Iterator["Metric"]:
