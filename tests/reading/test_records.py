@@ -101,7 +101,7 @@ def test_every_mistake_of_an_operator_is_told_with_its_line(write: Write) -> Non
 
 def test_configuration_of_an_operator_is_read(write: Write) -> None:
     path = write("apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\ninstance: prod-eu\n")
-    assert read_operator_file(path, Sources()) == Operator("prod-eu")
+    assert read_operator_file(path, Sources()) == Operator("prod-eu", file=path)
 
 
 @pytest.mark.heavy

@@ -48,7 +48,7 @@ def test_refusal_names_address_and_namespace() -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
     with pytest.raises(
         StateUnavailable,
-        match=rf"^Temporal at {address}, namespace 'default' .*'here' \(Connection refused\)$",
+        match=rf"^Temporal at {address}, namespace 'default' .*'here';.* \(Connection refused\)$",
     ):
         read(worker_spec("pay", "v1", Connection("here", address)))
 

@@ -227,6 +227,9 @@ def test_gate_of_a_worker_that_somebody_else_manages_does_not_move_its_traffic()
 
 def test_many_task_queues_are_not_each_looked_for_in_all_runs() -> None:
     def seconds(queues: int) -> float:
+        return min(once(queues) for _ in range(3))
+
+    def once(queues: int) -> float:
         names = [f"q{number}" for number in range(queues)]
         polled = tuple(TaskQueue(name, TaskQueueType.WORKFLOW, pollers=True) for name in names)
         runs = [run(name) for name in names]
