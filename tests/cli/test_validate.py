@@ -108,8 +108,9 @@ def test_namespace_that_is_none_is_refused_once(run: Run, story: Path) -> None:
 def test_two_of_one_name_are_told_with_both_places(run: Run, story: Path) -> None:
     again = (story / "specs" / "connection.json").read_text()
     (story / "specs" / "other.yaml").write_text("---\n---\n" + again)
-    assert "specs/other.yaml:3: metadata.name: there are two Connection documents default/conn: keep one;" in (
-        told := run("validate", "specs").stdout
+    assert (
+        "specs/other.yaml:3: metadata.name: there are two Connection documents default/conn: keep one;"
+        in (told := run("validate", "specs").stdout)
     )
     assert "the other is at specs/connection.json:1" in told
 
