@@ -12,7 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.profiles import Profile, Profiles
 from twgen.clients.temporal import Call, TemporalClients
-from twgen.errors import StateUnavailable
+from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.spec import Connection
 
 HERE = Connection("here", "temporal.invalid:7233")
@@ -71,6 +71,30 @@ async def ask_until_it_answers(clients: TemporalClients) -> str:
             return await clients.ask(CALL, Deadline(5))
         except StateUnavailable:
             continue
+
+
+def test_connection_that_hangs_holds_up_no_later_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(refused=0)
+    hanging = iter([True, False])
+
+    async def connect(options: Any) -> Any:
+        if next(hanging):
+            await asyncio.Event().wait()
+        return await network.connect(options)
+
+    monkeypatch.setattr(ServiceClient, "connect", connect)
+
+    monkeypatch.setattr("twgen.clients.temporal._CONNECTED_WITHIN", 0.1)
+
+    async def story() -> str:
+        clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
+        with pytest.raises(OutOfTime):
+            await clients.ask(CALL, Deadline(0.01))
+        with pytest.raises(StateUnavailable, match="no answer within"):
+            await clients.ask(CALL, Deadline(60))
+        return await clients.ask(CALL, Deadline(60))
+
+    assert asyncio.run(story()) == "answered, retry False"
 
 
 def test_waiter_on_a_connection_that_failed_does_not_forget_the_next_one(

@@ -28,6 +28,8 @@ Answer = TypeVar("Answer")
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
+_CONNECTED_WITHIN = 30.0
+"""Seconds, after which a connection is tried anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,13 @@ class TemporalClients:
             # the certificate is still that of the address that the profile is for
             options["tls"] = replace(tls, domain=tls.domain or address.rpartition(":")[0].strip("[]"))
         target = self._via.get(address, address)
-        return await ServiceClient.connect(
-            ConnectConfig(target_host=target, runtime=_silent_runtime(), **options)
-        )
+        config = ConnectConfig(target_host=target, runtime=_silent_runtime(), **options)
+        try:
+            # one that hangs would hold up every later call
+            async with asyncio.timeout(_CONNECTED_WITHIN):
+                return await ServiceClient.connect(config)
+        except TimeoutError:
+            raise RuntimeError(f"no answer within {_CONNECTED_WITHIN:g} s") from None
 
     def _who(self, call: Call[Any]) -> str:
         address = call.connection.host_port
