@@ -13,11 +13,6 @@ from tests.servers.gitops import ApplicationStory, new_story
 from tests.servers.rollouts import Story, Told, kind_of_story, side_by_side_tests, told_side_by_side
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest come first, so that no worker is left alone with one of them at the end."""
-    items.sort(key=lambda item: "told_stories" not in getattr(item, "fixturenames", ()))
-
-
 @pytest.fixture(scope="session", autouse=True)
 def no_log_shows_a_credential(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Once all servers have stopped: theirs, those of Pods, and all that was written into a cluster."""

@@ -37,6 +37,15 @@ class Story:
     def run(self, *command: str) -> Ended:
         return run(self.folder, *command, options=OPTIONS)
 
+    def once(self, *options: str) -> Ended:
+        """One look of a rollout, and its change; a server may say for two minutes that it is still busy."""
+
+        def looked() -> Ended | None:
+            ended = self.run("rollout", "--once", *options)
+            return None if "has not yet told every task queue" in ended.stdout else ended
+
+        return eventually(looked, SOON)
+
     @contextmanager
     def rolling(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """A rollout that goes on beside the test; a server may say for two minutes that it is still busy."""

@@ -44,8 +44,8 @@ def test_once_makes_one_change_and_no_pause_is_cut_short(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25, 50))
     story.start("v2")
-    assert "25 % of new workflows go to v2 now" in story.run("rollout", "--once").stdout
-    again = story.run("rollout", "--once")
+    assert "25 % of new workflows go to v2 now" in story.once().stdout
+    again = story.once()
     assert (again.code, story.shares()["v2"]) == (0, 25)
     assert "it stays at 25 %" in again.stdout
 
@@ -110,7 +110,7 @@ def test_revert_in_mid_ramp_ends_the_ramp(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25,))
     story.start("v2")
-    story.run("rollout", "--once")
+    story.once()
     assert story.shares() == {"v1": 75, "v2": 25}
     story.describe("v1", steps=(25,))
     assert story.run("rollout").code == 0
@@ -145,12 +145,12 @@ def test_abort_ends_the_ramp_and_it_stays_so_until_retry(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25,))
     story.start("v2")
-    story.run("rollout", "--once")
+    story.once()
     assert story.run("abort").code == 0
     assert story.shares() == {"v1": 100, "v2": 0}
     assert story.run("rollout").code == 1
     assert story.run("retry").code == 0
-    story.run("rollout", "--once")
+    story.once()
     assert story.shares()["v2"] == 25
 
 
@@ -257,11 +257,11 @@ def test_ramp_changed_by_hand_resumes_from_the_step_below_with_its_decimals(stor
     becomes_current(story, "v1")
     story.describe("v2", steps=(2.5, 33.3))
     story.start("v2")
-    assert "2.5 % of new workflows go to v2 now" in story.run("rollout", "--once").stdout
+    assert "2.5 % of new workflows go to v2 now" in story.once().stdout
     story.worker.set_manager("")
     story.worker.set_ramp("v2", 40)
-    assert "33.3 % of new workflows go to v2 now" in story.run("rollout", "--once").stdout
-    again = story.run("rollout", "--once").stdout
+    assert "33.3 % of new workflows go to v2 now" in story.once().stdout
+    again = story.once().stdout
     assert "it stays at 33.3 %" in again
     assert "now" not in again
 
@@ -270,10 +270,10 @@ def test_third_version_in_mid_ramp_takes_over(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25,))
     story.start("v2")
-    story.run("rollout", "--once")
+    story.once()
     story.describe("v3", steps=(10,))
     story.start("v3")
-    ended = story.run("rollout", "--once", "-o", "json")
+    ended = story.once("-o", "json")
     assert story.shares() == {"v1": 90, "v2": 0, "v3": 10}
     assert [json.loads(line)["kind"] for line in ended.stdout.splitlines()] == ["Status"]
 
