@@ -49,7 +49,9 @@ class Story:
     @contextmanager
     def rolling(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """A rollout that goes on beside the test; a server may say for two minutes that it is still busy."""
-        command = [TWGEN, "rollout", self.folder, "--within", "5m", *OPTIONS, *options]
+        # 1.29.1 lets a call wait for many seconds now and then, and only the first look may fail
+        limits = ("--within", "5m", "--timeout", "60s")
+        command = [TWGEN, "rollout", self.folder, *limits, *OPTIONS, *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
             yield process
             process.terminate()

@@ -31,8 +31,15 @@ _RENDERED = (
     " folder of the specs"
 )
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
-_Connections = dict[tuple[str, str], dict[str, Connection]]
-"""By kind and namespace, then by name."""
+
+
+class _Connections(NamedTuple):
+    """All that there are."""
+
+    named: dict[tuple[str, str], dict[str, Connection]]
+    """By kind and namespace, then by name."""
+    first_namespace: dict[str, str]
+    """Of those that have one of a name."""
 
 
 class Specs(NamedTuple):
@@ -145,10 +152,12 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
     of_kind: dict[str, list[SpecDocument]] = {name: [] for name in _SPEC_KINDS}
     for spec in found.specs:
         of_kind[spec.kind.name].append(spec)
-    connections: _Connections = {}
+    named: dict[tuple[str, str], dict[str, Connection]] = {}
     for spec in (*of_kind[kinds.CONNECTION], *of_kind[kinds.CLUSTER_CONNECTION]):
-        of_namespace = connections.setdefault((spec.kind.name, spec.namespace), {})
+        of_namespace = named.setdefault((spec.kind.name, spec.namespace), {})
         of_namespace[spec.name] = parse_connection(spec.name, spec.fields, spec.document)
+    last_first = sorted(of_kind[kinds.CONNECTION], key=attrgetter("namespace"), reverse=True)
+    connections = _Connections(named, {spec.name: spec.namespace for spec in last_first if spec.namespace})
     policies = _policies(of_kind[kinds.POLICY])
     attached = _attached(of_kind[kinds.ATTACHED], attached_kinds)
     workers = []
@@ -215,20 +224,19 @@ def _connection_of(
     of_kinds: tuple[str, ...],
 ) -> Connection | str:
     places = ((kind, "" if kind == kinds.CLUSTER_CONNECTION else namespace) for kind in of_kinds)
-    here = [connections.get(place, {}) for place in places]
-    for named in here:
-        if name in named:
-            return named[name]
+    here = [connections.named.get(place, {}) for place in places]
+    for known in here:
+        if name in known:
+            return known[name]
     if not namespace or uncertain & {name, *of_kinds}:
         return Connection(name, "")
-    elsewhere = sorted(place for kind, place in connections if place and name in connections[kind, place])
     advice = did_you_mean(name, chain.from_iterable(here)) or ": name its file too, or put it beside the spec"
     if of_kinds == (kinds.CLUSTER_CONNECTION,):
         wanted = f"{kinds.CLUSTER_CONNECTION} {quoted(name)}"
     else:
         wanted = f"{kinds.CONNECTION} {quoted(name)} in namespace {quoted(namespace)}"
-        if elsewhere:
-            advice = f"; the one in namespace {quoted(elsewhere[0])} is only for workers there"
+        if elsewhere := connections.first_namespace.get(name):
+            advice = f"; the one in namespace {quoted(elsewhere)} is only for workers there"
     return f"there is no {wanted} among the documents{advice}"
 
 
