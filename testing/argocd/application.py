@@ -95,6 +95,8 @@ class Application:
 
         def shown() -> str:
             errors = " ".join(self.errors())
+            if "context canceled" in errors:  # of a render that Argo CD has cancelled itself, and keeps
+                self.refresh("hard")
             if not errors or not all(part in errors for part in parts):
                 raise AssertionError(errors)
             return errors

@@ -144,13 +144,8 @@ def test_credentials_carry_a_rollout_to_its_end_and_are_shown_nowhere(
 
     # what the plugin is refused is told to everybody who sees the application
     story.take_from_plugin()
-
-    def is_told() -> bool:
-        # a render that was under way may be cancelled, and that be kept as its error
-        gitops.application.refresh("hard")
-        return any(f"Temporal at {story.server.address}" in error for error in gitops.application.errors())
-
-    eventually(is_told, SOON)
+    gitops.application.refresh("hard")
+    gitops.application.fails_with(f"Temporal at {story.server.address}")
 
     folder = gitops.cluster.folder
     assert leaks_below(folder) == {}
