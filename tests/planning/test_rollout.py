@@ -1,4 +1,4 @@
-"""When a rollout is over, and until when nothing but time has to pass."""
+"""What a rollout writes next, when it is over, and until when nothing but time has to pass."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -20,14 +20,21 @@ from tests.planning.situations import (
     version,
 )
 from tests.strategies import specs, worlds
-from twgen.model.plan import Phase, RoutingAction, WorkerPlan
+from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.reasons import Until
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.world import GateRun, GateStatus, UpdateState, VersionStatus, World
 from twgen.planning.plan import worker_world
-from twgen.planning.rollout import is_over, needs_a_rollout, only_time_passes_until, until_next_look
+from twgen.planning.rollout import (
+    Claim,
+    is_over,
+    needs_a_rollout,
+    next_write,
+    only_time_passes_until,
+    until_next_look,
+)
 from twgen.planning.routing.table import TABLE
 from twgen.versioning.names import ABORTED, PAUSED
 
@@ -38,6 +45,22 @@ def ramping(age: timedelta, percentage: float = 25) -> WorkerPlan:
         version("v1", VersionStatus.CURRENT), version(status=VersionStatus.RAMPING), traffic=traffic
     )
     return planned(situation(says, [live("v1"), live("v3")]), RAMPS)
+
+
+def test_gates_start_before_a_claim_and_a_claim_is_made_before_traffic_moves() -> None:
+    spec = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check")))
+    passed = GateRun("main", "test-shop/payments:v3-main", GateStatus.COMPLETED)
+    found = []
+    for runs, manager in (((), ""), ((passed,), ""), ((passed,), "me"), ((passed,), "somebody else")):
+        versions = version("v1", VersionStatus.CURRENT), version(gate_runs=runs)
+        says = temporal(*versions, traffic=routing("v1"), manager_identity=manager)
+        found.append(next_write(planned(situation(says, [live("v1"), live("v3")]), spec)))
+    gate, claim, change, nothing = found
+    assert isinstance(gate, GateStart)
+    assert claim == Claim("me")
+    assert isinstance(change, RoutingPlan)
+    assert (change.action, change.build_id) == (RoutingAction.SET_RAMP, "v3")
+    assert nothing is None
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,15 @@ from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import Intervention, is_done
 from twgen.planning.plan import make_plan, worker_world
-from twgen.planning.rollout import FAILED_LOOK, is_over, only_time_passes_until, until_next_look
+from twgen.planning.rollout import (
+    FAILED_LOOK,
+    Claim,
+    Write,
+    is_over,
+    next_write,
+    only_time_passes_until,
+    until_next_look,
+)
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
 from twgen.versioning.names import MOVED_BY
@@ -85,14 +93,15 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             worker, is_first, failure = worker_world(rollout.spec, world), False, ""
             if rollout.adjust:
                 await rollout.adjust(plan, worker.rollout)
-            if not plan.gates and plan.routing.claim_manager:
-                await _claim(rollout, plan, worker)
-                await rollout.sleep(_AFTER_A_CHANGE)
-                continue
-            changed = await _make_the_change(rollout, plan, worker)
-            if once or is_over(plan, worker, now, is_unattended=rollout.is_unattended):
+            temporal = worker.temporal
+            write = next_write(plan) if temporal else None
+            if temporal and write:
+                await _make(rollout, write, plan.identity, temporal.conflict_token)
+            if not isinstance(write, Claim) and (
+                once or is_over(plan, worker, now, is_unattended=rollout.is_unattended)
+            ):
                 return plan
-            if changed:
+            if write:
                 await rollout.sleep(_AFTER_A_CHANGE)
             else:
                 await _wait(rollout, plan, worker, now)
@@ -108,32 +117,24 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             await rollout.sleep(FAILED_LOOK)
 
 
-async def _claim(rollout: WorkerRollout, plan: WorkerPlan, worker: WorkerWorld) -> None:
-    """Become the manager, and no more.
-
-    The token of that answer goes with no change of traffic: to somebody who manages the worker already, by a
-    claim made elsewhere under the same name, a server gives the newest token, also of changes not seen here.
-    """
-    if worker.temporal:
-        await rollout.writer(plan.identity).set_manager(plan.identity, worker.temporal.conflict_token)
-        rollout.say(f"{rollout.spec.worker_deployment}: {plan.identity} manages it now")
-
-
-async def _make_the_change(rollout: WorkerRollout, plan: WorkerPlan, worker: WorkerWorld) -> bool:
-    """Whether there was one to make: a gate that is missing, or the next change of traffic."""
-    name, change, writer = rollout.spec.worker_deployment, plan.routing, rollout.writer(plan.identity)
-    if plan.gates:
-        gate = plan.gates[0]
-        await writer.start_gate(gate, await rollout.gate_input())
-        rollout.say(f"{name}: started the gate {gate.workflow_id} on task queue {gate.task_queue}")
-        return True
-    if change.action is RoutingAction.NONE or not worker.temporal:
-        return False
-    await writer.route(change, worker.temporal.conflict_token)
-    rollout.say(f"{name}: {_done(change)} ({change.because})")
-    moved = {"by": plan.identity, **rollout.cause, "at": format_time(rollout.clock())}
-    await _record(writer, change, moved, rollout.say)
-    return True
+async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_token: str) -> None:
+    """Make a change and say it; a change of traffic is recorded with its version."""
+    name, writer = rollout.spec.worker_deployment, rollout.writer(identity)
+    match write:
+        case GateStart():
+            await writer.start_gate(write, await rollout.gate_input())
+            rollout.say(f"{name}: started the gate {write.workflow_id} on task queue {write.task_queue}")
+        case Claim():
+            # the token of that answer goes with no change of traffic: to somebody who manages the worker
+            # already, by a claim made elsewhere under the same name, a server gives the newest token, also of
+            # changes that nobody here has seen
+            await writer.set_manager(write.manager, conflict_token)
+            rollout.say(f"{name}: {write.manager} manages it now")
+        case RoutingPlan():
+            await writer.route(write, conflict_token)
+            rollout.say(f"{name}: {_done(write)} ({write.because})")
+            moved = {"by": identity, **rollout.cause, "at": format_time(rollout.clock())}
+            await _record(writer, write, moved, rollout.say)
 
 
 async def _record(

@@ -1,8 +1,9 @@
-"""When a rollout is over, and when its plan can have become another one."""
+"""What a rollout writes next, when it is over, and when its plan can have become another one."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from twgen.model.plan import Phase, WorkerPlan
+from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.reasons import Until
 from twgen.model.world import WorkerWorld
@@ -16,6 +17,29 @@ _LONGEST = timedelta(seconds=30)
 _LONGEST_BLIND = timedelta(minutes=5)
 """How long a pause goes on without a look at what neither changes traffic nor moves the conflict token."""
 _UNTIL_READY = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """To become the manager of a worker, and no more."""
+
+    manager: str
+
+
+Write = GateStart | Claim | RoutingPlan
+"""One call that changes Temporal; after it everything is looked at again."""
+
+
+def next_write(plan: WorkerPlan) -> Write | None:
+    """What a rollout changes now; None: it waits, or has nothing left to do.
+
+    A gate asks for no manager, and one that fails leaves the worker to whoever manages it.
+    """
+    if plan.gates:
+        return plan.gates[0]
+    if plan.routing.claim_manager:
+        return Claim(plan.identity)
+    return plan.routing if plan.routing.action is not RoutingAction.NONE else None
 
 
 def needs_a_rollout(phase: Phase, reason: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from twgen.model.operator import Caller
-from twgen.model.plan import RoutingAction, WorkerPlan
+from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
 from twgen.model.timeline import Assumptions
 from twgen.model.times import FOREVER, later
@@ -20,13 +20,15 @@ from twgen.model.world import (
     WorkerWorld,
 )
 from twgen.planning.plan import plan_worker
+from twgen.planning.rollout import Claim, next_write
 from twgen.planning.versions.facts import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
 
 UNNAMED_QUEUE = "<task queue>"
 """Stands for a task queue of which neither specs nor world tell the name."""
-_MOST_CHANGES_AT_ONCE = 10
+_MOST_CHANGES_AT_ONCE = 200
+"""More than a gate for each task queue that a version may have: 100 on a server as it comes."""
 
 
 @dataclass
@@ -80,10 +82,15 @@ class SimulatedWorker:
         """
         plan = plan or self.plan()
         for _ in range(_MOST_CHANGES_AT_ONCE):
-            if not plan.gates and plan.routing.action is RoutingAction.NONE:
-                break
-            self._start_gates(plan)
-            self._route(plan)
+            match next_write(plan):
+                case None:
+                    break
+                case GateStart() as gate:
+                    self._start_gate(gate)
+                case Claim(manager):
+                    self.temporal.manager = manager
+                case RoutingPlan() as change:
+                    self._route(change)
             plan = self.plan()
         return plan
 
@@ -138,17 +145,13 @@ class SimulatedWorker:
             TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False),
         )
 
-    def _start_gates(self, plan: WorkerPlan) -> None:
+    def _start_gate(self, gate: GateStart) -> None:
         ends_as = GateStatus.COMPLETED if self.assumed.gate_passes else GateStatus.FAILED
         until = later(self.now, self.assumed.gate_duration)
-        for gate in plan.gates:
-            run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, self.now)
-            self.temporal.start_gate(self.spec.build_id, run, until, ends_as)
+        run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, self.now)
+        self.temporal.start_gate(self.spec.build_id, run, until, ends_as)
 
-    def _route(self, plan: WorkerPlan) -> None:
-        change = plan.routing
-        if change.claim_manager:
-            self.temporal.manager = self.caller.of(self.spec.policy)
+    def _route(self, change: RoutingPlan) -> None:
         match change.action:
             case RoutingAction.SET_CURRENT:
                 self.temporal.set_current(change.build_id or "")
