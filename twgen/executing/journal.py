@@ -9,10 +9,10 @@ from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType, KubernetesEvent
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
-from twgen.model.status import Status
-from twgen.planning.rollout import needs_a_rollout
+from twgen.model.status import RolloutStatus, Status
+from twgen.planning.rollout import left_alone, needs_a_rollout
 from twgen.records.intent import Intent
-from twgen.records.rollout_status import RolloutStatus, left_alone, restated, write_rollout_status
+from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.lines import StatusLine, news, status_lines
 
@@ -138,7 +138,7 @@ class Journal:
         if not kept or kept.intent != self.intent.hash:
             return replace(self._bare(phase, reason, why, now), intent=self.intent.hash)
         since = kept.since if (kept.phase, kept.reason) == (phase, reason) else now
-        return restated(kept, phase, reason, why, since)
+        return kept.restated(phase, reason, why, since)
 
     def _bare(self, phase: Phase, reason: RoutingReason, why: str, now: datetime) -> RolloutStatus:
         """How a rollout stands that knows nothing of its worker yet."""

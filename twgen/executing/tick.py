@@ -13,13 +13,13 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Plan
 from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
+from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
-from twgen.records.rollout_status import RolloutStatus
 from twgen.reporting.status.document import is_news, rollout_status
 
 _AT_ONCE = 8

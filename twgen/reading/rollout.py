@@ -15,11 +15,12 @@ from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import MissingTemplate
+from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.planning.cluster_changes import AttachedInCluster
-from twgen.planning.rollout import needs_a_rollout
+from twgen.planning.rollout import left_alone, needs_a_rollout
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
-from twgen.records.rollout_status import RolloutStatus, left_alone, parse_rollout_status
+from twgen.records.rollout_status import parse_rollout_status
 from twgen.reporting.problems import problem_lines
 from twgen.specs.attached import KINDS
 from twgen.specs.parse import Specs, parse_specs
