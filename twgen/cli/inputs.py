@@ -16,7 +16,7 @@ from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, World
 from twgen.planning.drivers import driver_of_render, tracks_jobs
 from twgen.planning.reads import versions_to_look_for
-from twgen.reading.documents import Read, Sources, read_paths
+from twgen.reading.documents import Documents, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import problem_lines
@@ -61,7 +61,7 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     return specs
 
 
-def parse(settings: Settings, read: Read) -> Specs:
+def parse(settings: Settings, read: Documents) -> Specs:
     """The specs of what was read, with what its operator's choices make a problem."""
     specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
     if not specs.passthrough or not tracks_jobs(specs.workers, settings.operator.rollout_image):
@@ -69,7 +69,7 @@ def parse(settings: Settings, read: Read) -> Specs:
     return specs._replace(problems=(*specs.problems, *hooks_beside_jobs(specs.passthrough)))
 
 
-def all_problems(read: Read, specs: Specs) -> tuple[Problem, ...]:
+def all_problems(read: Documents, specs: Specs) -> tuple[Problem, ...]:
     """Everything that is wrong with documents, found by slower checks than a command needs that works."""
     from twgen.reading.schemas import schema_problems
     from twgen.records.ledger import parse_ledgers

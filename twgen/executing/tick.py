@@ -184,8 +184,7 @@ class Tick:
     async def _run_again(self, look: _Look) -> None:
         """Delete a Job that has ended and has something to do again."""
         worker, [plan] = look.worker, look.plan.workers
-        job = worker.ended
-        if job and runs_again(plan, job.ended_at, look.plan.now):
-            await self.delete(worker.intent, JobReference(job.name, job.uid))
-            because = plan.routing.because
+        if worker.ended and runs_again(plan, worker.ended.ended_at, look.plan.now):
+            job, because = worker.ended.job, plan.routing.because
+            await self.delete(worker.intent, job)
             self.say(f"{worker.spec.worker_deployment}: deleted Job {job.name}, which has ended: {because}")

@@ -111,7 +111,7 @@ def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]
         # no self-heal makes a hook again
         if (ending := ending_of(job)) and HOOK not in annotations:
             ended_at = parse_time(ending["lastTransitionTime"])
-            ended[key] = EndedJob(metadata["name"], metadata["uid"], ended_at)
+            ended[key] = EndedJob(JobReference(metadata["name"], metadata["uid"]), ended_at)
     return ended
 
 
@@ -202,8 +202,8 @@ class RolloutReader:
     async def _older(self, deadline: Deadline) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
         """All Jobs of the worker but the newest one of this intent, and all running Pods but its own.
 
-        Where another image is rendered, one intent has two Jobs. Their Pods agree on which of the two is
-        newer; those of the older one find themselves among the older Pods, and wait until they are ended.
+        One intent has two Jobs where another image is rendered. All their Pods agree on which Job is newer. A
+        Pod of the older Job finds itself among the older Pods, so it waits, until it is ended.
         """
         found: list[list[Mapping[str, Any]]] = []
         namespace = self._intent.namespace
