@@ -254,9 +254,15 @@ def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
 
 def _warn_of_strays(found: _Sorted, workers: Collection[tuple[str, str]]) -> None:
     references = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
+    namespaces = {namespace for namespace, _ in workers}
     for spec in found.specs:
         path = references.get(spec.kind.name, "")
         worker = value_at(spec.fields.value, path, "name")
+        is_of_all = spec.kind.name == kinds.POLICY and not worker
+        if is_of_all and namespaces and not found.uncertain and spec.namespace not in namespaces:
+            hint = did_you_mean(spec.namespace, namespaces)
+            message = f"there is no worker in namespace {quoted(spec.namespace)}: no effect{hint}"
+            spec.diagnostics.warnings.append(Finding("metadata.namespace", message))
         if not isinstance(worker, str) or not worker or found.uncertain & {worker, kinds.WORKER}:
             continue
         if (spec.namespace, worker) not in workers:
