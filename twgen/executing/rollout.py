@@ -1,7 +1,7 @@
 """Rolling out one worker: look, plan, make the one change that is wanted, and look again."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -184,7 +184,9 @@ async def intervene(
                 await writes.set_manager(target.identity, target.temporal.conflict_token)
                 # as in a rollout: what a claim answers goes with no change of traffic
                 target = await look()
-                if target.is_foreign or target.temporal.routing != before:
+                # that more task queues have heard of the last change is no change
+                after = replace(target.temporal.routing, update_state=before.update_state)
+                if target.is_foreign or after != before:
                     raise OwnedBySomebodyElse(
                         f"{target.spec.worker_deployment}: somebody changed its traffic at the same time"
                     )
