@@ -196,6 +196,11 @@ def test_document_of_a_worker_that_is_not_there_says_which_one_may_be_meant(
     assert warning.message == f"there is no worker {name!r} in namespace {namespace!r}: no effect{hint}"
 
 
+def test_same_worker_and_template_in_two_files_are_told_once_each() -> None:
+    again = [worker(), budget(), worker(), budget(), CONNECTION]
+    assert [item.path for item in parsed(*again).problems] == ["metadata.name", "metadata.name"]
+
+
 def test_policy_of_a_namespace_without_workers_has_no_effect_and_says_so() -> None:
     elsewhere = {**policy(), "metadata": {"name": "policy", "namespace": "shopp"}}
     [warning] = parsed(worker(), CONNECTION, elsewhere).warnings

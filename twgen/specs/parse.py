@@ -86,6 +86,8 @@ def parse_specs(
     found = _sorted(documents, rule)
     workers = _workers(found, attached_kinds)
     specs = found.specs
+    # of two of one name, which is told of by itself, all objects would be there twice
+    first_ones = {worker.worker_deployment: worker for worker in reversed(workers) if worker.name}
     return Specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
         passthrough=tuple(found.passthrough),
@@ -95,7 +97,7 @@ def parse_specs(
             *found.problems,
             *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
             *collisions(
-                (item for worker in workers if worker.name for item in target_objects(worker)),
+                (item for worker in reversed(first_ones.values()) for item in target_objects(worker)),
                 found.passthrough,
                 rule.default,
             ),
