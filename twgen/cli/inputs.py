@@ -66,11 +66,12 @@ def parse(settings: Settings, read: Read) -> Specs:
     specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
     driven = [worker for worker in specs.workers if worker.policy.driver is not Driver.NONE]
     is_named = any(worker.policy.driver is Driver.JOB for worker in driven)
-    if not specs.passthrough or not (is_named or (driven and settings.operator.rollout_image)):
+    if not (is_named or (driven and settings.operator.rollout_image)):
         return specs
     if rollout_driver(driven, in_argocd=True) is Driver.HOOK:
         return specs
-    return specs._replace(problems=(*specs.problems, *hooks_beside_jobs(specs.passthrough)))
+    hooks = hooks_beside_jobs(specs.passthrough, specs.workers)
+    return specs._replace(problems=(*specs.problems, *hooks))
 
 
 def all_problems(read: Read, specs: Specs) -> tuple[Problem, ...]:

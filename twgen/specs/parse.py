@@ -16,6 +16,7 @@ from twgen.specs import kinds
 from twgen.specs.attached import parse_attached, scalers_of_nothing
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
+from twgen.specs.hooks import hooks_on_versions
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.workers import parse_worker
@@ -96,6 +97,7 @@ def parse_specs(
         problems=(
             *found.problems,
             *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
+            *hooks_on_versions(first_ones.values()),
             *collisions(
                 (item for worker in reversed(first_ones.values()) for item in target_objects(worker)),
                 found.passthrough,
