@@ -1,7 +1,7 @@
 """What a person may do to a rollout, and what comes of it: promote, abort, retry, pause and resume."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
@@ -102,6 +102,20 @@ def resume(target: Target) -> Intervention:
     if not target.is_paused:
         raise _refused(target, "it is not paused")
     return Intervention(f"let the rollout of {target.build_id} go on", {PAUSED: False}, goes_on=True)
+
+
+def refuse_other_traffic(decided_on: Target, target: Target) -> None:
+    """Raise OwnedBySomebodyElse when a look after the claim shows other traffic than was decided on.
+
+    Until the claim anybody could move it, and somebody else may have claimed the worker since.
+    """
+    before = decided_on.temporal.routing
+    # that more task queues have heard of the last change is no change
+    after = replace(target.temporal.routing, update_state=before.update_state)
+    if target.is_foreign or after != before:
+        raise OwnedBySomebodyElse(
+            f"{target.spec.worker_deployment}: somebody changed its traffic at the same time"
+        )
 
 
 def is_done(target: Target, intervention: Intervention) -> bool:
