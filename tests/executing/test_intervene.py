@@ -11,7 +11,7 @@ from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.rollout import intervene
 from twgen.model.plan import GateStart, RoutingPlan
-from twgen.model.world import WorkerWorld
+from twgen.model.world import UpdateState, WorkerWorld
 from twgen.planning.interventions import abort, promote
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
@@ -25,6 +25,12 @@ def seen(
     traffic = routing("v1", ("v3", percentage) if percentage else None)
     says = temporal(*known, traffic=traffic, manager_identity=manager, conflict_token=version_of_traffic)
     return worker_world(RAMPS, situation(says, [live("v1"), live("v3")]))
+
+
+def telling(state: UpdateState, world: WorkerWorld) -> WorkerWorld:
+    assert world.temporal
+    traffic = replace(world.temporal.routing, update_state=state)
+    return replace(world, temporal=replace(world.temporal, routing=traffic))
 
 
 @dataclass
@@ -69,6 +75,13 @@ def test_change_of_who_manages_already_goes_with_the_token_of_the_one_look() -> 
 def test_change_after_a_claim_goes_with_the_token_of_a_new_look() -> None:
     person = Person([seen(), seen("me", "new")])
     assert does(person, abort) == [f"mark v3 {ABORTED}", "manager me by old", "ClearRamp by new"]
+
+
+def test_last_change_that_every_task_queue_has_heard_of_meanwhile_keeps_nobody_from_ending_a_ramp() -> None:
+    told = Person(
+        [telling(UpdateState.IN_PROGRESS, seen()), telling(UpdateState.COMPLETED, seen("me", "new"))]
+    )
+    assert does(told, abort)[-1] == "ClearRamp by new"
 
 
 @pytest.mark.parametrize("after", [seen("me", "new", percentage=25), seen("else", "new")])

@@ -20,6 +20,7 @@ from twgen.model.spec import (
     GateInput,
     OwnerReferences,
     Rollout,
+    RolloutStep,
     Strategy,
     WorkerSpec,
 )
@@ -144,6 +145,12 @@ def test_hook_comes_after_the_target_and_before_all_that_may_be_broken() -> None
 def test_hook_that_may_hardly_wait_gets_a_time_limit_that_it_takes(hold_for: timedelta) -> None:
     job = of_kind("Job", rendered(with_policy(SPEC, hold_for=hold_for), HOOK))
     assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "1s"]
+
+
+def test_job_of_a_rollout_of_centuries_has_a_deadline_that_kubernetes_can_count() -> None:
+    steps = tuple(RolloutStep(percentage, timedelta(hours=2562047)) for percentage in range(1, 21))
+    job = of_kind("Job", rendered(replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, steps))))
+    assert job["spec"]["activeDeadlineSeconds"] * 10**9 < 2**63
 
 
 def test_nothing_beside_a_tracked_job_has_a_hook_or_a_wave() -> None:

@@ -214,3 +214,19 @@ def test_scaler_of_what_may_be_there_is_nobodys_mistake(others: list[dict[str, A
 
 def test_deployment_of_another_namespace_is_not_what_is_scaled() -> None:
     assert len(warned(scaling(*HPA, name="payments"), deployment("payments", "infra"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"spec.minReplicaCount": 0}, "minReplicaCount"),
+        ({"spec.minReplicaCount": None}, "minReplicaCount"),
+        ({"spec.idleReplicaCount": 0}, "idleReplicaCount"),
+        ({"spec.minReplicaCount": 2}, ""),
+    ],
+)
+def test_scaled_object_that_rests_at_zero_is_warned_of(changes: dict[str, Any], path: str) -> None:
+    warnings = [
+        item for item in parsed(changed(bases()["scaledobject"], changes)).warnings if "pods" in item.message
+    ]
+    assert [item.path for item in warnings] == ([f"spec.template.spec.{path}"] if path else [])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from tests.strategies import BUDGET, NOW, a_spec, live_manifest, world
 from twgen.model.operator import Caller
+from twgen.model.plan import VersionAction, WorkerVersions
 from twgen.model.problem import Document
 from twgen.model.spec import Driver, WorkerSpec
+from twgen.model.world import CurrentVersion, Drainage, Routing, Version, VersionStatus, WorkerDeployment
 from twgen.planning.plan import plan_versions
 from twgen.specs.collisions import collisions, generated_objects, target_objects
 
@@ -61,6 +64,36 @@ def test_versions_of_one_worker_that_get_one_name_need_another_build_id() -> Non
     plans = plan_versions([spec], world(None, [live]), NOW, Caller("me", forced=True)).workers
     [problem] = collisions(generated_objects(plans), [], "")
     assert problem.message.endswith(": choose another build ID")
+
+
+def plans_of(spec: WorkerSpec, temporal: WorkerDeployment, *live: dict[str, Any]) -> list[WorkerVersions]:
+    found = world(temporal, list(live) if live else None)
+    return list(plan_versions([spec], found, NOW, Caller("me", forced=True)).workers)
+
+
+def test_target_does_not_get_the_name_of_a_version_whose_manifest_is_lost() -> None:
+    in_use = Version("1.0", VersionStatus.CURRENT)
+    temporal = WorkerDeployment(routing=Routing(current=CurrentVersion("1.0")), versions=(in_use,))
+    [problem] = collisions(generated_objects(plans_of(worker(build_id="1-0"), temporal)), [], "")
+    assert problem.message.endswith(": choose another build ID")
+
+
+def test_target_does_not_get_the_name_of_a_deployment_that_is_dropped() -> None:
+    spec, drained = worker(build_id="1-0"), Drainage(VersionStatus.DRAINED, NOW - timedelta(days=9))
+    temporal = WorkerDeployment(versions=(Version("1.0", VersionStatus.DRAINED, drainage=drained),))
+    live = live_manifest(spec, "1.0", 0)
+    live["metadata"]["annotations"].pop("argocd.argoproj.io/sync-options")
+    plans = plans_of(spec, temporal, live)
+    assert plans[0].versions[1].action is VersionAction.DROP
+    [problem] = collisions(generated_objects(plans), [], "")
+    assert problem.message.endswith(": choose another build ID")
+
+
+def test_lost_version_whose_name_a_live_deployment_has_is_no_collision() -> None:
+    spec = worker(build_id="v3")
+    temporal = WorkerDeployment(versions=(Version("1.0", VersionStatus.DRAINING),))
+    plans = plans_of(spec, temporal, live_manifest(spec, "1-0", 2))
+    assert list(collisions(generated_objects(plans), [], "")) == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.specs.parsing import CONNECTION, budget, parsed, scaler, told, worker
+from tests.specs.parsing import CONNECTION, budget, parsed, policy, scaler, told, worker
 from twgen.model.problem import MOST_TOLD, did_you_mean
 from twgen.specs.spec_document import NamespaceRule
 
@@ -194,6 +194,19 @@ def test_document_of_a_worker_that_is_not_there_says_which_one_may_be_meant(
     [warning] = parsed(worker(), CONNECTION, stray).warnings
     assert warning.path == "spec.workerDeploymentRef.name"
     assert warning.message == f"there is no worker {name!r} in namespace {namespace!r}: no effect{hint}"
+
+
+def test_same_worker_and_template_in_two_files_are_told_once_each() -> None:
+    again = [worker(), budget(), worker(), budget(), CONNECTION]
+    assert [item.path for item in parsed(*again).problems] == ["metadata.name", "metadata.name"]
+
+
+def test_policy_of_a_namespace_without_workers_has_no_effect_and_says_so() -> None:
+    elsewhere = {**policy(), "metadata": {"name": "policy", "namespace": "shopp"}}
+    [warning] = parsed(worker(), CONNECTION, elsewhere).warnings
+    assert warning.path == "metadata.namespace"
+    assert warning.message == "there is no worker in namespace 'shopp': no effect; did you mean shop?"
+    assert parsed(worker(), CONNECTION, policy()).warnings == parsed(elsewhere).warnings == ()
 
 
 def test_two_documents_of_one_name_are_told_in_plain_words() -> None:

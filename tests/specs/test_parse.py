@@ -186,12 +186,18 @@ def test_gate_has_its_input_from_the_spec_a_config_map_or_a_secret(
     assert (found.warnings, found.workers[0].rollout.gate) == ((), gate)
 
 
-@pytest.mark.parametrize("strategy", ["Manual", "AllAtOnce"])
-def test_steps_of_a_strategy_that_has_none_are_warned_of(strategy: str) -> None:
+@pytest.mark.parametrize(
+    ("strategy", "warning", "count"),
+    [
+        ("Manual", "are made by `twgen promote` alone: strategy Manual moves no traffic", 1),
+        ("AllAtOnce", "have no effect: strategy AllAtOnce has no steps", 0),
+    ],
+)
+def test_steps_that_no_rollout_makes_are_warned_of(strategy: str, warning: str, count: int) -> None:
     rollout = {"strategy": strategy, "steps": [{"rampPercentage": 5, "pauseDuration": "1m"}]}
-    assert told(parsed(worker(rollout=rollout), CONNECTION).warnings) == [
-        f"spec.rollout.steps: have no effect: strategy {strategy} has no steps"
-    ]
+    found = parsed(worker(rollout=rollout), CONNECTION)
+    assert told(found.warnings) == [f"spec.rollout.steps: {warning}"]
+    assert len(found.workers[0].rollout.steps) == count
 
 
 @pytest.mark.parametrize("namespace", ["Shop", "a.b", "x" * 64, "a\n"])

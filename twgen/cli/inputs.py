@@ -64,9 +64,10 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
 def parse(settings: Settings, read: Documents) -> Specs:
     """The specs of what was read, with what its operator's choices make a problem."""
     specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
-    if not specs.passthrough or not tracks_jobs(specs.workers, settings.operator.rollout_image):
+    if not tracks_jobs(specs.workers, settings.operator.rollout_image):
         return specs
-    return specs._replace(problems=(*specs.problems, *hooks_beside_jobs(specs.passthrough)))
+    hooks = hooks_beside_jobs(specs.passthrough, specs.workers)
+    return specs._replace(problems=(*specs.problems, *hooks))
 
 
 def all_problems(read: Documents, specs: Specs) -> tuple[Problem, ...]:

@@ -10,6 +10,8 @@ from twgen.versioning.names import (
     APPLIED_BY_SERVER,
     ATTACHED,
     COMPARE_OPTIONS,
+    HELM_HOOK,
+    HOOK,
     IDENTITY,
     INJECTED,
     MANAGED_BY,
@@ -19,7 +21,8 @@ from twgen.versioning.names import (
     selector_labels,
 )
 
-_OURS = {IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, INJECTED, COMPARE_OPTIONS}
+_OURS = {IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, INJECTED, COMPARE_OPTIONS, HOOK, HELM_HOOK}
+"""Ours to decide: a hook stays on no version, since Argo CD deletes it before it makes it again."""
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 _PACE_DEFAULTS = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
 """What an API server fills in for those that a manifest leaves out."""

@@ -1,7 +1,7 @@
 """What a person may do to a rollout, and what comes of it: promote, abort, retry, pause and resume."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
@@ -109,7 +109,10 @@ def refuse_other_traffic(decided_on: Target, target: Target) -> None:
 
     Until the claim anybody could move it, and somebody else may have claimed the worker since.
     """
-    if target.is_foreign or target.temporal.routing != decided_on.temporal.routing:
+    before = decided_on.temporal.routing
+    # that more task queues have heard of the last change is no change
+    after = replace(target.temporal.routing, update_state=before.update_state)
+    if target.is_foreign or after != before:
         raise OwnedBySomebodyElse(
             f"{target.spec.worker_deployment}: somebody changed its traffic at the same time"
         )

@@ -36,6 +36,8 @@ Manifest = dict[str, Any]
 _USER = 999
 _DEADLINE = timedelta(days=7)
 """How long a Job may take beside the pauses of its steps: people pause a rollout over a weekend."""
+_LONGEST_DEADLINE = 2**31 - 1
+"""Seconds, 68 years; what Kubernetes cannot count in nanoseconds of 64 bits would be over at once."""
 _RETRIES = 6
 _ENDS_FOR_GOOD = [1, 2, 4]
 """Exit codes that another attempt cannot change: gate failed or aborted, invalid intent, out of time."""
@@ -147,7 +149,7 @@ def _job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
     labels = rollout_labels(spec.name)
     longest = spec.policy.hold_for if is_hook else _DEADLINE + longest_rollout(spec)
     body: Manifest = {
-        "activeDeadlineSeconds": int(longest.total_seconds()) + 60,
+        "activeDeadlineSeconds": min(int(longest.total_seconds()) + 60, _LONGEST_DEADLINE),
         "backoffLimit": _RETRIES,
         "podFailurePolicy": {
             "rules": [

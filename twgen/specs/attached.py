@@ -27,6 +27,7 @@ class AttachedKind(NamedTuple):
 
 
 _PDB = GroupKind("policy", "PodDisruptionBudget")
+_SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
 KINDS = {
     GroupKind("autoscaling", "HorizontalPodAutoscaler"): AttachedKind(
         {"v2": "HorizontalPodAutoscalerSpec", "v1": "V1HorizontalPodAutoscalerSpec"},
@@ -34,7 +35,7 @@ KINDS = {
         autoscales=True,
     ),
     _PDB: AttachedKind({"v1": "PodDisruptionBudgetSpec"}),
-    GroupKind("keda.sh", "ScaledObject"): AttachedKind(
+    _SCALED_OBJECT: AttachedKind(
         {"v1alpha1": "ScaledObjectSpec"}, "scaleTargetRef", autoscales=True, scales_from_zero=True
     ),
     GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler"): AttachedKind(
@@ -78,6 +79,8 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         inner.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
     if inner.raw("minReplicas") == 0:
         inner.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
+    if group_kind == _SCALED_OBJECT:
+        _warn_of_rest_at_zero(inner)
     kind = KINDS.get(group_kind)
     if not kind:
         return AttachedResource(name, template.value, autoscales=False)
@@ -159,6 +162,15 @@ def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, versio
                 written[field] = _known(written[field], stored.template)
     template.close("metadata", "spec", "status")
     return written if is_whole else {}
+
+
+def _warn_of_rest_at_zero(spec: Fields) -> None:
+    """KEDA takes 0 for a minimum that is left out, and whoever has a share of the traffic can be idle."""
+    rests = "idleReplicaCount" if spec.raw("idleReplicaCount") == 0 else "minReplicaCount"
+    if (spec.raw(rests) or 0) == 0:
+        told = "is 0" if spec.raw(rests) == 0 else "is 0 when it is left out"
+        why = "an idle version loses its pods, and a rollout waits for pods: write 1 or more"
+        spec.warning(rests, f"{told}: {why}")
 
 
 def _known(written: Any, stored: Any) -> Any:

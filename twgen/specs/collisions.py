@@ -7,6 +7,7 @@ from twgen.model.operator import api_group
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Document, Place, Problem, path_in_file
+from twgen.model.reasons import VersionReason
 from twgen.model.spec import Driver, WorkerSpec
 from twgen.versioning.names import (
     attached_resource_name,
@@ -52,15 +53,21 @@ class GeneratedObject(NamedTuple):
 def generated_objects(
     workers: Iterable[WorkerVersions], drivers: Collection[Driver] = ()
 ) -> Iterator[GeneratedObject]:
-    """All objects of the versions of a plan that are rendered, and of the rollouts that these drivers make.
+    """All objects of the versions of a plan that are, or may be, there, and of the rollouts by these drivers.
 
-    The status of a rollout is never rendered, yet it would be written over another's ConfigMap.
+    The status of a rollout is never rendered, yet it would be written over another's ConfigMap. Nor is a
+    Deployment whose manifest is lost, or one that is done with: an API server refuses another version's
+    selector under its name, so that the other version would never be deployed.
     """
     for worker in workers:
         if worker.spec.policy.driver in drivers:
             yield from _rollout(worker.spec)
+        live = {version.live.name for version in worker.versions if version.live}
         for version in worker.versions:
-            if version.is_rendered:
+            may_be_there = version.live or version.deployment not in live
+            if version.is_rendered or (
+                may_be_there and version.reason is not VersionReason.VERSION_CAP_REACHED
+            ):
                 yield _deployment(worker.spec, version.deployment)
             yield from _attached(worker.spec, (item.name for item in version.attached))
 

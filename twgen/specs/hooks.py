@@ -1,24 +1,48 @@
-"""Documents that make a sync of Argo CD wait, where a rollout is a tracked Job of the same render."""
+"""Hooks and waves of Argo CD where a render cannot have them: on a version, or beside a tracked Job."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Document, Problem
-from twgen.versioning.names import HOOK, SYNC_WAVE
+from twgen.model.spec import WorkerSpec
+from twgen.versioning.names import HELM_HOOK, HOOK, SYNC_WAVE
 
-_HELM_HOOK = "helm.sh/hook"
-"""Argo CD takes it for one of its own."""
+_OF_TEMPLATE = "spec.template.metadata.annotations"
 
 
-def hooks_beside_jobs(passthrough: Iterable[Document]) -> Iterator[Problem]:
+def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
+    """A problem for each hook in a template: Argo CD deletes a hook, with its pods, before it makes it again.
+
+    A Deployment has the annotations of its pod template.
+    """
+    message = "Argo CD would delete what it is on, pods included, in every sync: remove it"
+    for document, annotations in _templates(workers):
+        for name in (HOOK, HELM_HOOK):
+            if isinstance(annotations, dict) and name in annotations:
+                yield Problem.at(document, join_path(_OF_TEMPLATE, name), message)
+
+
+def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
     """A problem for each hook and wave: a sync that has one waits until every Job of it has ended."""
+    waits = "a sync with hooks or waves waits until every rollout has ended, which can take hours"
     for document in passthrough:
         annotations = value_at(document.value, "metadata", "annotations")
-        for name in (HOOK, SYNC_WAVE, _HELM_HOOK):
+        for name in (HOOK, SYNC_WAVE, HELM_HOOK):
             if isinstance(annotations, dict) and annotations.get(name) not in {None, "0"}:
                 message = (
-                    "a sync with hooks or waves waits until every rollout has ended, which can take hours:"
-                    " move this document to an application of its own, or set spec.driver of a RolloutPolicy"
-                    " to None or Hook"
+                    f"{waits}: move this document to an application of its own, or set spec.driver of a"
+                    " RolloutPolicy to None or Hook"
                 )
                 yield Problem.at(document, join_path("metadata.annotations", name), message)
+    for document, annotations in _templates(workers):
+        if isinstance(annotations, dict) and annotations.get(SYNC_WAVE) not in {None, "0"}:
+            yield Problem.at(document, join_path(_OF_TEMPLATE, SYNC_WAVE), f"{waits}: remove it")
+
+
+def _templates(workers: Iterable[WorkerSpec]) -> Iterator[tuple[Document, Any]]:
+    """Each document with a template that a version is made of, and the annotations in that."""
+    for worker in workers:
+        yield worker.document, value_at(worker.template.content, "metadata", "annotations")
+        for resource in worker.attached:
+            yield resource.document, value_at(resource.template, "metadata", "annotations")

@@ -16,6 +16,7 @@ from twgen.specs import kinds
 from twgen.specs.attached import parse_attached, scalers_of_nothing
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
+from twgen.specs.hooks import hooks_on_versions
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.workers import parse_worker
@@ -86,6 +87,8 @@ def parse_specs(
     found = _sorted(documents, rule)
     workers = _workers(found, attached_kinds)
     specs = found.specs
+    # of two of one name, which is told of by itself, all objects would be there twice
+    first_ones = {worker.worker_deployment: worker for worker in reversed(workers) if worker.name}
     return Specs(
         workers=tuple(sorted(workers, key=attrgetter("worker_deployment"))),
         passthrough=tuple(found.passthrough),
@@ -94,8 +97,9 @@ def parse_specs(
         problems=(
             *found.problems,
             *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
+            *hooks_on_versions(first_ones.values()),
             *collisions(
-                (item for worker in workers if worker.name for item in target_objects(worker)),
+                (item for worker in reversed(first_ones.values()) for item in target_objects(worker)),
                 found.passthrough,
                 rule.default,
             ),
@@ -254,9 +258,15 @@ def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
 
 def _warn_of_strays(found: _Sorted, workers: Collection[tuple[str, str]]) -> None:
     references = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
+    namespaces = {namespace for namespace, _ in workers}
     for spec in found.specs:
         path = references.get(spec.kind.name, "")
         worker = value_at(spec.fields.value, path, "name")
+        is_of_all = spec.kind.name == kinds.POLICY and not worker
+        if is_of_all and namespaces and not found.uncertain and spec.namespace not in namespaces:
+            hint = did_you_mean(spec.namespace, namespaces)
+            message = f"there is no worker in namespace {quoted(spec.namespace)}: no effect{hint}"
+            spec.diagnostics.warnings.append(Finding("metadata.namespace", message))
         if not isinstance(worker, str) or not worker or found.uncertain & {worker, kinds.WORKER}:
             continue
         if (spec.namespace, worker) not in workers:

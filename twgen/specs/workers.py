@@ -141,8 +141,11 @@ def _rollout(spec: Fields) -> Rollout:
     if strategy is Strategy.PROGRESSIVE and not steps:
         fields.problem("steps", "Progressive needs at least one step")
     # an unknown strategy is told already, and may be one with steps
-    if steps and fields.raw("strategy") == strategy != Strategy.PROGRESSIVE:
+    if steps and fields.raw("strategy") == strategy == Strategy.MANUAL:
+        fields.warning("steps", "are made by `twgen promote` alone: strategy Manual moves no traffic")
+    elif steps and fields.raw("strategy") == strategy == Strategy.ALL_AT_ONCE:
         fields.warning("steps", f"have no effect: strategy {strategy} has no steps")
+        steps = ()
     gate = _gate(fields.mapping("gate")) if fields.has("gate") else None
     fields.close("gate")
     return Rollout(strategy, steps, gate)

@@ -18,6 +18,7 @@ RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 """What `kubectl rollout restart` puts into a pod template."""
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 HOOK = "argocd.argoproj.io/hook"
+HELM_HOOK = "helm.sh/hook"  # Argo CD takes it for one of its own
 HOOK_DELETE_POLICY = "argocd.argoproj.io/hook-delete-policy"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
