@@ -77,6 +77,11 @@ def a_spec(name: str = "payments", image: str = "payments:v3", build_id: str = T
     return replace(specs.workers[0], replicas=3)
 
 
+def with_policy(spec: WorkerSpec, **policy: Any) -> WorkerSpec:
+    """The same worker under another policy."""
+    return replace(spec, policy=replace(spec.policy, **policy))
+
+
 def live_manifest(spec: WorkerSpec, build_id: str, replicas: int, **metadata: Any) -> dict[str, Any]:
     """A Deployment of a version as an API server returns it."""
     manifest = target_deployment(replace(spec, build_id=build_id))

@@ -13,7 +13,7 @@ from tests.cases.story import STORIES
 from tests.docs.test_documentation import BLOCK, EXAMPLE
 from tests.servers.live import ENVIRONMENT
 from twgen import errors
-from twgen.records.rollout_status import RolloutStatus
+from twgen.model.status import RolloutStatus
 from twgen.specs.attached import KINDS
 from twgen.versioning import names
 from twgen.yaml.reader import read_documents

@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import MINUTE, NOW, RAMPS, SECOND, live, routing, situation, temporal, version
+from tests.planning.situations import (
+    MAIN,
+    MINUTE,
+    NOW,
+    RAMPS,
+    SECOND,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
 from tests.strategies import AUTOSCALER
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.cluster import Adjustments, KubernetesEvent
@@ -23,6 +34,7 @@ from twgen.records.intent import intent_of
 
 ME = Caller("me", forced=True, drives=True)
 SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
+OTHER = replace(MAIN, name="other")
 KIND = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 LEFT = [AttachedInCluster(KIND, f"/apis/{n}", n, f"uid-{n}", frozenset({"uid-v1"})) for n in ("one", "two")]
 REFUSED, LATE = StateUnavailable("the API server refuses"), OutOfTime("the API server did not answer")
@@ -136,6 +148,16 @@ def test_change_of_phase_or_reason_is_an_event_and_what_else_is_news_only_a_reco
         "record NotServing", "Normal NotServing", "record RampPaused", "Normal RampPaused",
         "record RampPaused", "record NextStep", "Normal NextStep",
     ]  # fmt: skip
+
+
+def test_record_is_never_behind_what_its_document_tells() -> None:
+    found = world(5)
+    said = found.workers[SCALED.key]
+    assert said.temporal
+    polled = tuple(replace(item, task_queues=(MAIN, OTHER)) for item in said.temporal.versions)
+    then = replace(said, temporal=replace(said.temporal, versions=polled))
+    looks = [(0 * SECOND, found), (SECOND, replace(found, workers={SCALED.key: then}))]
+    assert recorded(Writer(), *looks) == ["record RampPaused", "Normal RampPaused", "record RampPaused"]
 
 
 def test_superseded_rollout_records_nothing() -> None:

@@ -17,12 +17,11 @@ from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.spec import OwnerReferences
-from twgen.model.status import Status
+from twgen.model.status import RolloutStatus, Status
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import intent_of
-from twgen.records.rollout_status import RolloutStatus
 
 
 @dataclass

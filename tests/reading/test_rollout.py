@@ -15,6 +15,7 @@ from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.plan import Phase
 from twgen.model.rollout import RolloutInCluster
+from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
 from twgen.reading.rollout import (
     RolloutReader,
@@ -25,7 +26,7 @@ from twgen.reading.rollout import (
     specs_of,
 )
 from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
-from twgen.records.rollout_status import RolloutStatus, write_rollout_status
+from twgen.records.rollout_status import write_rollout_status
 
 OLD, NEW = (intent_of(a_spec(build_id=build_id), "twgen/me") for build_id in ("v3", "v4"))
 NEWER_JOB = {"metadata": {"name": "newer", "uid": "u", "annotations": {"twgen.io/intent-hash": NEW.hash}}}

@@ -15,7 +15,7 @@ from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.shared import SharedReads
-from twgen.reading.world import read_each
+from twgen.reading.world import Reading, read_each
 
 SPECS = [replace(SPEC, name=f"w{number}") for number in range(10, 30)]
 
@@ -53,7 +53,7 @@ class Cluster(KubernetesClient):
 def read(cluster: Cluster) -> tuple[World, list[str]]:
     async def story() -> tuple[World, list[str]]:
         temporal, lists = SharedReads(Temporal(), Deadline(30)), SharedLists(cluster, Deadline(30))
-        return await read_each(SPECS, temporal, lists, NOW, for_routing=False)
+        return await read_each(SPECS, Reading(temporal, lists, NOW, for_routing=False))
 
     return asyncio.run(asyncio.wait_for(story(), 30))
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.strategies import NOW
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
-from twgen.records.rollout_status import RolloutStatus, parse_rollout_status, write_rollout_status
+from twgen.model.status import RolloutStatus
+from twgen.records.rollout_status import parse_rollout_status, write_rollout_status
 
 texts = st.text(st.characters(exclude_categories=("Cs",)))
 statuses = st.builds(

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import AUTOSCALER, NOW, STEPS, a_spec, live_manifest, world
+from tests.strategies import AUTOSCALER, NOW, STEPS, a_spec, live_manifest, with_policy, world
 from twgen.errors import InvalidInput
 from twgen.model.operator import CaBundle, Caller, GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import (
-    AttachedResource,
     Connection,
     Driver,
     Gate,
@@ -24,7 +23,6 @@ from twgen.model.spec import (
     Strategy,
     WorkerSpec,
 )
-from twgen.planning.drivers import rollout_driver
 from twgen.planning.plan import plan_versions
 from twgen.records.intent import Intent, intent_of, is_annotated_as_paused, parse_intent, write_intent
 from twgen.rendering.manifests import render_manifests
@@ -34,10 +32,6 @@ from twgen.versioning.names import PLAN_HASH, SYNC_WAVE
 ME = Caller("twgen/me", forced=True)
 SPEC = a_spec()
 JOB, HOOK = (RolloutJobs(driver, "registry.example.com/twgen:1") for driver in (Driver.JOB, Driver.HOOK))
-
-
-def with_policy(spec: WorkerSpec = SPEC, **policy: Any) -> WorkerSpec:
-    return replace(spec, policy=replace(spec.policy, **policy))
 
 
 def rendered(spec: WorkerSpec = SPEC, jobs: RolloutJobs = JOB, *live: dict[str, Any]) -> list[dict[str, Any]]:
@@ -148,7 +142,7 @@ def test_hook_comes_after_the_target_and_before_all_that_may_be_broken() -> None
 
 @pytest.mark.parametrize("hold_for", [timedelta(), timedelta(milliseconds=500)])
 def test_hook_that_may_hardly_wait_gets_a_time_limit_that_it_takes(hold_for: timedelta) -> None:
-    job = of_kind("Job", rendered(with_policy(hold_for=hold_for), HOOK))
+    job = of_kind("Job", rendered(with_policy(SPEC, hold_for=hold_for), HOOK))
     assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "1s"]
 
 
@@ -162,7 +156,7 @@ def test_nothing_beside_a_tracked_job_has_a_hook_or_a_wave() -> None:
 
 @pytest.mark.parametrize("jobs", [JOB, HOOK, replace(JOB, image="")])
 def test_driver_none_renders_the_intent_and_nothing_that_rolls_out(jobs: RolloutJobs) -> None:
-    spec = with_policy(driver=Driver.NONE)
+    spec = with_policy(SPEC, driver=Driver.NONE)
     manifests = rendered(spec, jobs, live_manifest(spec, "v1", 2))
     assert [item["kind"] for item in manifests] == ["ConfigMap", "Deployment", "Deployment"]
     assert of_kind("ConfigMap", manifests)["metadata"]["annotations"][PLAN_HASH]
@@ -170,14 +164,14 @@ def test_driver_none_renders_the_intent_and_nothing_that_rolls_out(jobs: Rollout
 
 
 def test_without_an_identity_or_an_image_nothing_tells_of_a_rollout() -> None:
-    for spec, jobs in ((with_policy(driver=Driver.NONE), JOB), (SPEC, replace(JOB, image=""))):
+    for spec, jobs in ((with_policy(SPEC, driver=Driver.NONE), JOB), (SPEC, replace(JOB, image=""))):
         plan = plan_versions([spec], world(None, []), NOW, Caller("", forced=True))
         made = render_manifests(plan.workers, [], lambda _: "", jobs)
         assert [item["kind"] for item in made] == ["Deployment"]
 
 
 def test_account_that_is_named_is_used_and_none_is_rendered() -> None:
-    manifests = rendered(with_policy(service_account_name="ours"))
+    manifests = rendered(with_policy(SPEC, service_account_name="ours"))
     assert [item["kind"] for item in manifests] == ["ConfigMap", "Deployment", "Job"]
     assert of_kind("Job", manifests)["spec"]["template"]["spec"]["serviceAccountName"] == "ours"
 
@@ -194,7 +188,7 @@ def test_rights_follow_what_the_spec_needs() -> None:
     assert "delete horizontalpodautoscalers" in found
     more = RolloutJobs(Driver.JOB, "twgen", (GroupKind("example.com", "Policy"),))
     assert "delete policies" in rules(SPEC, more)
-    unowned = rules(with_policy(owner_references=OwnerReferences.NONE))
+    unowned = rules(with_policy(SPEC, owner_references=OwnerReferences.NONE))
     assert "delete horizontalpodautoscalers" not in unowned, "Argo CD prunes what has no owner"
 
 
@@ -209,43 +203,6 @@ def test_certificate_of_the_control_plane_is_mounted_in_place_of_the_workers() -
 def test_pod_is_told_where_temporal_is_and_not_whose_worker_it_is() -> None:
     [container] = of_kind("Job", rendered())["spec"]["template"]["spec"]["containers"]
     assert {item["name"] for item in container["env"]} == {"TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE"}
-
-
-SLOW = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
-QUICK = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, (replace(STEPS[0], pause=timedelta(minutes=1)),)))
-GATED = replace(SPEC, rollout=replace(SPEC.rollout, gate=Gate("Check")))
-SCALED = replace(SPEC, attached=(AttachedResource("scaler", {}, autoscales=True),))
-MANUAL = replace(SPEC, rollout=replace(SPEC.rollout, strategy=Strategy.MANUAL))
-
-
-@pytest.mark.parametrize(
-    ("specs", "in_argocd", "driver"),
-    [
-        ([SPEC], True, Driver.HOOK),
-        ([SPEC, QUICK], True, Driver.HOOK),
-        ([SPEC, SLOW], True, Driver.JOB),
-        ([SPEC, SCALED], True, Driver.JOB),
-        ([SPEC, with_policy(SCALED, driver=Driver.HOOK)], True, Driver.HOOK),
-        ([GATED], True, Driver.JOB),
-        ([MANUAL], True, Driver.JOB),
-        ([SPEC, with_policy(driver=Driver.JOB)], True, Driver.JOB),
-        ([with_policy(QUICK, driver=Driver.HOOK)], False, Driver.HOOK),
-        ([with_policy(SLOW, driver=Driver.HOOK)], True, Driver.HOOK),
-        ([SPEC], False, Driver.JOB),
-    ],
-)
-def test_all_rollouts_of_a_render_have_one_driver(
-    specs: list[WorkerSpec],
-    in_argocd: bool,  # noqa: FBT001 - a row of the table
-    driver: Driver,
-) -> None:
-    assert rollout_driver(specs, in_argocd=in_argocd) is driver
-
-
-@pytest.mark.parametrize("other", [SLOW, GATED, with_policy(driver=Driver.JOB)])
-def test_hook_beside_a_rollout_that_takes_long_is_refused(other: WorkerSpec) -> None:
-    with pytest.raises(InvalidInput, match="would hold up the sync"):
-        rollout_driver([with_policy(driver=Driver.HOOK), other], in_argocd=True)
 
 
 def test_warnings_of_the_render_are_in_the_intent() -> None:

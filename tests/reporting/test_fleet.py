@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tests.strategies import NOW
 from twgen.model.plan import Phase
-from twgen.records.rollout_status import RolloutStatus
+from twgen.model.status import RolloutStatus
 from twgen.reporting.status.fleet import fleet_document, fleet_lines
 
 RAMPS = RolloutStatus(

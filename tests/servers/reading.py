@@ -9,7 +9,7 @@ from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerDeployment, World
 from twgen.reading.temporal.shared import SharedReads
-from twgen.reading.world import read_world
+from twgen.reading.world import Reading, read_world
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ async def read_all(
     timeout: float = 20.0,  # noqa: ASYNC109 - it is a deadline's length
 ) -> World:
     shared = SharedReads(opened, Deadline(timeout))
-    return await read_world(specs, shared, None, NOW, for_routing=for_routing)
+    return await read_world(specs, Reading(shared, None, NOW, for_routing))
 
 
 def read(
@@ -34,7 +34,7 @@ def read(
 ) -> WorkerDeployment | None:
     async def read_one() -> WorkerDeployment | None:
         shared = SharedReads(clients(), Deadline(timeout))
-        world = await read_world([spec], shared, None, NOW, for_routing=for_routing)
+        world = await read_world([spec], Reading(shared, None, NOW, for_routing))
         found = world.workers[spec.key].temporal
         counts = await shared.open_workflows(spec, due)
         return found and replace(

@@ -13,7 +13,7 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import ALONE, ENVIRONMENT, MANAGER, TWGEN, Ended, run, worker_document, write_specs
 
-SOON = 240.0
+SOON = 600.0
 OPTIONS = (*ALONE, "--identity", MANAGER)
 
 
@@ -50,7 +50,7 @@ class Story:
     def rolling(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """A rollout that goes on beside the test; a server may say for two minutes that it is still busy."""
         # 1.29.1 lets a call wait for many seconds now and then, and only the first look may fail
-        limits = ("--within", "5m", "--timeout", "60s")
+        limits = ("--within", "15m", "--timeout", "60s")
         command = [TWGEN, "rollout", self.folder, *limits, *OPTIONS, *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
             yield process

@@ -16,7 +16,7 @@ from testing.recipes import PROMTOOL
 from tools.monitoring import ALERTS
 from twgen.model.plan import Phase
 from twgen.model.reasons import RoutingReason as Reason
-from twgen.records.rollout_status import RolloutStatus
+from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import openmetrics
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents

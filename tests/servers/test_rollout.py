@@ -23,7 +23,7 @@ pytestmark = pytest.mark.server
 def temporal(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TemporalServer]:
-    """A server for these stories alone: after many workers a routing update takes it minutes."""
+    """A server for these stories alone: no other one's load makes a first look late."""
     with temporal_server(tmp_path_factory.mktemp("temporal"), request.param) as server:
         yield server
 

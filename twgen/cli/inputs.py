@@ -14,9 +14,9 @@ from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Problem
 from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, World
-from twgen.planning.drivers import rollout_driver
+from twgen.planning.drivers import driver_of_render, tracks_jobs
 from twgen.planning.reads import versions_to_look_for
-from twgen.reading.documents import Read, Sources, read_paths
+from twgen.reading.documents import Documents, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import problem_lines
@@ -61,19 +61,15 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     return specs
 
 
-def parse(settings: Settings, read: Read) -> Specs:
+def parse(settings: Settings, read: Documents) -> Specs:
     """The specs of what was read, with what its operator's choices make a problem."""
     specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
-    driven = [worker for worker in specs.workers if worker.policy.driver is not Driver.NONE]
-    is_named = any(worker.policy.driver is Driver.JOB for worker in driven)
-    if not specs.passthrough or not (is_named or (driven and settings.operator.rollout_image)):
-        return specs
-    if rollout_driver(driven, in_argocd=True) is Driver.HOOK:
+    if not specs.passthrough or not tracks_jobs(specs.workers, settings.operator.rollout_image):
         return specs
     return specs._replace(problems=(*specs.problems, *hooks_beside_jobs(specs.passthrough)))
 
 
-def all_problems(read: Read, specs: Specs) -> tuple[Problem, ...]:
+def all_problems(read: Documents, specs: Specs) -> tuple[Problem, ...]:
     """Everything that is wrong with documents, found by slower checks than a command needs that works."""
     from twgen.reading.schemas import schema_problems
     from twgen.records.ledger import parse_ledgers
@@ -162,28 +158,10 @@ class Memory:
 
 
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
-    """How the rollouts of a render are carried out in the cluster.
-
-    Raises InvalidInput where something there should, and nobody said what.
-    """
-    driven = [worker for worker in workers if worker.policy.driver is not Driver.NONE]
-    operator, caller = settings.operator, settings.rendering_caller
-    image, needed = operator.rollout_image, settings.surroundings.needs_identity
-    if driven and not image:
-        named = [worker for worker in driven if worker.policy.driver is not Driver.AUTO]
-        if needed or named:
-            raise InvalidInput(
-                f"{(named or driven)[0].worker_deployment}: its rollout needs the image of a Job: the"
-                " operator names it as rollout.image of an OperatorConfig. Where a person or CI rolls out,"
-                " spec.driver of a RolloutPolicy says so"
-            )
-    nameless = [worker for worker in driven if image and not caller.of(worker.policy)]
-    if nameless:
-        raise InvalidInput(
-            f"{nameless[0].worker_deployment}: its rollout needs a manager identity: give --identity, or a"
-            " RolloutPolicy has spec.identity"
-        )
-    driver = rollout_driver(driven if image else (), in_argocd=bool(caller.application))
+    """How the rollouts of a render are carried out in the cluster; raises as `driver_of_render` does."""
+    operator, is_plugin = settings.operator, settings.surroundings.needs_identity
+    image = operator.rollout_image
+    driver = driver_of_render(workers, settings.rendering_caller, image, needs_image=is_plugin)
     return RolloutJobs(driver, image, operator.attached_kinds, operator.rollout_pod)
 
 

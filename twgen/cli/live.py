@@ -19,7 +19,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.shared import SharedReads
-from twgen.reading.world import read_each, read_world
+from twgen.reading.world import Reading, read_each, read_world
 
 Answer = TypeVar("Answer")
 
@@ -73,11 +73,10 @@ class Servers:
         namespace = "" if workers else self._settings.namespace_rule.default
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
-        now = self._settings.now or clock()
-        reading = read_world(workers, temporal, cluster, now, for_routing=for_routing)
+        reading = Reading(temporal, cluster, self._settings.now or clock(), for_routing)
         # a task of its own: one in which a TaskGroup of Python 3.11 failed counts as cancelled from then on,
         # and no asyncio.timeout that it is in ends as one
-        return await asyncio.create_task(reading)
+        return await asyncio.create_task(read_world(workers, reading))
 
     async def read_each(
         self, opened: Connections, workers: Sequence[WorkerSpec], *, for_routing: bool
@@ -89,7 +88,7 @@ class Servers:
         deadline = AnswerDeadline(self._settings.timeout)
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
-        return await read_each(workers, temporal, cluster, clock(), for_routing=for_routing)
+        return await read_each(workers, Reading(temporal, cluster, clock(), for_routing))
 
     def run(
         self, workers: Sequence[WorkerSpec], story: Callable[[Connections], Coroutine[Any, Any, Answer]]

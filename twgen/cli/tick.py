@@ -23,9 +23,10 @@ from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.argocd import Refreshes
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.tick import Tick, Worker
+from twgen.model.status import RolloutStatus
 from twgen.reading.rollout import rollouts_in_cluster, specs_of
 from twgen.records.intent import Intent
-from twgen.records.rollout_status import RolloutStatus, write_rollout_status
+from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.printable import printable
 from twgen.reporting.status.metrics import openmetrics
 

@@ -11,7 +11,7 @@ from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.planning.sentences import counted
-from twgen.reading.documents import Read, located, read_paths
+from twgen.reading.documents import Documents, located, read_paths
 from twgen.reporting.problems import (
     Validation,
     problem_lines,
@@ -71,7 +71,7 @@ def command(output: str, **params: Any) -> None:
         click.echo(f"{_checked(read)}; no problems{doubts}", err=True)
 
 
-def _checked(read: Read) -> str:
+def _checked(read: Documents) -> str:
     """What was read: `checked 3 files: 2 workers, 1 connection, 4 other documents`."""
     files = {document.source for document in read.documents}
     found = (kinds.kind_of(document.value) for document in read.documents)

@@ -9,12 +9,11 @@ from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType, KubernetesEvent
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
-from twgen.model.status import Status
-from twgen.planning.rollout import needs_a_rollout
+from twgen.model.status import RolloutStatus, Status
+from twgen.planning.rollout import left_alone, needs_a_rollout
 from twgen.records.intent import Intent
-from twgen.records.rollout_status import RolloutStatus, left_alone, restated, write_rollout_status
-from twgen.reporting.status.document import rollout_status
-from twgen.reporting.status.lines import StatusLine, news, status_lines
+from twgen.records.rollout_status import write_rollout_status
+from twgen.reporting.status.document import is_news, rollout_status
 
 _MOST_FAILURES = 3
 """In a status."""
@@ -28,11 +27,12 @@ class Journal:
         self.intent = intent
         """What it tells about."""
         self._say = say
-        self._recorded: list[StatusLine] = []
         self._told: tuple[Phase, RoutingReason] | None = None
         self._last: WorkerPlan | None = None
         self._standing: RolloutStatus | None = None
         """What is left to read, be it written or not."""
+        self._written: RolloutStatus | None = None
+        """The newest of them that the cluster has taken, without what fails."""
         self._failing: tuple[str, ...] = ()
         """What has failed since the newest look."""
         self._failed_before: tuple[str, ...] = ()
@@ -82,8 +82,8 @@ class Journal:
                 self._standing = self._begun(await kept(), now)
         if self._standing and self._failures != self._written_failures and await is_current():
             await self._write(self._standing)
-        is_news = failure not in self._told_failures
-        if is_news and await self._tell("Warning", RoutingReason.LOOK_FAILED, failure, now):
+        is_untold = failure not in self._told_failures
+        if is_untold and await self._tell("Warning", RoutingReason.LOOK_FAILED, failure, now):
             self._told_failures.add(failure)
 
     async def refuse(self, why: str, now: datetime) -> None:
@@ -108,7 +108,7 @@ class Journal:
         """Take in what the newest look says of the one worker."""
         [worker] = status.workers
         before, self._last = self._standing, worker.plan
-        routing, lines, self.unwritten = worker.plan.routing, status_lines(status), None
+        routing, self.unwritten = worker.plan.routing, None
         # no look may follow that would take back what is over
         goes_on = needs_a_rollout(routing.phase, routing.reason)
         self._failed_before, self._failing = (self._failing if goes_on else ()), ()
@@ -120,9 +120,9 @@ class Journal:
         since = before.since if before and (before.phase, before.reason) == state else status.now
         self._standing = rollout_status(status, since, self.intent.hash)
         is_told = self._failures == self._written_failures
-        if not is_told or not self._recorded or news(self._recorded, lines):
+        if not is_told or not self._written or is_news(self._written, self._standing):
             if await self._write(self._standing):
-                self._recorded = lines
+                self._written = self._standing
             else:
                 self.unwritten = status
         if state != self._told:
@@ -138,7 +138,7 @@ class Journal:
         if not kept or kept.intent != self.intent.hash:
             return replace(self._bare(phase, reason, why, now), intent=self.intent.hash)
         since = kept.since if (kept.phase, kept.reason) == (phase, reason) else now
-        return restated(kept, phase, reason, why, since)
+        return kept.restated(phase, reason, why, since)
 
     def _bare(self, phase: Phase, reason: RoutingReason, why: str, now: datetime) -> RolloutStatus:
         """How a rollout stands that knows nothing of its worker yet."""

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from twgen.errors import OutOfTime, OwnedBySomebodyElse, TwgenError
+from twgen.errors import OutOfTime, TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.interventions import Intervention, is_done
+from twgen.planning.interventions import Intervention, is_done, refuse_other_traffic
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import (
     FAILED_LOOK,
@@ -173,7 +173,7 @@ async def intervene(
     The marks come first, so that no rollout undoes the change of traffic.
     """
     target = await look()
-    intervention, before = decide(target), target.temporal.routing
+    intervention = decide(target)
     say(f"{target.spec.worker_deployment}: will {intervention.will}")
     writes = writer(target.identity)
     try:
@@ -183,11 +183,8 @@ async def intervene(
             if change.claim_manager:
                 await writes.set_manager(target.identity, target.temporal.conflict_token)
                 # as in a rollout: what a claim answers goes with no change of traffic
-                target = await look()
-                if target.is_foreign or target.temporal.routing != before:
-                    raise OwnedBySomebodyElse(
-                        f"{target.spec.worker_deployment}: somebody changed its traffic at the same time"
-                    )
+                decided_on, target = target, await look()
+                refuse_other_traffic(decided_on, target)
             await writes.route(change, target.temporal.conflict_token)
             moved = {"by": target.identity, "at": format_time(target.now)}
             await _record(writes, change, moved, say)

@@ -13,13 +13,13 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Plan
 from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
+from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
-from twgen.records.rollout_status import RolloutStatus
 from twgen.reporting.status.document import is_news, rollout_status
 
 _AT_ONCE = 8
@@ -184,8 +184,7 @@ class Tick:
     async def _run_again(self, look: _Look) -> None:
         """Delete a Job that has ended and has something to do again."""
         worker, [plan] = look.worker, look.plan.workers
-        job = worker.ended
-        if job and runs_again(plan, job.ended_at, look.plan.now):
-            await self.delete(worker.intent, JobReference(job.name, job.uid))
-            because = plan.routing.because
+        if worker.ended and runs_again(plan, worker.ended.ended_at, look.plan.now):
+            job, because = worker.ended.job, plan.routing.because
+            await self.delete(worker.intent, job)
             self.say(f"{worker.spec.worker_deployment}: deleted Job {job.name}, which has ended: {because}")

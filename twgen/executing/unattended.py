@@ -14,13 +14,13 @@ from twgen.executing.journal import Journal
 from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.rollout import RolloutInCluster
+from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.sentences import spoken
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent, UnusableIntent
-from twgen.records.rollout_status import RolloutStatus
 
 _LAST_TRIES = 12
 """How often the end of a rollout is written to a cluster that does not take it."""

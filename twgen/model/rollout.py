@@ -15,8 +15,7 @@ class JobReference(NamedTuple):
 class EndedJob(NamedTuple):
     """A tracked Job that has ended, which Argo CD makes again when it is gone."""
 
-    name: str
-    uid: str
+    job: JobReference
     ended_at: datetime
 
 

@@ -1,10 +1,13 @@
-"""Where every worker and its versions stand, at one moment."""
+"""Where every worker and its versions stand, at one moment; and how its cluster keeps that of a rollout."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any, Self
 
-from twgen.model.plan import LaterAction, RoutingPlan, VersionPlan, WorkerPlan
+from twgen.model.plan import LaterAction, Phase, RoutingPlan, VersionPlan, WorkerPlan
+from twgen.model.reasons import RoutingReason
 from twgen.model.world import GateStatus, TaskQueue
 
 
@@ -106,3 +109,37 @@ class Status:
     now: datetime
     workers: tuple[WorkerView, ...]
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStatus:
+    """Where the rollout of one worker stands, as its cluster keeps it."""
+
+    worker: str
+    """As Temporal calls it: `<Kubernetes namespace>/<worker>`."""
+    phase: Phase
+    reason: str
+    message: str
+    target: str
+    current: str
+    """The build ID of the current version; empty: none is."""
+    percentage: float
+    """The target's share of new workflows."""
+    since: datetime
+    """When the phase or the reason changed last."""
+    document: Mapping[str, Any]
+    """The Status document of this one worker, as it was when this was written."""
+    intent: str = ""
+    """The hash of the intent that is carried out."""
+    failing: str = ""
+    """What fails at its looks, or after them; empty: nothing does."""
+    resource_version: str = field(default="", compare=False)
+    """Of the ConfigMap that it was read from; empty: of none."""
+
+    def restated(self, phase: Phase, reason: RoutingReason, message: str, since: datetime) -> Self:
+        """The same with another phase, and why; what it knows of the worker stays."""
+        told = {"phase": phase.value, "reason": reason.value, "because": message}
+        workers = [{**worker, **told} for worker in self.document.get("workers", ())]
+        document = {**self.document, "workers": workers} if workers else self.document
+        restated = replace(self, phase=phase, reason=reason, message=message, since=since)
+        return replace(restated, document=document, failing="")

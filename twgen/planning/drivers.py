@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from twgen.errors import InvalidInput
+from twgen.model.operator import Caller
 from twgen.model.spec import Driver, Strategy, WorkerSpec
 from twgen.planning.sentences import listed
 
@@ -30,9 +31,49 @@ def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
     return Driver.HOOK
 
 
+def driver_of_render(specs: Sequence[WorkerSpec], caller: Caller, image: str, *, needs_image: bool) -> Driver:
+    """As `rollout_driver`, where all is there that such a Job needs: its image, and as whom it acts.
+
+    Without an image people or CI roll out, unless a policy names a driver, or `needs_image` says that there
+    are none. Raises InvalidInput, too, for what is missing.
+    """
+    driven = _driven(specs)
+    if not image:
+        named = [spec for spec in driven if spec.policy.driver is not Driver.AUTO]
+        if lacking := named or (driven if needs_image else []):
+            raise InvalidInput(
+                f"{lacking[0].worker_deployment}: its rollout needs the image of a Job: the"
+                " operator names it as rollout.image of an OperatorConfig. Where a person or CI rolls out,"
+                " spec.driver of a RolloutPolicy says so"
+            )
+        return Driver.JOB
+    if nameless := [spec for spec in driven if not caller.of(spec.policy)]:
+        raise InvalidInput(
+            f"{nameless[0].worker_deployment}: its rollout needs a manager identity: give --identity, or a"
+            " RolloutPolicy has spec.identity"
+        )
+    return rollout_driver(driven, in_argocd=bool(caller.application))
+
+
+def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
+    """Whether rollouts of a render in Argo CD are Jobs that a sync waits for, and not hooks.
+
+    A policy that asks for Jobs tells so before the operator names an image. Raises as `rollout_driver` does.
+    """
+    driven = _driven(specs)
+    if not image and not any(spec.policy.driver is Driver.JOB for spec in driven):
+        return False
+    return bool(driven) and rollout_driver(driven, in_argocd=True) is Driver.JOB
+
+
 def longest_rollout(spec: WorkerSpec) -> timedelta:
     """How long all pauses of a rollout take."""
     return sum((step.pause for step in spec.rollout.steps), timedelta())
+
+
+def _driven(specs: Sequence[WorkerSpec]) -> list[WorkerSpec]:
+    """Those whose rollout something in the cluster carries out."""
+    return [spec for spec in specs if spec.policy.driver is not Driver.NONE]
 
 
 def _takes_long(spec: WorkerSpec) -> bool:

@@ -104,6 +104,17 @@ def resume(target: Target) -> Intervention:
     return Intervention(f"let the rollout of {target.build_id} go on", {PAUSED: False}, goes_on=True)
 
 
+def refuse_other_traffic(decided_on: Target, target: Target) -> None:
+    """Raise OwnedBySomebodyElse when a look after the claim shows other traffic than was decided on.
+
+    Until the claim anybody could move it, and somebody else may have claimed the worker since.
+    """
+    if target.is_foreign or target.temporal.routing != decided_on.temporal.routing:
+        raise OwnedBySomebodyElse(
+            f"{target.spec.worker_deployment}: somebody changed its traffic at the same time"
+        )
+
+
 def is_done(target: Target, intervention: Intervention) -> bool:
     """Temporal has all that the intervention changes, as far as a new look at the target tells."""
     metadata = (target.version.metadata or {}) if target.version else {}

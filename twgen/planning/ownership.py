@@ -1,4 +1,4 @@
-"""Noticing that the cluster, or the worker, is somebody else's."""
+"""Whose a cluster and a worker are: who may claim or release one, and what must not be touched."""
 
 from collections.abc import Iterator, Sequence
 

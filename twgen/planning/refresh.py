@@ -21,7 +21,7 @@ REFRESH_PAUSE = timedelta(minutes=10)
 _LONGEST_PAUSE = timedelta(days=1)
 """Between two refreshes that both found the same."""
 _DOUBLED = 8
-"""So often at most is a pause doubled: beyond the longest one, and within what a timedelta holds."""
+"""How often a pause is doubled at most: by then it is over the longest, and a timedelta still holds it."""
 RERUN_PAUSE = timedelta(minutes=10)
 """From the end of a Job until another one may take its place."""
 

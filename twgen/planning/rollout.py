@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.reasons import Until
+from twgen.model.status import RolloutStatus
 from twgen.model.world import WorkerWorld
 from twgen.planning.routing.table import is_updating
 
@@ -47,6 +48,12 @@ def needs_a_rollout(phase: Phase, reason: str) -> bool:
     # a word that only another release knows is none of them
     ends = {known for known in Reason if known.until is Until.ANOTHER_INTENT}
     return phase is not Phase.SETTLED and reason not in ends
+
+
+def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatus:
+    """The same once nobody works on it any more; the message keeps where it stood."""
+    message = f"nobody moves its traffic: {why}; before, it was {status.phase}: {status.message}"
+    return status.restated(Phase.BLOCKED, Reason.ROLLOUT_ENDED, message, since)
 
 
 def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattended: bool = False) -> bool:

@@ -52,14 +52,14 @@ class Sources:
             raise InvalidInput(f"cannot read {'stdin' if is_stdin else source}: {reason}") from error
 
 
-class Read(NamedTuple):
+class Documents(NamedTuple):
     """The documents of all files, and a line for each file or folder that could not be read in full."""
 
     documents: tuple[Document, ...]
     unreadable: tuple[str, ...]
 
 
-def read_paths(paths: Iterable[str], sources: Sources) -> Read:
+def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
     """Every document under the paths, in order, each file once; raises InvalidInput when there is none.
 
     A folder is read with all below it, hidden entries left out; `-` is stdin. A path without any document is
@@ -88,14 +88,14 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Read:
         elif is_in_ledger(file):
             unreadable.append(f"{file} is empty: take it back from Git, or remove it")
         if budget.is_spent:
-            return Read(tuple(documents), tuple(unreadable))
+            return Documents(tuple(documents), tuple(unreadable))
     if not documents and not unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: name the folder of your specs")
     if not budget.is_spent:
         unreadable += (
             f"no document found in {path}: mend it, or do not name it" for path in without.values()
         )
-    return Read(tuple(documents), tuple(unreadable))
+    return Documents(tuple(documents), tuple(unreadable))
 
 
 def _refuse_too_many(documents: list[Document], file: str, budget: Budget) -> None:

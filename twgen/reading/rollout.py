@@ -15,11 +15,12 @@ from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import MissingTemplate
+from twgen.model.status import RolloutStatus
 from twgen.model.times import parse_time
 from twgen.planning.cluster_changes import AttachedInCluster
-from twgen.planning.rollout import needs_a_rollout
+from twgen.planning.rollout import left_alone, needs_a_rollout
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
-from twgen.records.rollout_status import RolloutStatus, left_alone, parse_rollout_status
+from twgen.records.rollout_status import parse_rollout_status
 from twgen.reporting.problems import problem_lines
 from twgen.specs.attached import KINDS
 from twgen.specs.parse import Specs, parse_specs
@@ -110,7 +111,7 @@ def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]
         # no self-heal makes a hook again
         if (ending := ending_of(job)) and HOOK not in annotations:
             ended_at = parse_time(ending["lastTransitionTime"])
-            ended[key] = EndedJob(metadata["name"], metadata["uid"], ended_at)
+            ended[key] = EndedJob(JobReference(metadata["name"], metadata["uid"]), ended_at)
     return ended
 
 
@@ -201,8 +202,8 @@ class RolloutReader:
     async def _older(self, deadline: Deadline) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
         """All Jobs of the worker but the newest one of this intent, and all running Pods but its own.
 
-        Where another image is rendered, one intent has two Jobs. Their Pods agree on which of the two is
-        newer; those of the older one find themselves among the older Pods, and wait until they are ended.
+        One intent has two Jobs where another image is rendered. All their Pods agree on which Job is newer. A
+        Pod of the older Job finds itself among the older Pods, so it waits, until it is ended.
         """
         found: list[list[Mapping[str, Any]]] = []
         namespace = self._intent.namespace

@@ -3,7 +3,7 @@
 import asyncio
 from asyncio import TaskGroup
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from twgen.errors import TwgenError
@@ -16,110 +16,49 @@ from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.shared import SharedReads
 
 
-async def read_worker(
-    spec: WorkerSpec,
-    temporal: TemporalReader,
-    cluster: ClusterReader | None,
-    now: datetime,
-    *,
-    for_routing: bool,
-) -> WorkerWorld:
-    """What is known of a worker; without a cluster, nothing of its Deployments.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One look at workers: through what, as of when, and how much is asked."""
 
-    A render needs its versions and, of those that may go, the open workflows. `for_routing` also reads what
-    decides on traffic, and what only people ask for. A failed read comes inside an ExceptionGroup.
+    temporal: SharedReads
+    cluster: SharedLists | None
+    """None: nothing is known of Deployments."""
+    now: datetime
+    for_routing: bool
+    """Not only what a render needs, versions and, of those that may go, the open workflows, but also what
+    decides on traffic, and what only people ask for."""
+
+    def cluster_of(self, spec: WorkerSpec) -> ClusterReader | None:
+        """What reads a worker's Deployments and pods."""
+        return ClusterReader(spec, self.cluster) if self.cluster else None
+
+
+async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
+    """What Temporal and Kubernetes say of the workers, all of them at the same time.
+
+    The first read that fails is raised, StateUnavailable or OutOfTime.
     """
-    worker = spec.worker_deployment
-    async with TaskGroup() as group:
-        describing = group.create_task(temporal.deployment())
-        listing = group.create_task(cluster.deployments()) if cluster else None
-    found, live = describing.result(), listing.result() if listing else None
-    world = WorkerWorld(worker, spec.temporal_namespace, found, live)
-
-    listed = {version.build_id: version for version in (found.versions if found else ())}
-    async with TaskGroup() as group:
-        by_name = [
-            group.create_task(temporal.version(build_id, listed.get(build_id)))
-            for build_id in versions_to_describe(spec, world, now, for_routing=for_routing)
-        ]
-        greeting = group.create_task(temporal.server_version()) if found and for_routing else None
-    if found:
-        described = {version.build_id: version for task in by_name if (version := task.result())}
-        versions = tuple((listed | described).values())
-        server_version = greeting.result() if greeting else ""
-        found = replace(found, versions=versions, server_version=server_version)
-        world = replace(world, temporal=found)
-
-    reads = further_reads(spec, world, now, for_routing=for_routing)
-    async with TaskGroup() as group:
-        counting = group.create_task(temporal.open_workflows(reads.open_workflows))
-        upgrading = {
-            build_id: group.create_task(temporal.auto_upgrade_workflows(build_id))
-            for build_id in reads.auto_upgrade_workflows
-        }
-        polling = {queue: group.create_task(temporal.pollers(queue)) for queue in reads.task_queues}
-        gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
-        pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
-    if found:
-        polled = {queue: task.result() for queue, task in polling.items()}
-        upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
-        runs = tuple(run for task in gates if (run := task.result()))
-        read = (
-            replace(
-                version,
-                open_workflows=counting.result().get(version.build_id),
-                auto_upgrade_workflows=upgraded.get(version.build_id),
-                task_queues=with_pollers(version, worker, polled),
-                gate_runs=runs if version.build_id == spec.build_id and reads.gate_runs is not None else None,
-            )
-            for version in found.versions
-        )
-        world = replace(world, temporal=replace(found, versions=tuple(read)))
-    return replace(world, pod_problems=pods.result() if pods else {})
-
-
-async def read_world(
-    specs: Sequence[WorkerSpec],
-    temporal: SharedReads,
-    cluster: SharedLists | None,
-    now: datetime,
-    *,
-    for_routing: bool,
-) -> World:
-    """What Temporal and Kubernetes (None: not read) say of the workers, all of them at the same time.
-
-    `for_routing` as for `read_worker`. The first read that fails is raised, StateUnavailable or OutOfTime.
-    """
-    temporal.require_credentials(specs)
+    cluster = reading.cluster
+    reading.temporal.require_credentials(specs)
     try:
-        async with asyncio.TaskGroup() as group:
+        async with TaskGroup() as group:
             if cluster and cluster.namespace:
                 group.create_task(cluster.list(cluster.namespace))
-            reading = [
-                group.create_task(_read(spec, temporal, cluster, now, for_routing=for_routing))
-                for spec in specs
-            ]
+            tasks = [group.create_task(_read(spec, reading)) for spec in specs]
     except ExceptionGroup as failures:
         failure = _first(failures)
         raise failure from failure.__cause__
-    workers = [task.result() for task in reading]
+    workers = [task.result() for task in tasks]
     strays = cluster.strays(specs) if cluster else ()
-    return World(now, {worker.key: worker for worker in [*strays, *workers]})
+    return World(reading.now, {worker.key: worker for worker in [*strays, *workers]})
 
 
-async def read_each(
-    specs: Sequence[WorkerSpec],
-    temporal: SharedReads,
-    cluster: SharedLists | None,
-    now: datetime,
-    *,
-    for_routing: bool,
-) -> tuple[World, list[str]]:
+async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[World, list[str]]:
     """The same of those workers that can be read, and why the others cannot be."""
 
     async def read(spec: WorkerSpec) -> WorkerWorld:
-        temporal.require_credentials([spec])
-        return await _read(spec, temporal, cluster, now, for_routing=for_routing)
+        reading.temporal.require_credentials([spec])
+        return await _read(spec, reading)
 
     found: dict[WorkerKey, WorkerWorld] = {}
     failures: dict[str, None] = {}
@@ -131,19 +70,66 @@ async def read_each(
         if not isinstance(failure, TwgenError):
             raise failure
         failures[str(failure)] = None  # the same one may be that of many
-    return World(now, found), list(failures)
+    return World(reading.now, found), list(failures)
 
 
-async def _read(
-    spec: WorkerSpec,
-    temporal: SharedReads,
-    cluster: SharedLists | None,
-    now: datetime,
-    *,
-    for_routing: bool,
-) -> WorkerWorld:
-    readers = TemporalReader(spec, temporal), ClusterReader(spec, cluster) if cluster else None
-    return await read_worker(spec, *readers, now, for_routing=for_routing)
+async def _read(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
+    """What is known of a worker; a failed read comes inside an ExceptionGroup."""
+    return await _read_further(spec, await _read_versions(spec, reading), reading)
+
+
+async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
+    """The worker's routing, versions and Deployments."""
+    temporal, cluster = TemporalReader(spec, reading.temporal), reading.cluster_of(spec)
+    async with TaskGroup() as group:
+        describing = group.create_task(temporal.deployment())
+        listing = group.create_task(cluster.deployments()) if cluster else None
+    found, live = describing.result(), listing.result() if listing else None
+    world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, found, live)
+    if not found:
+        return world
+    listed = {version.build_id: version for version in found.versions}
+    async with TaskGroup() as group:
+        by_name = [
+            group.create_task(temporal.version(build_id, listed.get(build_id)))
+            for build_id in versions_to_describe(spec, world, reading.now, for_routing=reading.for_routing)
+        ]
+        greeting = group.create_task(temporal.server_version()) if reading.for_routing else None
+    described = {version.build_id: version for task in by_name if (version := task.result())}
+    versions = tuple((listed | described).values())
+    server_version = greeting.result() if greeting else ""
+    return replace(world, temporal=replace(found, versions=versions, server_version=server_version))
+
+
+async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) -> WorkerWorld:
+    """The same worker with its open workflows and, for routing, its pollers, gates and pods."""
+    temporal, cluster = TemporalReader(spec, reading.temporal), reading.cluster_of(spec)
+    reads = further_reads(spec, world, reading.now, for_routing=reading.for_routing)
+    async with TaskGroup() as group:
+        counting = group.create_task(temporal.open_workflows(reads.open_workflows))
+        upgrading = {
+            build_id: group.create_task(temporal.auto_upgrade_workflows(build_id))
+            for build_id in reads.auto_upgrade_workflows
+        }
+        polling = {queue: group.create_task(temporal.pollers(queue)) for queue in reads.task_queues}
+        gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
+        pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
+    if found := world.temporal:
+        polled = {queue: task.result() for queue, task in polling.items()}
+        upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
+        runs = tuple(run for task in gates if (run := task.result()))
+        versions = tuple(
+            replace(
+                version,
+                open_workflows=counting.result().get(version.build_id),
+                auto_upgrade_workflows=upgraded.get(version.build_id),
+                task_queues=with_pollers(version, spec.worker_deployment, polled),
+                gate_runs=runs if version.build_id == spec.build_id and reads.gate_runs is not None else None,
+            )
+            for version in found.versions
+        )
+        world = replace(world, temporal=replace(found, versions=versions))
+    return replace(world, pod_problems=pods.result() if pods else {})
 
 
 def _first(failure: BaseException) -> BaseException:

@@ -2,62 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
-from twgen.model.reasons import RoutingReason
+from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time, parse_time
 from twgen.versioning.names import rollout_status_name
 
 _ALL = 100
 """Percent."""
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutStatus:
-    """Where the rollout of one worker stands, as its cluster keeps it."""
-
-    worker: str
-    """As Temporal calls it: `<Kubernetes namespace>/<worker>`."""
-    phase: Phase
-    reason: str
-    message: str
-    target: str
-    current: str
-    """The build ID of the current version; empty: none is."""
-    percentage: float
-    """The target's share of new workflows."""
-    since: datetime
-    """When the phase or the reason changed last."""
-    document: Mapping[str, Any]
-    """The Status document of this one worker, as it was when this was written."""
-    intent: str = ""
-    """The hash of the intent that is carried out."""
-    failing: str = ""
-    """What fails at its looks, or after them; empty: nothing does."""
-    resource_version: str = field(default="", compare=False)
-    """Of the ConfigMap that it was read from; empty: of none."""
-
-
-def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatus:
-    """The same once nobody works on it any more; the message keeps where it stood."""
-    phase, reason = Phase.BLOCKED, RoutingReason.ROLLOUT_ENDED
-    message = f"nobody moves its traffic: {why}; before, it was {status.phase}: {status.message}"
-    return restated(status, phase, reason, message, since)
-
-
-def restated(
-    status: RolloutStatus, phase: Phase, reason: RoutingReason, message: str, since: datetime
-) -> RolloutStatus:
-    """The same with another phase, and why; what it knows of the worker stays."""
-    told = {"phase": phase.value, "reason": reason.value, "because": message}
-    workers = [{**worker, **told} for worker in status.document.get("workers", ())]
-    document = {**status.document, "workers": workers} if workers else status.document
-    restated = replace(status, phase=phase, reason=reason, message=message, since=since)
-    return replace(restated, document=document, failing="")
 
 
 def write_rollout_status(status: RolloutStatus) -> dict[str, str]:

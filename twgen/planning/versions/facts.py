@@ -58,7 +58,7 @@ class VersionFacts:
     remembered: RecordedDeployment | None
     """What Git remembers of it: its ledger, or the history of its specs."""
     remembered_by: HistorySource
-    """Which of the two that is, when it does."""
+    """The ledger or the history of Git, whichever tells `remembered`."""
     twins: tuple[LiveDeployment, ...] = ()
     """Further Deployments of its build ID, less those that are being deleted."""
     namesake: str = ""

@@ -4,10 +4,9 @@ from datetime import datetime
 from typing import Any
 
 from twgen.model.plan import RoutingAction, RoutingPlan
-from twgen.model.status import Status, VersionView, WorkerView
+from twgen.model.status import RolloutStatus, Status, VersionView, WorkerView
 from twgen.model.times import format_time
 from twgen.model.world import VersionStatus
-from twgen.records.rollout_status import RolloutStatus
 from twgen.reporting.plan.document import attached_objects
 from twgen.versioning.names import TWGEN_API
 

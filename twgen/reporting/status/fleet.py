@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from twgen.model.reasons import RoutingReason
+from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.sentences import plain_percentage, spoken
-from twgen.records.rollout_status import RolloutStatus
 from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
 

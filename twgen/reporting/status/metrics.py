@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from twgen.model.plan import Phase
-from twgen.records.rollout_status import RolloutStatus
+from twgen.model.status import RolloutStatus
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric

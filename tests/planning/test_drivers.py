@@ -1,0 +1,108 @@
+"""What runs the rollouts of a render, and what it needs for that."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.strategies import STEPS, a_spec, with_policy
+from twgen.errors import InvalidInput
+from twgen.model.operator import Caller
+from twgen.model.spec import AttachedResource, Driver, Gate, Rollout, Strategy, WorkerSpec
+from twgen.planning.drivers import driver_of_render, rollout_driver, tracks_jobs
+
+SPEC = a_spec()
+BY_HAND = with_policy(SPEC, driver=Driver.NONE)
+ME, NOBODY = Caller("twgen/me"), Caller()
+IMAGE = "registry.example.com/twgen:1"
+SLOW = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
+QUICK = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, (replace(STEPS[0], pause=timedelta(minutes=1)),)))
+GATED = replace(SPEC, rollout=replace(SPEC.rollout, gate=Gate("Check")))
+SCALED = replace(SPEC, attached=(AttachedResource("scaler", {}, autoscales=True),))
+MANUAL = replace(SPEC, rollout=replace(SPEC.rollout, strategy=Strategy.MANUAL))
+
+
+@pytest.mark.parametrize(
+    ("specs", "in_argocd", "driver"),
+    [
+        ([SPEC], True, Driver.HOOK),
+        ([SPEC, QUICK], True, Driver.HOOK),
+        ([SPEC, SLOW], True, Driver.JOB),
+        ([SPEC, SCALED], True, Driver.JOB),
+        ([SPEC, with_policy(SCALED, driver=Driver.HOOK)], True, Driver.HOOK),
+        ([GATED], True, Driver.JOB),
+        ([MANUAL], True, Driver.JOB),
+        ([SPEC, with_policy(SPEC, driver=Driver.JOB)], True, Driver.JOB),
+        ([with_policy(QUICK, driver=Driver.HOOK)], False, Driver.HOOK),
+        ([with_policy(SLOW, driver=Driver.HOOK)], True, Driver.HOOK),
+        ([SPEC], False, Driver.JOB),
+    ],
+)
+def test_all_rollouts_of_a_render_have_one_driver(
+    specs: list[WorkerSpec],
+    in_argocd: bool,  # noqa: FBT001 - a row of the table
+    driver: Driver,
+) -> None:
+    assert rollout_driver(specs, in_argocd=in_argocd) is driver
+
+
+@pytest.mark.parametrize("other", [SLOW, GATED, with_policy(SPEC, driver=Driver.JOB)])
+def test_hook_beside_a_rollout_that_takes_long_is_refused(other: WorkerSpec) -> None:
+    with pytest.raises(InvalidInput, match="would hold up the sync"):
+        rollout_driver([with_policy(SPEC, driver=Driver.HOOK), other], in_argocd=True)
+
+
+@pytest.mark.parametrize(
+    ("specs", "needs_image"),
+    [
+        ([SPEC], True),
+        ([with_policy(SPEC, driver=Driver.JOB)], False),
+        ([BY_HAND, with_policy(SPEC, driver=Driver.HOOK)], False),
+    ],
+)
+def test_rollout_that_only_a_job_can_carry_out_needs_an_image(
+    specs: list[WorkerSpec],
+    needs_image: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    with pytest.raises(InvalidInput, match="payments: its rollout needs the image of a Job"):
+        driver_of_render(specs, ME, "", needs_image=needs_image)
+
+
+@pytest.mark.parametrize(("specs", "needs_image"), [([SPEC], False), ([BY_HAND], True), ([], True)])
+def test_nobody_needs_an_image_where_people_roll_out(
+    specs: list[WorkerSpec],
+    needs_image: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    assert driver_of_render(specs, NOBODY, "", needs_image=needs_image) is Driver.JOB
+
+
+def test_rollout_in_the_cluster_needs_an_identity() -> None:
+    with pytest.raises(InvalidInput, match="payments: its rollout needs a manager identity"):
+        driver_of_render([SPEC], NOBODY, IMAGE, needs_image=False)
+    assert driver_of_render([BY_HAND], NOBODY, IMAGE, needs_image=False) is Driver.JOB
+    named = with_policy(SPEC, identity="prod")
+    assert driver_of_render([named], NOBODY, IMAGE, needs_image=False) is Driver.JOB
+
+
+def test_hook_is_for_a_render_of_argo_cd() -> None:
+    assert driver_of_render([SPEC], replace(ME, application="shop"), IMAGE, needs_image=True) is Driver.HOOK
+    assert driver_of_render([SPEC], ME, IMAGE, needs_image=True) is Driver.JOB
+
+
+@pytest.mark.parametrize(
+    ("specs", "image", "is_tracked"),
+    [
+        ([SLOW], IMAGE, True),
+        ([SLOW], "", False),
+        ([with_policy(SPEC, driver=Driver.JOB)], "", True),
+        ([SPEC], IMAGE, False),
+        ([BY_HAND], IMAGE, False),
+        ([with_policy(SLOW, driver=Driver.NONE), SPEC], IMAGE, False),
+    ],
+)
+def test_jobs_are_tracked_where_an_image_or_a_policy_makes_some_that_are_no_hooks(
+    specs: list[WorkerSpec],
+    image: str,
+    is_tracked: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    assert tracks_jobs(specs, image) is is_tracked
