@@ -49,9 +49,12 @@ def chart_values_text() -> str:
     role, binding = read_documents((_DEPLOY / "in-cluster" / "rbac.yaml").read_text())
     # the chart fills these in
     account = '{{ include "argo-cd.repoServer.serviceAccountName" . }}'
-    subject = {"kind": "ServiceAccount", "name": account, "namespace": "{{ .Release.Namespace }}"}
+    namespace = '{{ include "argo-cd.namespace" . }}'
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
     values = {
         "repoServer": {
+            # Argo CD's own manifests have this; with the chart's default its own container gets the token too
+            "automountServiceAccountToken": False,
             "extraContainers": [sidecar | with_token | {"volumeMounts": mounts}],
             "volumes": [volume for pod in pods for volume in pod["volumes"]],
         },

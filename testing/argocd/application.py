@@ -68,8 +68,18 @@ class Application:
 
     def refresh(self, kind: str = "normal") -> None:
         """Let Argo CD look again, `hard` by a new render, and wait until it has."""
-        self.argo.cluster.api.patch(self.path, {"metadata": {"annotations": {_REFRESH: kind}}})
+        self.begin_to_refresh(kind)
         eventually(lambda: _REFRESH not in self.get()["metadata"].get("annotations", {}), _SOON)
+
+    def begin_to_refresh(self, kind: str = "normal") -> None:
+        """Ask Argo CD to look again, and do not wait until it has."""
+        self.change({"metadata": {"annotations": {_REFRESH: kind}}})
+
+    def siblings(self) -> Sequence[Object]:
+        """The objects of all Applications that deploy into its namespace of its cluster."""
+        place = {"server": self.server, "namespace": self.namespace}
+        items: Sequence[Object] = self.argo.cluster.api.get(self._collection)["items"]
+        return [item for item in items if item["spec"]["destination"] == place]
 
     def synced(self, commit: str) -> Object:
         """Its object, once all of this commit is applied and nothing differs."""
@@ -77,18 +87,16 @@ class Application:
 
         def is_synced() -> Object:
             found = self.get()
-            status, operation = found["status"], found["status"].get("operationState", {})
-            seen = (status["sync"]["status"], status["sync"].get("revision"), operation.get("phase"))
-            if seen != ("Synced", commit, "Succeeded"):
-                raise AssertionError(seen, operation.get("message"), self.errors())
+            operation = found["status"].get("operationState", {})
+            if not has_synced(found, commit):
+                raise AssertionError(found["status"]["sync"], operation.get("message"), errors_in(found))
             return found
 
         return eventually(is_synced, _SOON)
 
     def errors(self) -> Sequence[str]:
         """What Argo CD shows as wrong with it."""
-        conditions: Sequence[Object] = self.get()["status"].get("conditions", [])
-        return [str(one["message"]) for one in conditions if one["type"].endswith("Error")]
+        return errors_in(self.get())
 
     def fails_with(self, *parts: str) -> str:
         """What Argo CD shows as wrong with it, once that has all these parts."""
@@ -158,3 +166,18 @@ class Application:
             self.argo.cluster.api.delete(self.path)
         except Refused:
             return
+
+
+def has_synced(application: Object, commit: str) -> bool:
+    """All of this commit is applied, nothing differs, and Argo CD was not asked to look again."""
+    status = application.get("status", {})
+    sync, operation = status.get("sync", {}), status.get("operationState", {})
+    seen = (sync.get("status"), sync.get("revision"), operation.get("phase"))
+    is_asked = _REFRESH in application["metadata"].get("annotations", {})
+    return seen == ("Synced", commit, "Succeeded") and not is_asked
+
+
+def errors_in(application: Object) -> Sequence[str]:
+    """What Argo CD shows as wrong with it."""
+    conditions: Sequence[Object] = application["status"].get("conditions", [])
+    return [str(one["message"]) for one in conditions if one["type"].endswith("Error")]

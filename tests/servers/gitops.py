@@ -107,9 +107,13 @@ class ApplicationStory:
         return in_namespace(self.namespace, connection, worker, *more)
 
     def commit_documents(self, message: str, *documents: Document) -> str:
+        self.write(*documents)
+        return self.argo.repository.commit(message)
+
+    def write(self, *documents: Document) -> None:
+        """Change what the next commit has of it."""
         self.folder.mkdir(exist_ok=True)
         (self.folder / "specs.yaml").write_text(write_documents(documents))
-        return self.argo.repository.commit(message)
 
     def run(self, *command: str) -> Ended:
         """What a person does at a terminal, in the clone, with the cluster at hand."""

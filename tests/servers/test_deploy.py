@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,16 @@ REPO_SERVER: Object = {
 }
 """What the patches rely on, as Argo CD's own manifests have it."""
 
+# https://github.com/argoproj/argo-helm/blob/main/charts/argo-cd/values.yaml
+CHART_VALUES: Object = {"automountServiceAccountToken": True, "extraContainers": [], "volumes": []}
+"""The defaults of the argo-cd chart for what `deploy/values.yaml` sets of its repo-server."""
+
+CHART_NAMES = {
+    "argo-cd.repoServer.serviceAccountName": "gitops-repo-server",
+    "argo-cd.namespace": "gitops",
+}
+"""Templates of the chart, and what they give for a release `gitops` in a namespace of that name."""
+
 
 @pytest.fixture
 def built(tmp_path: Path) -> dict[str, Object]:
@@ -70,6 +81,46 @@ def built(tmp_path: Path) -> dict[str, Object]:
     return {
         f"{document['kind']}/{document['metadata']['name']}": document for document in read_documents(text)
     }
+
+
+@pytest.fixture
+def charted() -> dict[str, Object]:
+    """What the argo-cd chart makes of its values as the page shows it, by kind and name.
+
+    It adds containers and volumes to those of its repo-server, and fills in names in containers and objects.
+    """
+    text = (ROOT / "deploy" / "values.yaml").read_text().replace("image: twgen\n", f"image: {IMAGE}\n")
+    for template, name in CHART_NAMES.items():
+        text = text.replace(f'{{{{ include "{template}" . }}}}', name)
+    assert "{{" not in text
+    [values] = read_documents(text)
+    # what it does not know, Helm ignores
+    assert (values.keys(), values["repoServer"].keys()) == (
+        {"repoServer", "extraObjects"},
+        CHART_VALUES.keys(),
+    )
+    repo_server, own = deepcopy(REPO_SERVER), CHART_VALUES | values["repoServer"]
+    repo_server["metadata"]["namespace"] = CHART_NAMES["argo-cd.namespace"]
+    found = {
+        f"{each['kind']}/{each['metadata']['name']}": each for each in (repo_server, *values["extraObjects"])
+    }
+    spec = pod(found)
+    spec["serviceAccountName"] = CHART_NAMES["argo-cd.repoServer.serviceAccountName"]
+    spec["automountServiceAccountToken"] = own["automountServiceAccountToken"]
+    spec["containers"] += own["extraContainers"]
+    spec["volumes"] += own["volumes"]
+    return found
+
+
+def by_name(value: Any) -> Any:
+    """The same, with each list of things that have names as what they are by their names, in no order."""
+    if isinstance(value, dict):
+        return {key: by_name(inner) for key, inner in value.items()}
+    if isinstance(value, list) and all(isinstance(each, dict) and "name" in each for each in value):
+        named = {each["name"]: by_name(each) for each in value}
+        assert len(named) == len(value)
+        return named
+    return value
 
 
 def pod(built: dict[str, Object]) -> Object:
@@ -134,20 +185,18 @@ def test_kubectl_patches_to_the_same_sidecar_as_kustomize(
     }
 
 
-def test_chart_and_kustomization_make_the_same_sidecar(built: dict[str, Object]) -> None:
-    [values] = read_documents((ROOT / "deploy" / "values.yaml").read_text())
-    [in_chart], patched = values["repoServer"]["extraContainers"], sidecar(built)
-
-    def by_name(objects: list[Object]) -> dict[str, Object]:
-        return {each["name"]: each for each in objects}
-
-    assert by_name(in_chart.pop("volumeMounts")) == by_name(patched.pop("volumeMounts"))
-    assert {**in_chart, "image": IMAGE} == patched
-    own = [volume for volume in pod(built)["volumes"] if volume["name"].startswith("twgen")]
-    assert by_name(values["repoServer"]["volumes"]) == by_name(own)
-    role, binding = values["extraObjects"]
-    assert role == built["ClusterRole/twgen"]
-    assert binding["roleRef"] == built["ClusterRoleBinding/twgen"]["roleRef"]
+def test_chart_and_kustomization_make_the_same_pod_and_give_its_account_the_same_rights(
+    built: dict[str, Object], charted: dict[str, Object]
+) -> None:
+    accounts = [pod(found).pop("serviceAccountName") for found in (built, charted)]
+    assert accounts == ["argocd-repo-server", "gitops-repo-server"]
+    assert by_name(pod(charted)) == by_name(pod(built))
+    for account, found in zip(accounts, (built, charted), strict=True):
+        [subject] = found["ClusterRoleBinding/twgen"].pop("subjects")
+        namespace = found["Deployment/argocd-repo-server"]["metadata"]["namespace"]
+        assert subject == {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    for name in ("ClusterRole/twgen", "ClusterRoleBinding/twgen"):
+        assert charted[name] == built[name]
 
 
 def test_commands_of_the_page_make_a_kubeconfig_for_another_cluster_that_lists_deployments_alone(

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from testing.install import installed
+from testing.kubernetes.api import Refused
 from testing.kubernetes.cluster import Cluster
+from testing.processes import eventually
 from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from tests.executing.argocd import Served, serving
@@ -115,6 +117,37 @@ def test_both_forms_are_taken_by_an_api_server_where_pods_are_restricted(
             head = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tick"}}
             pods = f"/api/v1/namespaces/{namespace}/pods/tick"
             assert cluster.api.dry_run_apply(pods, head | {"spec": template["spec"]})["kind"] == "Pod"
+
+
+def test_objects_of_the_prometheus_operator_are_what_its_own_definitions_take(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    tool, group = ROOT / "tools" / "kubernetes_types", "monitoring.coreos.com"
+    plurals = {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"}
+    for kind, plural in plurals.items():
+        command = ["go", "run", ".", "-definition", kind]
+        text = subprocess.run(command, cwd=tool, capture_output=True, text=True, check=True).stdout
+        cluster.kubectl("apply", "--server-side", "-f", "-", input=text)
+        established = ("wait", "--for=condition=Established", f"crd/{plural}.{group}")
+        # refused while an object has no conditions yet
+        eventually(lambda established=established: cluster.kubectl(*established))
+
+    def take(document: Object) -> Object:
+        document["metadata"]["namespace"] = namespace
+        place = f"/apis/{group}/v1/namespaces/{namespace}/{plurals[document['kind']]}"
+        return cluster.api.dry_run_apply(f"{place}/{document['metadata']['name']}", document)
+
+    objects = built(tmp_path)
+    monitor, rule = objects["PodMonitor"], objects["PrometheusRule"]
+    assert take(monitor)["spec"] == monitor["spec"]
+    assert take(rule)["spec"] == rule["spec"]
+    [endpoint], [group_of_rules] = monitor["spec"]["podMetricsEndpoints"], rule["spec"]["groups"]
+    endpoint["honourLabels"] = endpoint.pop("honorLabels")
+    with pytest.raises(Refused, match="field not declared in schema"):
+        take(monitor)
+    group_of_rules["rules"][0]["for"] = "2 minutes"
+    with pytest.raises(Refused, match=r"for in body should match"):
+        take(rule)
 
 
 def test_account_may_do_what_the_page_says_and_nothing_else(cluster: Cluster, account: str) -> None:

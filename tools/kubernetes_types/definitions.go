@@ -22,7 +22,8 @@ type definition struct {
 	version string
 }
 
-var definitions = []definition{
+// attached are the kinds of the table.
+var attached = []definition{
 	{
 		"ScaledObject", "github.com/kedacore/keda/v2@v2.21.0", "h1:R6z2HZvstK4RLUMxroNACzBj74xGxt3kG59b5Xc+Xps=",
 		"config/crd/bases/keda.sh_scaledobjects.yaml", "v1alpha1",
@@ -30,6 +31,20 @@ var definitions = []definition{
 	{
 		"VerticalPodAutoscaler", "k8s.io/autoscaler/vertical-pod-autoscaler@v1.8.1",
 		"h1:Pe8bV1wozN4gOKO1rleiIY5alIyAXN+DnXDbXQcL4fI=", "deploy/vpa-v1-crd-gen.yaml", "v1",
+	},
+}
+
+// monitoring are kinds that deploy/ has, and tests alone know.
+var monitoring = []definition{
+	{
+		"PodMonitor", "github.com/prometheus-operator/prometheus-operator@v0.91.0",
+		"h1:rb4MKt5MlpYyDOzgGv1P8zhiHDxJrgQ6p6zhsIc+7ys=",
+		"example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml", "v1",
+	},
+	{
+		"PrometheusRule", "github.com/prometheus-operator/prometheus-operator@v0.91.0",
+		"h1:rb4MKt5MlpYyDOzgGv1P8zhiHDxJrgQ6p6zhsIc+7ys=",
+		"example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml", "v1",
 	},
 }
 
@@ -117,7 +132,7 @@ func withoutDescriptions(value any) {
 }
 
 func writeDefinition(kind string, out io.Writer) error {
-	for _, definition := range definitions {
+	for _, definition := range slices.Concat(attached, monitoring) {
 		if definition.kind != kind {
 			continue
 		}

@@ -5,6 +5,7 @@
 //	go run . > ../../twgen/versioning/kubernetes_types.json
 //	go run . -definition ScaledObject > ../../testing/kubernetes/definitions/keda.yaml
 //	go run . -definition VerticalPodAutoscaler > ../../testing/kubernetes/definitions/vpa.yaml
+//	go run . -definition PodMonitor, or PrometheusRule: for the tests of deploy/tick
 //	go run . -encode < one template as JSON on each line
 //	go run . -quantities < one quantity on each line, as a JSON string
 package main

@@ -109,7 +109,7 @@ func writeTable(out io.Writer) error {
 			return err
 		}
 	}
-	for _, definition := range definitions {
+	for _, definition := range attached {
 		if err := t.addDefinition(definition); err != nil {
 			return err
 		}
