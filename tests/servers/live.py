@@ -14,6 +14,7 @@ from temporalio.api.deployment.v1 import RoutingConfig
 import testing
 from testing.forking import forker
 from testing.leaks import leaks
+from testing.processes import eventually
 from twgen.yaml.writer import write_documents
 
 TWGEN = Path(sys.executable).with_name("twgen")
@@ -160,6 +161,13 @@ def recorded(folder: Path) -> list[Document]:
     """The workers of `twgen snapshot`."""
     workers: list[Document] = json.loads(printed(folder, "snapshot", "-o", "json"))["workers"]
     return workers
+
+
+def recorded_versions(folder: Path) -> list[Document]:
+    """Those that Temporal tells of the one worker; for a moment after a change the oldest knows no worker."""
+    found = eventually(lambda: [worker for worker in recorded(folder) if worker["temporal"]])
+    versions: list[Document] = found[0]["temporal"]["versions"]
+    return versions
 
 
 def share_of(build_id: str, routing: RoutingConfig) -> float:

@@ -10,7 +10,7 @@ from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
-from tests.servers.live import printed, recorded, worker_document, write_specs
+from tests.servers.live import printed, recorded_versions, worker_document, write_specs
 from tests.servers.reading import clients
 from tests.servers.specs import worker_spec
 from twgen.clients.deadline import Deadline
@@ -67,8 +67,7 @@ def test_workflow_pinned_to_a_drained_version_without_a_deployment_is_counted_bu
     folder = write_specs(tmp_path, temporal.address, worker_document("forgotten", "v2"))
 
     def version() -> dict[str, object]:
-        [found] = recorded(folder)
-        [of_v1] = [item for item in found["temporal"]["versions"] if item["buildID"] == "v1"]
+        [of_v1] = [item for item in recorded_versions(folder) if item["buildID"] == "v1"]
         return dict(of_v1)
 
     with worker.version("v1"):

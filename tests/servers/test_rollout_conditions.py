@@ -10,7 +10,7 @@ from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import NEWEST, temporal_server
 from tests.servers import rollouts
-from tests.servers.live import MANAGER, policy_document, recorded, run, worker_document, write_specs
+from tests.servers.live import MANAGER, policy_document, recorded_versions, run, worker_document, write_specs
 from tests.servers.rollouts import side_by_side
 from tests.servers.terminal import SOON, Story, becomes_current, telling, until
 from twgen.cli.settings import clock
@@ -64,8 +64,7 @@ def test_unversioned_pollers_of_every_queue_share_and_those_of_some_do_not(story
     story.describe("v1")
 
     def is_seen() -> bool:
-        [found] = recorded(story.folder)
-        [version] = found["temporal"]["versions"]
+        [version] = recorded_versions(story.folder)
         return {queue["unversionedPollers"] for queue in version["taskQueues"]} == {True, False}
 
     eventually(is_seen, SOON)
