@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from temporalio.runtime import Runtime
     from temporalio.service import ServiceClient
 
-_CALL_WITHIN = timedelta(seconds=20)
+_CALL_WITHIN = timedelta(seconds=60)
 _AT_ONCE = 16
 
 

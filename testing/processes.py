@@ -22,7 +22,7 @@ _PORTS = range(15000, 32000)
 _GRACE = 10.0
 
 
-def eventually(condition: Callable[[], Answer], deadline: float = 60.0) -> Answer:
+def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answer:
     """The condition's first true answer; AssertionError with its last one after the deadline in seconds.
 
     A failed assertion inside the condition counts as not yet.

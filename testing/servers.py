@@ -20,7 +20,7 @@ from twgen.model.spec import Connection
 OLDEST, NEWEST = "1.29.1", "1.32.0"
 """The versions of the server that can be started."""
 
-_READY_WITHIN = 60.0
+_READY_WITHIN = 240.0
 _MARK = "GetClusterInfo"
 # matching.PollerHistoryTTL stays: a poll lasts a minute, and a shorter history loses pollers that are alive
 _QUICK_DRAINAGE: Mapping[str, Any] = {

@@ -38,7 +38,7 @@ _LOOPBACK = "127.0.0.1"
 _DEPLOY = Path(__file__).parents[2] / "deploy"
 _PROJECTS = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects"
 _KINDS = ("application", "applicationset", "appproject")
-_READY_WITHIN = 60.0
+_READY_WITHIN = 240.0
 _MORE_NAMESPACES = "apps-*"
 # as docs/argocd.md advises for renders that share few cores
 _RENDER_WITHIN = "--repo-server-timeout-seconds=300"

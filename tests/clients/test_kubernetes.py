@@ -56,7 +56,7 @@ def test_server_that_never_answers_is_cut_by_the_deadline(tmp_path: Path, silent
     started = time.monotonic()
     with pytest.raises(OutOfTime, match=r"^Kubernetes .* within 0\.4 s"):
         ask(kubeconfig(tmp_path, f"http://127.0.0.1:{silent_port}"), timeout=0.4)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(

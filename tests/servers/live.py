@@ -25,6 +25,8 @@ ENVIRONMENT = {
 }
 ALONE = ("--no-cluster", "-q")
 MANAGER = "twgen/testing/live"
+# What a command may take on a busy machine beside what it waits for; one that hung would take longer.
+SLACK = 10.0
 
 Document = dict[str, Any]
 

@@ -12,6 +12,7 @@ from testing.faults import Trouble, forwarding
 from testing.kubernetes.cluster import Cluster
 from testing.servers import TemporalServer
 from tests.servers.live import (
+    SLACK,
     Document,
     Ended,
     connection_document,
@@ -245,7 +246,7 @@ def test_wrong_certificate_authority_is_an_error(
     [
         pytest.param(Trouble(answer_bytes=0), (3, "cannot be reached"), id="hangs up at once"),
         pytest.param(Trouble(answer_bytes=2500), (3, "cannot be reached"), id="answers half"),
-        pytest.param(Trouble(pause=5), (4, "did not answer within 2 s"), id="is slow"),
+        pytest.param(Trouble(pause=20), (4, "did not answer within 8 s"), id="is slow"),
     ],
 )
 def test_troubled_api_server_is_one_line_inside_the_deadline(
@@ -258,11 +259,11 @@ def test_troubled_api_server_is_one_line_inside_the_deadline(
             item["cluster"]["server"] = f"https://{forwarder.address}"
         path = tmp_path / "kubeconfig"
         path.write_text(json.dumps(config))
-        ended = with_kubeconfig(path, specs, "render", "--timeout", "2s")
+        ended = with_kubeconfig(path, specs, "render", "--timeout", "8s")
     [line] = ended.stderr.splitlines()
     assert line.startswith("twgen: Kubernetes (")
     assert (ended.code, ended.stdout, said in line) == (code, "", True)
-    assert ended.seconds < 4
+    assert ended.seconds < 8 + SLACK
 
 
 def test_cluster_is_read_with_one_list(cluster: Cluster, specs: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from testing.processes import free_ports
 from testing.servers import TemporalServer, temporal_server
+from tests.servers.live import SLACK
 from tests.servers.reading import clients, read, read_all
 from tests.servers.specs import worker_spec
 from twgen.clients.profiles import Profiles
@@ -62,7 +63,7 @@ def test_server_that_never_answers_is_cut_by_the_deadline(silent_address: str) -
     started = time.monotonic()
     with pytest.raises(OutOfTime, match=rf"^Temporal at {silent_address}, .* within 0\.5 s"):
         read(worker_spec("pay", "v1", Connection("here", silent_address)), timeout=0.5)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < SLACK
 
 
 def test_render_past_its_deadline_prints_one_line_on_stderr(silent_address: str, tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_server_that_goes_away_is_asked_again_until_the_deadline(tmp_path: Path)
             started = time.monotonic()
             with pytest.raises(StateUnavailable, match=f"{server.address}, .*not available"):
                 runner.run(read_all([spec], opened, timeout=5))
-            assert 0.5 < time.monotonic() - started < 5
+            assert 0.5 < time.monotonic() - started < 5 + SLACK
 
 
 @pytest.mark.server

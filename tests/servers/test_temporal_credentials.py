@@ -14,13 +14,13 @@ from testing.processes import eventually
 from testing.security import Credentials, Security
 from testing.servers import NEWEST, TemporalServer, temporal_server
 from testing.workers import DeployedWorker, credential_variables
-from tests.servers.live import Ended, connection_document, run, worker_document
+from tests.servers.live import SLACK, Ended, connection_document, run, worker_document
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 
 UNAVAILABLE = 3
-TIMEOUT, SLACK = 5.0, 2.0
+TIMEOUT = 20.0
 OPTIONS = ("--no-cluster", "-q", "--timeout", f"{TIMEOUT:g}s")
 SECRETS: Mapping[Security, dict[str, dict[str, str]]] = {
     Security.TLS: {},
