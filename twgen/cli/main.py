@@ -1,6 +1,5 @@
 """The program: finds the command, runs it, and turns every end into an exit code."""
 
-import gc
 import os
 import sys
 from importlib import import_module
@@ -93,7 +92,6 @@ def twgen() -> None:
 
 def main() -> None:
     """Run the program."""
-    gc.disable()  # nothing here makes cycles in number, and a large render is a tenth faster
     leave(exit_code_of(_run))
 
 
