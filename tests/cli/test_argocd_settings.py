@@ -166,6 +166,10 @@ def test_variable_with_a_mistake_is_named_with_what_it_holds_and_what_it_may_hol
             f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}",
         ),
         ([{"name": "strict"}], f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}"),
+        (
+            [parameter("strict", "true"), parameter("strict", "false")],
+            "plugin parameter 'strict' is given twice: remove one",
+        ),
         ([{"name": 3, "string": "a"}], f"holds a parameter without a name: write it {WRITTEN}"),
         (["strict"], f"holds a parameter without a name: write it {WRITTEN}"),
     ],

@@ -199,14 +199,17 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
     such_as = 'as {"name": "strict", "string": "true"}'
     if not isinstance(parameters, list):
         raise InvalidInput(f"{_PARAMETERS} is not a list of parameters such {such_as}")
+    given: dict[str, ApplicationSetting] = {}
     for parameter in parameters:
         match parameter:
+            case {"name": str(name), "string": _} if name in given:
+                raise InvalidInput(f"plugin parameter {quoted(name)} is given twice: remove one")
             case {"name": str(name), "string": str(value)}:
-                settings[name] = ApplicationSetting(value, f"plugin parameter {quoted(name)}")
+                given[name] = ApplicationSetting(value, f"plugin parameter {quoted(name)}")
             case {"name": str(name)}:
                 raise InvalidInput(
                     f"plugin parameter {quoted(name)} has no text as its `string`: write it {such_as}"
                 )
             case _:
                 raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name: write it {such_as}")
-    return settings
+    return settings | given
