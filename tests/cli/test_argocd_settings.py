@@ -192,13 +192,49 @@ def test_parameters_that_are_no_json_list_are_told(run: Run, operator: Path, tex
     refused(run(*RENDER, env=plugin(operator, ARGOCD_APP_PARAMETERS=text)), said)
 
 
-def test_strict_as_a_parameter_refuses_warnings(run: Run, story: Path, operator: Path) -> None:
+@pytest.fixture
+def doubtful(story: Path) -> Path:
+    """A story whose connection has a field that is none, which is a warning."""
     connection = story / "specs" / "connection.json"
     document = json.loads(connection.read_text())
     document["spec"]["colour"] = "red"
     connection.write_text(json.dumps(document))
+    return story
+
+
+def test_strict_as_a_parameter_refuses_warnings(run: Run, doubtful: Path, operator: Path) -> None:  # noqa: ARG001
     assert run(*RENDER, env=plugin(operator)).returncode == 0
     refused(run(*RENDER, env=plugin(operator, parameter("strict", "true"))), "1 problem found")
+
+
+def test_intent_repeats_what_the_render_warns_of_the_documents_of_its_worker(
+    run: Run,
+    doubtful: Path,  # noqa: ARG001
+    operator: Path,
+) -> None:
+    ended = run(*RENDER, "-o", "json", env=plugin(operator))
+    [intent] = [item for item in json.loads(ended.stdout)["items"] if item["kind"] == "ConfigMap"]
+    [told] = intent["data"]["warnings"].splitlines()
+    assert told.startswith("specs/connection.json: spec.colour: ")
+    # on stderr, which Argo CD shows to nobody, with its line
+    assert told.replace(".json", ".json:1", 1) in ended.stderr
+
+
+CASES = Path(__file__).parents[1] / "fixtures" / "cases"
+
+
+@pytest.mark.parametrize("case", ["spec-deleted-beside-another", "version-cap", "missing-template"])
+def test_strict_refuses_no_render_in_argocd_for_what_only_the_world_warns_of(
+    run: Run, operator: Path, case: str
+) -> None:
+    """One worker's old version would hold up all others, and at the cap nothing would drain any more."""
+    snapshot = next((CASES / case).glob("snapshot.*"))
+    command = ("render", str(CASES / case / "documents"), "--snapshot", str(snapshot))
+    identity = "twgen/payments/prod-eu"
+    at_a_terminal = run(*command, "--strict", "--identity", identity)
+    assert (at_a_terminal.returncode, at_a_terminal.stdout) == (2, ""), "there a warning has a reader"
+    ended = run(*command, env=plugin(operator, parameter("strict", "true"), parameter("identity", identity)))
+    assert (ended.returncode, ended.stdout != "") == (0, True), ended.stderr
 
 
 def test_mistake_of_the_operator_is_told_with_file_and_path(run: Run, operator: Path) -> None:

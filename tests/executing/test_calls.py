@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.strategies import a_spec, live_manifest
 from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
 from twgen.model.reasons import RoutingReason
+from twgen.records.intent import write_intent
 from twgen.records.rollout_status import parse_rollout_status
 from twgen.versioning.names import IDENTITY, INTENT_HASH
 from twgen.yaml.writer import write_documents
@@ -155,6 +157,16 @@ def test_rollout_warns_of_no_worker_that_another_intent_names() -> None:
     recorded = _beside_another_worker()
     assert "no spec names" not in recorded.run().output
     assert parse_rollout_status(recorded.api.objects[STATUS]).document["warnings"] == []
+
+
+def test_rollout_repeats_each_warning_of_its_render_as_an_event_once() -> None:
+    warnings = ("specs/a.yaml: spec.replicaz: no such field", "its image has the tag latest")
+    recorded = Recorded(RAMP)
+    recorded.api.put(INTENT, write_intent(replace(recorded.intent, warnings=warnings)))
+    assert recorded.run().exit_code == 0
+    events = [item for path, item in recorded.api.objects.items() if "/events/" in path]
+    told = [(item["type"], item["message"]) for item in events if item["reason"] == "RenderWarning"]
+    assert told == [("Warning", warning) for warning in warnings]
 
 
 def test_two_workers_of_one_namespace_are_rolled_out_side_by_side_from_a_terminal(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """What a command works on: specs, world, who plans, and as of when."""
 
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from twgen.cli.output import warn
@@ -19,7 +20,7 @@ from twgen.planning.reads import versions_to_look_for
 from twgen.reading.documents import Documents, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs
-from twgen.reporting.problems import problem_lines
+from twgen.reporting.problems import Located, problem_lines
 from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.hooks import hooks_beside_jobs
 from twgen.specs.kinds import WORKER
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _MOST_FOR_HISTORY = 10.0
 """Seconds that reading Git may add to a render, which Argo CD ends after 60."""
+_MOST_REPEATED = 20
+"""Warnings of documents in the intent of one worker: each becomes an Event."""
 
 
 def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
@@ -185,6 +188,27 @@ def refuse_collisions(
     problems = tuple(collisions(made, specs.passthrough, settings.namespace_rule.default))
     if problems:
         raise InvalidDocuments(_lines(problems, settings.sources))
+
+
+def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]]:
+    """What the intents of workers repeat of their documents' warnings, by worker deployment.
+
+    The `general` ones, which are about no worker of the documents, stand with the first one.
+    """
+    doubts: defaultdict[tuple[str, int, str], list[Located]] = defaultdict(list)
+    for doubt in specs.unknown_fields + specs.warnings:
+        document = doubt.document
+        # without its line: a comment that is added above would change the intent
+        doubts[document.source, document.index, document.path].append((doubt, None))
+    told: dict[str, list[str]] = {}
+    for worker in specs.workers:
+        attached = (resource.document for resource in worker.attached)
+        documents = (worker.document, worker.connection.document, worker.policy.document, *attached)
+        about = (doubts.get((document.source, document.index, document.path), ()) for document in documents)
+        lines = problem_lines(chain.from_iterable(about))
+        more = [f"and {len(lines) - _MOST_REPEATED} more"] if len(lines) > _MOST_REPEATED else []
+        told[worker.worker_deployment] = [*(general if not told else ()), *lines[:_MOST_REPEATED], *more]
+    return told
 
 
 def plan_warnings(workers: Iterable[WorkerVersions], general: Iterable[str]) -> list[str]:

@@ -1,10 +1,12 @@
 """`twgen render`."""
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from twgen.cli.inputs import (
+    intent_warnings,
     load_specs,
     load_world,
     plan_warnings,
@@ -42,12 +44,16 @@ def command(output: str, **params: Any) -> None:
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
         refuse_collisions(settings, specs, plan.workers, jobs.drivers if jobs else ())
     if settings.surroundings.warns_nobody:
+        # what else the world warns of is in the intents: a version that is left behind must not keep others
+        # from being rendered, nor a cap that is reached itself from being left
         stopped = [item for item in plan.workers if item.not_deployed]
         refuse_warnings([f"{item.spec.worker_deployment}: {item.not_deployed}" for item in stopped])
+    elif settings.strict:
+        refuse_warnings(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
+    if jobs:
+        jobs = replace(jobs, warnings=intent_warnings(specs, plan.warnings))
     manifests = render_manifests(plan.workers, specs.passthrough, caller.of, jobs)
     warnings = plan_warnings(plan.workers, plan.warnings)
-    if settings.strict:
-        refuse_warnings(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
     if not settings.quiet:
         warn(warnings)
     write(FORMATS[output](manifests))

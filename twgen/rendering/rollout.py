@@ -1,7 +1,7 @@
 """What carries a worker's rollout out in the cluster: its intent, the account that it has, and the Job."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from hashlib import sha256
@@ -62,6 +62,8 @@ class RolloutJobs:
     more_kinds: tuple[GroupKind, ...] = ()
     """What the operator lets be attached beside the kinds that twgen knows."""
     pod: RolloutPod = field(default_factory=RolloutPod)
+    warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What a worker's intent repeats beside the warnings of its own plan, by worker deployment."""
 
     @property
     def drivers(self) -> frozenset[Driver]:
@@ -78,7 +80,8 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     by_hand = spec.policy.driver is Driver.NONE
     if not (identity if by_hand else jobs.image):
         return
-    intent = intent_of(spec, identity, worker.warnings, jobs.more_kinds)
+    warnings = (*jobs.warnings.get(spec.worker_deployment, ()), *worker.warnings)
+    intent = intent_of(spec, identity, warnings, jobs.more_kinds)
     manifest = write_intent(intent)
     manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
     size = sum(len(text.encode()) for text in manifest["data"].values())
