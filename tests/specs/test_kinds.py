@@ -199,9 +199,15 @@ def test_what_a_render_printed_is_no_spec_and_is_told_once_for_each_file() -> No
     found = parse_specs(documents, NamespaceRule("shop"))
     assert [problem.document.source for problem in found.problems] == ["old.yaml", "older.yaml"]
     [message] = set(told(found.problems))
-    assert message.startswith("is what `twgen render` printed (its label app.kubernetes.io/managed-by says")
+    assert message.startswith("is what `twgen render` printed (its label app.kubernetes.io/managed-by or")
     assert message.endswith("keep it out of the folder of the specs")
     assert [document.source for document in found.passthrough] == ["a.yaml"]
+
+
+def test_what_tick_would_take_for_an_intent_does_not_pass_through() -> None:
+    labels = {"twgen.io/rollout": "payments"}
+    found = parsed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": labels}})
+    assert (len(found.passthrough), len(found.problems)) == (0, 1)
 
 
 @pytest.mark.parametrize("labels", [None, "twgen", {"app.kubernetes.io/managed-by": "Helm"}])

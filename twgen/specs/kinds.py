@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, did_you_mean, noun, path_in_file, quoted, wrong_type
-from twgen.versioning.names import CONTROLLER_API, MANAGED_BY, TWGEN_API
+from twgen.versioning.names import CONTROLLER_API, MANAGED_BY, ROLLOUT, TWGEN_API
 
 WORKER = "WorkerDeployment"
 CONNECTION = "Connection"
@@ -117,8 +117,14 @@ def is_marked(value: Any) -> bool:
 
 
 def is_rendered(value: Any) -> bool:
-    """A render of twgen printed the document, or made it in a cluster: it says so by a label."""
-    return any(value_at(value, "metadata", "labels", name) == by for name, by in MANAGED_BY.items())
+    """A render of twgen printed the document, or made it in a cluster: it says so by a label.
+
+    By that of a rollout's objects too: tick takes a ConfigMap that has it for an intent.
+    """
+    labels = value_at(value, "metadata", "labels")
+    if not isinstance(labels, dict):
+        return False
+    return ROLLOUT in labels or any(labels.get(name) == by for name, by in MANAGED_BY.items())
 
 
 def why_left_out(value: Any) -> str:
