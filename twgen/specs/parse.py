@@ -28,8 +28,8 @@ _GIVEN_WITH = {
 }
 _SPEC_KINDS = {kinds.CONNECTION, kinds.CLUSTER_CONNECTION, kinds.POLICY, kinds.ATTACHED, kinds.WORKER}
 _RENDERED = (
-    "is what `twgen render` printed (its label app.kubernetes.io/managed-by or twgen.io/rollout says so): keep"
-    " it out of the folder of the specs"
+    "is what `twgen render` printed (its label app.kubernetes.io/managed-by or twgen.io/rollout says so):"
+    " keep it out of the folder of the specs"
 )
 _MOST_REMEMBERED, _LONGEST_REMEMBERED = 1000, 10_000
 
