@@ -1,8 +1,9 @@
 """One look of `tick`: what an unreadable worker costs the others, and which renders are outdated."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,11 +13,14 @@ from tests.strategies import NOW, live_manifest
 from twgen.cluster.deployments import recorded_deployment
 from twgen.executing.tick import ReadWorkers, Seen, Tick, Worker
 from twgen.model.operator import Caller
+from twgen.model.plan import Phase
+from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import HistorySource, WorkerSpec
+from twgen.model.status import RolloutStatus
 from twgen.model.world import VersionStatus, World
 from twgen.planning.plan import plan_versions
 from twgen.planning.refresh import plan_hash
-from twgen.records.intent import intent_of
+from twgen.records.intent import Intent, intent_of
 
 KEY = SPEC.key
 
@@ -26,12 +30,16 @@ def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stam
     return Worker(intent, replace(spec, namespace=namespace, name=name), None)
 
 
-def look(read: ReadWorkers, *workers: Worker) -> Seen:
+def look(read: ReadWorkers, *workers: Worker, records: Callable[[RolloutStatus], None] | None = None) -> Seen:
     async def delete(*_: Any) -> None:
         raise AssertionError
 
+    async def record(_: Intent, status: RolloutStatus) -> None:
+        assert records
+        records(status)
+
     async def story() -> Seen:
-        return await asyncio.wait_for(Tick(read, delete, delete, print).act(workers), 30)
+        return await asyncio.wait_for(Tick(read, delete, record, print).act(workers), 30)
 
     return asyncio.run(story())
 
@@ -90,3 +98,38 @@ def test_render_is_as_wanted_whether_or_not_it_has_a_ledger_and_reads_the_cluste
     assert stamped in rendered.wanted
     [outdated] = look(read, worker("shop", spec=spec, stamped="another")).applications["shop"]
     assert stamped in outdated.wanted
+
+
+def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_hook_left_it() -> None:
+    versions = version("v1", VersionStatus.DRAINING), version("v3", VersionStatus.CURRENT)
+    settled = situation(temporal(*versions, traffic=routing("v3")), [live("v1", 2), live("v3", 2)])
+    versions = version("v1", VersionStatus.CURRENT), version("v3", VersionStatus.DRAINING)
+    moved = situation(temporal(*versions, traffic=routing("v1")), [live("v1", 2), live("v3", 2)])
+    hook = EndedJob(JobReference("payments-rollout", "1"), NOW - timedelta(hours=2), is_hook=True)
+    known = worker("shop")._replace(ended=hook)
+    document = {"workers": [{"name": "shop/payments"}]}
+    told = RolloutStatus(
+        "shop/payments", Phase.SETTLED, "Settled", "done", "v3", "v3", 100, NOW - timedelta(hours=2), document
+    )
+    recorded: list[RolloutStatus] = []
+
+    def look_at(world: World, told: RolloutStatus) -> Seen:
+        async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+            return world, []
+
+        return look(read, known._replace(told=told), records=recorded.append)
+
+    look_at(settled, told)
+    assert recorded == []
+    seen = look_at(moved, told)
+    [left] = recorded
+    assert (left.phase, left.reason, left.percentage) == (Phase.BLOCKED, "RolloutEnded", 0)
+    assert left.message == (
+        "nobody moves its traffic: its hook has ended, and only a sync makes it again; before, it was"
+        " Settled: done"
+    )
+    assert seen.newer([told]) == [left]
+    look_at(moved, left)
+    assert len(recorded) == 1, "it is told once"
+    look_at(settled, left)
+    assert (recorded[-1].phase, recorded[-1].percentage) == (Phase.SETTLED, 100)

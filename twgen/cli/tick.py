@@ -190,5 +190,5 @@ async def _keep(
     except Forbidden as error:
         if status.worker not in forbidden:
             forbidden.add(status.worker)
-            what = f"the status of {status.worker}, which has driver None, cannot be kept"
+            what = f"the status of {status.worker}, which no Job keeps, cannot be kept"
             warn([f"{what}: does the account have the rights of deploy/tick/statuses? ({error})"])

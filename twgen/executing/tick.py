@@ -17,6 +17,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
+from twgen.planning.rollout import since_its_hook
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
@@ -46,7 +47,7 @@ class Seen:
     statuses: dict[str, RolloutStatus] = field(default_factory=dict)
     """How each worker stands now."""
     kept: dict[str, RolloutStatus] = field(default_factory=dict)
-    """The statuses of those whose traffic nothing in the cluster moves."""
+    """The statuses of those whose traffic nothing in the cluster moves now."""
     failures: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -147,15 +148,13 @@ class Tick:
                         # what decides on traffic is only read where there may be something to do
                         if look.moves and (worker.ended or by_hand):
                             unsettled.append(worker)
-                        elif by_hand:
+                        else:
                             await self._keep(look, seen)
                 if unsettled:
                     for look in await self._read(unsettled, seen, for_routing=True):
                         with seen.whatever_fails():
-                            if look.worker.intent.is_rolled_out_by_hand:
-                                await self._keep(look, seen)
-                            else:
-                                await self._run_again(look)
+                            await self._keep(look, seen)
+                            await self._run_again(look)
 
         await asyncio.gather(*map(look_at, by_namespace.values()))
         return seen
@@ -172,7 +171,14 @@ class Tick:
 
     async def _keep(self, look: _Look, seen: Seen) -> None:
         """Write the status of a worker whose traffic nothing in the cluster moves, where there is news."""
-        now, told = look.status, look.worker.told
+        worker, told = look.worker, look.worker.told
+        now: RolloutStatus | None = None
+        if worker.intent.is_rolled_out_by_hand:
+            now = look.status
+        elif worker.ended and worker.ended.is_hook and told:
+            now = since_its_hook(told, look.status)
+        if not now:
+            return
         if told and (told.phase, told.reason) == (now.phase, now.reason):
             now = replace(now, since=told.since)
         # a Job may have taken over since
@@ -182,9 +188,12 @@ class Tick:
             await self.record(look.worker.intent, now)
 
     async def _run_again(self, look: _Look) -> None:
-        """Delete a Job that has ended and has something to do again."""
+        """Delete a tracked Job that has ended and has something to do again."""
         worker, [plan] = look.worker, look.plan.workers
-        if worker.ended and runs_again(plan, worker.ended.ended_at, look.plan.now):
-            job, because = worker.ended.job, plan.routing.because
+        ended = worker.ended
+        if not ended or ended.is_hook or worker.intent.is_rolled_out_by_hand:
+            return
+        if runs_again(plan, ended.ended_at, look.plan.now):
+            job, because = ended.job, plan.routing.because
             await self.delete(worker.intent, job)
             self.say(f"{worker.spec.worker_deployment}: deleted Job {job.name}, which has ended: {because}")

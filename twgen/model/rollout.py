@@ -13,10 +13,12 @@ class JobReference(NamedTuple):
 
 
 class EndedJob(NamedTuple):
-    """A tracked Job that has ended, which Argo CD makes again when it is gone."""
+    """A Job of a rollout that has ended; Argo CD makes a tracked one again when it is gone."""
 
     job: JobReference
     ended_at: datetime
+    is_hook: bool = False
+    """Only a sync makes it again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What a rollout writes next, when it is over, and when its plan can have become another one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
@@ -54,6 +54,16 @@ def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatu
     """The same once nobody works on it any more; the message keeps where it stood."""
     message = f"nobody moves its traffic: {why}; before, it was {status.phase}: {status.message}"
     return status.restated(Phase.BLOCKED, Reason.ROLLOUT_ENDED, message, since)
+
+
+def since_its_hook(told: RolloutStatus, now: RolloutStatus) -> RolloutStatus | None:
+    """How a rollout stands whose hook has ended, where that is no longer what the hook told; None: it is."""
+    if not needs_a_rollout(now.phase, now.reason):
+        return now if told.reason == Reason.ROLLOUT_ENDED else None
+    if told.phase is not Phase.SETTLED:
+        return None
+    moved = replace(told, percentage=now.percentage, document=now.document)
+    return left_alone(moved, "its hook has ended, and only a sync makes it again", now.since)
 
 
 def is_over(plan: WorkerPlan, world: WorkerWorld, now: datetime, *, is_unattended: bool = False) -> bool:

@@ -108,10 +108,9 @@ def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]
         metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
         key = metadata["namespace"], annotations.get(INTENT_HASH, "")
         ended.pop(key, None)
-        # no self-heal makes a hook again
-        if (ending := ending_of(job)) and HOOK not in annotations:
-            ended_at = parse_time(ending["lastTransitionTime"])
-            ended[key] = EndedJob(JobReference(metadata["name"], metadata["uid"]), ended_at)
+        if ending := ending_of(job):
+            reference = JobReference(metadata["name"], metadata["uid"])
+            ended[key] = EndedJob(reference, parse_time(ending["lastTransitionTime"]), HOOK in annotations)
     return ended
 
 
