@@ -21,6 +21,33 @@ def test_success_says_what_was_checked(run: Run, story: Path) -> None:
     assert run("validate", "specs", "-q").stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("file", "path", "written"),
+    [
+        ("workerdeployment.json", ("spec",), "spce"),
+        ("workerdeployment.json", ("spec", "template"), "tempalte"),
+        ("workerdeployment.json", ("spec", "rollout", "strategy"), "stratgy"),
+        ("workerdeployment.json", ("spec", "template", "spec", "containers"), "continers"),
+        ("workerdeployment.json", ("spec", "template", "spec", "containers", 0, "name"), "nmae"),
+        ("connection.json", ("spec", "hostPort"), "hostport"),
+    ],
+)
+def test_required_field_that_is_mistyped_is_one_problem(
+    run: Run, story: Path, file: str, path: tuple[str | int, ...], written: str
+) -> None:
+    document = json.loads((story / "specs" / file).read_text())
+    *above, name = path
+    place = document
+    for step in above:
+        place = place[step]
+    place[written] = place.pop(name)
+    (story / "specs" / file).write_text(json.dumps(document))
+    ended = run("validate", "specs")
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "twgen: 1 problem found"), ended.stdout
+    assert f"{written}: " in ended.stdout
+    assert ended.stdout.endswith(f"; did you mean {name}?\n")
+
+
 @pytest.mark.usefixtures("story")
 def test_success_counts_the_warnings(run: Run, story: Path) -> None:
     (story / "specs" / "values.yaml").write_text("replicas: 3\n")

@@ -97,6 +97,14 @@ def test_each_of_many_versions_is_named_once() -> None:
     )
 
 
+def test_versions_without_a_manifest_share_one_warning() -> None:
+    lost = [version(f"old-{number}", S.DRAINING) for number in range(70)]
+    world = situation(temporal(version("v3", S.CURRENT), *lost, traffic=routing("v3")), None)
+    said = text(make_plan([SPEC], world, NOW, Caller("me")), 120)
+    assert "warning: 70 versions, such as old-0 has no manifest to render: " in said
+    assert [number for number in range(1, 70) if said.count(f" old-{number} ") != 1] == []
+
+
 def test_versions_that_are_too_many_to_read_share_a_row_and_stay_in_json() -> None:
     plan = with_versions(100 * MOST_ROWS)
     said = text(plan, 120).splitlines()

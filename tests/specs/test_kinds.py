@@ -204,6 +204,25 @@ def test_what_a_render_printed_is_no_spec_and_is_told_once_for_each_file() -> No
     assert [document.source for document in found.passthrough] == ["a.yaml"]
 
 
+@pytest.mark.parametrize(
+    ("metadata", "hint"),
+    [
+        ({"metdata": {"name": "s"}}, "; did you mean metadata where it says 'metdata'?"),
+        ({"metadata": {}}, ""),
+        ({"metadata": {"nmae": "s"}}, ""),
+        ({}, ""),
+    ],
+)
+def test_document_without_a_name_passes_through_with_a_warning(metadata: Any, hint: str) -> None:
+    found = parsed({"apiVersion": "v1", "kind": "Service", **metadata})
+    assert len(found.passthrough) == 1
+    assert told(found.warnings) == [f"has no metadata.name: an API server refuses it{hint}"]
+
+
+def test_document_whose_name_a_server_makes_is_not_warned_of() -> None:
+    assert parsed({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "a-"}}).warnings == ()
+
+
 def test_what_tick_would_take_for_an_intent_does_not_pass_through() -> None:
     labels = {"twgen.io/rollout": "payments"}
     found = parsed({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": labels}})

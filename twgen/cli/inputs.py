@@ -75,14 +75,14 @@ def parse(settings: Settings, read: Documents) -> Specs:
 
 def all_problems(read: Documents, specs: Specs) -> tuple[Problem, ...]:
     """Everything that is wrong with documents, found by slower checks than a command needs that works."""
-    from twgen.reading.schemas import schema_problems
+    from twgen.reading.schemas import schema_problems, without_consequences
     from twgen.records.ledger import parse_ledgers
 
     problems = (*specs.problems, *parse_ledgers(specs.ledgers)[1])
-    more = islice(
-        schema_problems(read.documents, problems, parsed=True), max(0, MOST_TOLD_IN_ALL + 1 - len(problems))
-    )
-    return (*problems, *more, *specs.unknown_fields)
+    told = (*problems, *specs.unknown_fields)
+    most = max(0, MOST_TOLD_IN_ALL + 1 - len(problems))
+    more = islice(schema_problems(read.documents, told, parsed=True), most)
+    return without_consequences((*problems, *more, *specs.unknown_fields))
 
 
 def no_worker(settings: Settings) -> str:

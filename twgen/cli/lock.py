@@ -16,6 +16,7 @@ from twgen.reading.documents import ledger_files, ledger_folder
 from twgen.reading.records import read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions
 from twgen.rendering.deployments import target_deployment
+from twgen.reporting.printable import printable
 
 
 @click.command()
@@ -57,3 +58,6 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     if changed and check:
         raise NegativeAnswer(f"{min(changed)} is not current: run `twgen lock` and commit it")
     write_files(mended | changed)
+    for file in () if settings.quiet else sorted(mended):
+        said = f"{file}: mended the conflict of a merge; the versions of both sides are kept"
+        click.echo(printable(said), err=True)

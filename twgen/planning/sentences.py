@@ -48,6 +48,11 @@ def plain_percentage(percentage: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
+def how_to_resume(deployment: str, namespace: str) -> str:
+    """The command that ends the pause of a Deployment."""
+    return f"kubectl rollout resume deployment/{deployment} -n {namespace}"
+
+
 def change_in_words(action: RoutingAction, build_id: str | None, percentage: float | None) -> str:
     """A change of traffic: `send 25 % of new workflows to v3`."""
     match action:

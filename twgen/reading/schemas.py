@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _LONGEST = 80
 """A message quotes what it is about, which can be a whole document."""
 _LONGEST_MATCHED = 10_000
+_MISTYPED = re.compile(r"(?:no such field|is not a field of .+); did you mean (\S+)\?")
 _POD_TEMPLATE = "podtemplate.json"
 _TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
 
@@ -46,6 +47,20 @@ def schema_problems(
                 ):
                     places.add(place)
                     yield problem
+
+
+def without_consequences(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Less those about a required field that is there, under a name which another one says is mistyped."""
+    meant = {
+        (*_place(problem)[:-1], matched[1])
+        for problem in problems
+        if (matched := _MISTYPED.fullmatch(problem.message))
+    }
+    return tuple(
+        problem
+        for problem in problems
+        if not (problem.message.startswith("is required") and _place(problem) in meant)
+    )
 
 
 def _problem(document: Document, error: "ValidationError") -> Problem:

@@ -135,6 +135,14 @@ def why_left_out(value: Any) -> str:
     return f"has no {' and '.join(missing)}: left out{hints}"
 
 
+def why_nameless(value: Any) -> str:
+    """Why an API server will not take a document that passes through; empty: it has a name."""
+    if any(value_at(value, "metadata", name) for name in ("name", "generateName")):
+        return ""
+    hint = "" if "metadata" in value else _instead_of("metadata", value)
+    return f"has no metadata.name: an API server refuses it{hint}"
+
+
 def render_first(document: Document) -> str:
     """What to run before twgen, for a Kustomization or a chart of Helm; empty: the document is neither."""
     value = document.value

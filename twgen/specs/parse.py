@@ -108,6 +108,11 @@ def parse_specs(
         warnings=(
             *(item for spec in specs for item in spec.located(spec.diagnostics.warnings)),
             *(_left_out(found) if found.unmarked else ()),
+            *(
+                Problem.at(document, "", why)
+                for document in found.passthrough
+                if (why := kinds.why_nameless(document.value))
+            ),
             *scalers_of_nothing(found.passthrough, workers, rule.default),
             *(
                 Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")

@@ -48,7 +48,11 @@ def test_ledger_with_conflict_markers_says_what_to_run(run: Run, conflict: Path,
 
 
 def test_lock_mends_a_conflict_and_keeps_the_versions_of_both_sides(run: Run, conflict: Path) -> None:
-    locked(run)
+    ended = run("lock", "specs")
+    said = (
+        f"{conflict.relative_to(conflict.parents[2])}: mended the conflict of a merge; the versions of both"
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", f"{said} sides are kept\n")
     text = conflict.read_text()
     assert "<<<<<<<" not in text
     assert [text.count(f'"image": "pay:{tag}"') for tag in ("v1", "v2", "v3")] == [1, 1, 1]

@@ -128,7 +128,7 @@ def test_current_target_that_is_paused_by_hand_is_blocked() -> None:
     paused["spec"]["paused"] = True
     plan = routed(situation(CURRENT_TARGET, [paused]))
     assert plan.phase is Phase.BLOCKED
-    assert "`kubectl rollout resume deployment/payments-v3`" in plan.because
+    assert "`kubectl rollout resume deployment/payments-v3 -n shop`" in plan.because
 
 
 def test_current_target_whose_deployment_cannot_progress_is_blocked() -> None:

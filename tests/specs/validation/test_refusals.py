@@ -6,8 +6,13 @@ import pytest
 from click.testing import CliRunner
 
 from tests.refused import TOLD, Broken, bases, changed, corpus, documents, refusals, strictly, told
+from twgen.cli.inputs import all_problems
 from twgen.cli.main import twgen
 from twgen.errors import InvalidDocuments, NegativeAnswer
+from twgen.model.problem import Document
+from twgen.reading.documents import Documents
+from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.writer import write_documents
 
 CORPUS = corpus()
@@ -21,6 +26,18 @@ def test_broken_document_is_refused(broken: Broken) -> None:
 @pytest.mark.parametrize("name", bases())
 def test_whole_document_is_not_refused(name: str) -> None:
     assert strictly(bases()[name]) == []
+
+
+def test_no_place_of_a_broken_document_is_told_twice() -> None:
+    """By parsers, the rules of an API server and schemas together, as `validate` tells it."""
+    twice = []
+    for broken in CORPUS:
+        read = [Document("specs.yaml", at, one) for at, one in enumerate(documents(broken.object))]
+        specs = parse_specs(read, NamespaceRule("shop"))
+        found = all_problems(Documents(tuple(read), ()), specs)
+        paths = [problem.path for problem in found]
+        twice += [(broken.sentence, path) for path in set(paths) if paths.count(path) > 1]
+    assert twice == []
 
 
 def test_corpus_has_every_kind_and_no_sentence_twice() -> None:

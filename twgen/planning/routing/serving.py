@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, TaskQueue, TaskQueueType, WorkerWorld
+from twgen.planning.sentences import how_to_resume
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,13 @@ def obstacle(
         return _without_cluster(workflow or task_queues)
     if not live:
         return Obstacle("it has no Deployment yet", has_pods=False)
-    if found := _of_deployment(live, world.pod_problems.get(spec.build_id)):
+    if found := _of_deployment(live, spec.namespace, world.pod_problems.get(spec.build_id)):
         return found
     silent = [queue.name for queue in workflow if queue.pollers is False]
     return Obstacle(f"no worker of it polls task queue {silent[0]}") if silent else None
 
 
-def _of_deployment(live: LiveDeployment, pod_problem: str | None) -> Obstacle | None:
+def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None) -> Obstacle | None:
     told = f", and its newest Pod {pod_problem}" if pod_problem else ""
     if live.terminating:
         because = "its Deployment is being deleted: it is created again when it is gone"
@@ -45,7 +46,7 @@ def _of_deployment(live: LiveDeployment, pod_problem: str | None) -> Obstacle | 
     if live.replicas == 0:
         return Obstacle("its Deployment is at zero replicas", has_pods=False)
     if live.paused:
-        because = f"its Deployment is paused by hand: `kubectl rollout resume deployment/{live.name}` goes on"
+        because = f"its Deployment is paused by hand: `{how_to_resume(live.name, namespace)}` goes on"
         return Obstacle(because, has_pods=False, needs_a_person=True)
     if live.stalled:
         because = f"its Deployment does not get on ({live.stalled}){told}"

@@ -66,10 +66,11 @@ def folded_warnings(worker: WorkerPlan) -> Iterator[str]:
     because = {version.build_id: version.because for version in worker.versions.versions}
     alike: dict[tuple[str, str], list[str]] = {}
     for text in worker.versions.warnings:
-        name, _, said = text.partition(": ")
-        reason = because.get(name, "")
-        rest = said.removeprefix(reason) if reason else said
-        alike.setdefault((rest, "") if name in because else (text, text), []).append(text)
+        name = text.partition(" ")[0].removesuffix(":")
+        said = text.removeprefix(name)
+        if reason := because.get(name, ""):
+            said = said.replace(reason, "", 1)
+        alike.setdefault((said, "") if name in because else (text, text), []).append(text)
     for texts in alike.values():
         if len(texts) <= _NAMED:
             yield from texts

@@ -6,7 +6,7 @@ from datetime import datetime
 from twgen.model.plan import Phase, RoutingAction, VersionAction
 from twgen.model.status import Ownership, VersionView, WorkerView
 from twgen.model.world import GateStatus, VersionStatus
-from twgen.planning.sentences import clock_time, counted, spoken
+from twgen.planning.sentences import clock_time, counted, how_to_resume, spoken
 from twgen.reporting.plan.phrases import next_change
 
 _STATES: Mapping[VersionStatus, str] = {
@@ -102,7 +102,7 @@ def trouble_phrases(version: VersionView, namespace: str) -> Iterator[str]:
     if live and live.terminating:
         yield "its Deployment has been deleted and is not gone yet"
     if live and live.paused:
-        yield f"its Deployment is paused: kubectl rollout resume deployment/{live.name} -n {namespace}"
+        yield f"its Deployment is paused: {how_to_resume(live.name, namespace)}"
     if live and live.stalled:
         yield f"its Deployment cannot progress: {live.stalled}"
     if version.pod_problem:
