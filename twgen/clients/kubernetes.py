@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from twgen.clients.deadline import Deadline, in_thread, monotonic
 from twgen.clients.kubeconfig import ClusterAccess, load_configuration
 from twgen.errors import StateUnavailable
+from twgen.versioning.names import DEPLOYMENT_API
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 _PAGE = 500
 _AT_ONCE = 8
-_DEPLOYMENTS = "/apis/apps/v1/namespaces/{namespace}/deployments"
+_DEPLOYMENTS = f"/apis/{DEPLOYMENT_API}/namespaces/{{namespace}}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 _RESOURCES = {_DEPLOYMENTS: "deployments.apps", _PODS: "pods"}
 _ADVICE = {
@@ -85,7 +86,7 @@ class KubernetesClient:
         """The Deployments of a namespace that the selector takes, as the API server returns them."""
         items = await self._listed(_DEPLOYMENTS, namespace, label_selector, deadline)
         # an API server leaves the kind of a list's items out
-        return [{"apiVersion": "apps/v1", "kind": "Deployment", **item} for item in items]
+        return [{"apiVersion": DEPLOYMENT_API, "kind": "Deployment", **item} for item in items]
 
     async def pods(self, namespace: str, label_selector: str, deadline: Deadline) -> list[Mapping[str, Any]]:
         """The Pods of a namespace that the selector takes; raises PodsForbidden when it may not."""

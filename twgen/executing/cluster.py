@@ -19,7 +19,7 @@ from twgen.planning.cluster_changes import (
     replica_changes,
 )
 from twgen.records.intent import Intent
-from twgen.versioning.names import rollout_labels, rollout_name, rollout_status_name
+from twgen.versioning.names import DEPLOYMENT_API, rollout_labels, rollout_name, rollout_status_name
 
 _FIELD_MANAGER = "twgen"
 """The field manager of what a rollout applies."""
@@ -56,13 +56,13 @@ class ClusterWriter:
         """Set the replicas of a Deployment, and hold them together with whoever applied them."""
         namespace, name = self._intent.namespace, change.deployment
         manifest = {
-            "apiVersion": "apps/v1",
+            "apiVersion": DEPLOYMENT_API,
             "kind": "Deployment",
             # refused when it has changed since: an autoscaler's newer word is never taken back
             "metadata": {"name": name, "namespace": namespace, "resourceVersion": change.resource_version},
             "spec": {"replicas": change.replicas},
         }
-        await self._apply(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", manifest)
+        await self._apply(f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments/{name}", manifest)
 
     async def delete(self, path: str, uid: str) -> None:
         """Delete this very object with all that it owns, and no other that has its name by now."""

@@ -16,6 +16,7 @@ from twgen.model.shapes import TIME, Findings, Shape, constant, listing, mapping
 from twgen.model.world import RecordedDeployment
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
+    DEPLOYMENT_API,
     DEPLOYMENT_NAME_LABEL,
     TEMPLATE_HASH,
     TWGEN_API,
@@ -59,7 +60,7 @@ class _Ledger:
 
 
 _MANIFEST = excerpt(
-    Field("apiVersion", constant("apps/v1"), required=True),
+    Field("apiVersion", constant(DEPLOYMENT_API), required=True),
     Field("kind", constant("Deployment"), required=True),
 )
 

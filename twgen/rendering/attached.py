@@ -8,6 +8,7 @@ from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.spec import AttachedResource, OwnerReferences, WorkerSpec
 from twgen.versioning.names import (
+    DEPLOYMENT_API,
     attached_resource_name,
     filled,
     placeholders,
@@ -46,7 +47,7 @@ def _metadata(
     metadata["annotations"] = (template.get("annotations") or {}) | annotations
     if version.live and version.live.uid and spec.policy.owner_references is OwnerReferences.RENDER:
         owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}
-        metadata["ownerReferences"] = [{"apiVersion": "apps/v1", **owner}]
+        metadata["ownerReferences"] = [{"apiVersion": DEPLOYMENT_API, **owner}]
     return metadata
 
 
@@ -56,7 +57,7 @@ def _injected(spec: WorkerSpec, version: VersionPlan, body: dict[str, Any]) -> d
         selector["matchLabels"] = selector_labels(spec.name, version.build_id)
     _fill_metrics(body.get("metrics"), spec, version)
     _fill_triggers(body.get("triggers"), spec, version)
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": version.deployment}
+    target = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": version.deployment}
     if "targetRef" in body and not body["targetRef"]:
         body["targetRef"] = target
     _fill_targets(body, target)

@@ -15,7 +15,7 @@ from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.reasons import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import VersionStatus
-from twgen.versioning.names import selector_labels, versioned_deployment_name
+from twgen.versioning.names import DEPLOYMENT_API, selector_labels, versioned_deployment_name
 from twgen.versioning.pod_templates import described_template, reconnected
 
 _REPLACED = {"paused", "replicas"}
@@ -27,7 +27,7 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
     kept, body = _content(spec, version)
     sized = {} if version.replicas is None else {"replicas": version.replicas}
     return {
-        "apiVersion": "apps/v1",
+        "apiVersion": DEPLOYMENT_API,
         "kind": "Deployment",
         "metadata": {
             "name": version.deployment,

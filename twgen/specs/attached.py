@@ -9,7 +9,7 @@ from twgen.model.problem import Document, Finding, Problem
 from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.names import filled, placeholders, unknown_placeholder
+from twgen.versioning.names import DEPLOYMENT_API, filled, placeholders, unknown_placeholder
 from twgen.versioning.stored_form import stored_struct
 
 
@@ -56,7 +56,7 @@ _TRIGGER_FIELDS = {
 The fields are those of github.com/kedacore/keda, pkg/scalers/temporal_scaler.go.
 """
 _SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace")
-_SAMPLE_TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
+_SAMPLE_TARGET = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _INJECT = "write {} to have it filled in for each version"
 

@@ -48,6 +48,7 @@ be annotated as paused too."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
+DEPLOYMENT_API = "apps/v1"
 
 NOT_PRUNED = "Prune=false"
 APPLIED_BY_SERVER = "ServerSideApply=true"
