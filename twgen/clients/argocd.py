@@ -69,14 +69,14 @@ class ArgoCD:
         Raises StateUnavailable when Argo CD refuses or cannot be reached, OutOfTime after the deadline.
         """
         query = {"refresh": "hard"} if hard_refresh else {}
-        document = await self._asked(tracked_as, "", query, deadline)
+        document = await self._answer(tracked_as, "", query, deadline)
         if "metadata" not in document:
             raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}")
         return document
 
     async def config_maps(self, tracked_as: str, deadline: Deadline) -> list[Mapping[str, Any]]:
         """The ConfigMaps of an application as it was rendered last, be they applied or not; raises alike."""
-        document = await self._asked(tracked_as, "/managed-resources", {"kind": "ConfigMap"}, deadline)
+        document = await self._answer(tracked_as, "/managed-resources", {"kind": "ConfigMap"}, deadline)
         try:
             texts = [item.get("targetState") for item in document.get("items") or ()]
             found = [json.loads(text) for text in texts if text]
@@ -87,7 +87,7 @@ class ArgoCD:
     def _who(self, tracked_as: str) -> str:
         return f"Argo CD at {self.server}, application {tracked_as}"
 
-    async def _asked(
+    async def _answer(
         self, tracked_as: str, below: str, query: Mapping[str, str], deadline: Deadline
     ) -> Mapping[str, Any]:
         # outside Argo CD's own namespace: <namespace>_<name>, and neither may hold a _

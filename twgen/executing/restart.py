@@ -31,7 +31,7 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
     """
     path = jobs_path(spec.namespace)
     query = {"labelSelector": rollout_selector(spec.name)}
-    status, listed = await _asked(client, "GET", path, deadline, query=query)
+    status, listed = await _answered(client, "GET", path, deadline, query=query)
     if status != HTTPStatus.OK:
         look = f"kubectl get jobs -n {spec.namespace} -l {rollout_selector(spec.name)}"
         return f"whether its Job has ended could not be read ({listed['message']}): run `{look}`"
@@ -39,7 +39,7 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
     if not jobs or not ending_of(newest := jobs[-1]):
         return ""
     name, uid = newest["metadata"]["name"], newest["metadata"]["uid"]
-    status, refused = await _asked(client, "DELETE", f"{path}/{name}", deadline, body=deletion_of(uid))
+    status, refused = await _answered(client, "DELETE", f"{path}/{name}", deadline, body=deletion_of(uid))
     if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
         return (
             f"Job {name} has ended and was not started again ({refused['message']}):"
@@ -47,9 +47,9 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
         )
     status = HTTPStatus.CONFLICT
     while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
-        status, refused = await _asked(client, "POST", path, deadline, body=_again(newest))
+        status, refused = await _answered(client, "POST", path, deadline, body=_again(newest))
         if status == HTTPStatus.CONFLICT:
-            _, found = await _asked(client, "GET", f"{path}/{name}", deadline)
+            _, found = await _answered(client, "GET", f"{path}/{name}", deadline)
             if value_at(found, "metadata", "uid") not in {None, uid}:
                 return f"Job {name} was started again by somebody else"
             await asyncio.sleep(_UNTIL_GONE)
@@ -61,7 +61,7 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
     )
 
 
-async def _asked(
+async def _answered(
     client: KubernetesClient, method: str, path: str, deadline: Deadline, **more: Any
 ) -> tuple[int, Mapping[str, Any]]:
     """The status of an answer, and the answer with a message; a server that is away or late answers too.

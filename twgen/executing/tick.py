@@ -71,7 +71,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Observation:
     """A worker, and what is known of it alone."""
 
     worker: Worker
@@ -159,17 +159,19 @@ class Tick:
         await asyncio.gather(*map(look_at, by_namespace.values()))
         return seen
 
-    async def _read(self, workers: Sequence[Worker], seen: Seen, *, for_routing: bool = False) -> list[_Look]:
+    async def _read(
+        self, workers: Sequence[Worker], seen: Seen, *, for_routing: bool = False
+    ) -> list[_Observation]:
         """Those that can be read."""
         world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
         seen.failures.extend(failures)
         return [
-            _Look(worker, World(world.taken_at, {key: world.workers[key]}))
+            _Observation(worker, World(world.taken_at, {key: world.workers[key]}))
             for worker in workers
             if (key := worker.spec.key) in world.workers
         ]
 
-    async def _keep(self, look: _Look, seen: Seen) -> None:
+    async def _keep(self, look: _Observation, seen: Seen) -> None:
         """Write the status of a worker whose traffic nothing in the cluster moves, where there is news."""
         worker, told = look.worker, look.worker.told
         now: RolloutStatus | None = None
@@ -187,7 +189,7 @@ class Tick:
         if not told or is_news(told, now):
             await self.record(look.worker.intent, now)
 
-    async def _run_again(self, look: _Look) -> None:
+    async def _run_again(self, look: _Observation) -> None:
         """Delete a tracked Job that has ended and has something to do again."""
         worker, [plan] = look.worker, look.plan.workers
         ended = worker.ended

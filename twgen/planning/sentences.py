@@ -53,7 +53,7 @@ def how_to_resume(deployment: str, namespace: str) -> str:
     return f"kubectl rollout resume deployment/{deployment} -n {namespace}"
 
 
-def change_in_words(action: RoutingAction, build_id: str | None, percentage: float | None) -> str:
+def described_change(action: RoutingAction, build_id: str | None, percentage: float | None) -> str:
     """A change of traffic: `send 25 % of new workflows to v3`."""
     match action:
         case RoutingAction.SET_CURRENT:

@@ -159,7 +159,7 @@ def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, versio
         else:
             template.refused(refusals(stored.template, field_struct, path, most))
             if isinstance(written.get(field), dict):
-                written[field] = _known(written[field], stored.template)
+                written[field] = _stored_fields(written[field], stored.template)
     template.close("metadata", "spec", "status")
     return written if is_whole else {}
 
@@ -173,12 +173,12 @@ def _warn_of_rest_at_zero(spec: Fields) -> None:
         spec.warning(rests, f"{told}: {why}")
 
 
-def _known(written: Any, stored: Any) -> Any:
+def _stored_fields(written: Any, stored: Any) -> Any:
     """What is written, less the fields that are not stored."""
     if isinstance(written, dict):
-        return {name: _known(item, stored[name]) for name, item in written.items() if name in stored}
+        return {name: _stored_fields(item, stored[name]) for name, item in written.items() if name in stored}
     if isinstance(written, list):
-        return [_known(item, kept) for item, kept in zip(written, stored, strict=True)]
+        return [_stored_fields(item, kept) for item, kept in zip(written, stored, strict=True)]
     return written
 
 

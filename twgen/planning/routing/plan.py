@@ -9,7 +9,7 @@ from twgen.model.spec import Driver, Strategy
 from twgen.planning.routing.gates import gates_to_start
 from twgen.planning.routing.table import wanted_change
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import change_in_words, counted, plain_percentage
+from twgen.planning.sentences import counted, described_change, plain_percentage
 from twgen.planning.version_status import routed_build_ids
 
 
@@ -19,7 +19,7 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
     if wanted.action is RoutingAction.NONE:
         return wanted
     if spec.rollout.strategy is Strategy.MANUAL:
-        in_words = change_in_words(wanted.action, wanted.build_id, wanted.percentage)
+        in_words = described_change(wanted.action, wanted.build_id, wanted.percentage)
         because = f"the strategy is Manual: `twgen promote` is to {in_words} ({wanted.because})"
         return RoutingPlan(RoutingAction.NONE, because, Phase.WAITING, Reason.MANUAL)
     change = replace(wanted, claim_manager=manager != target.identity or not manager)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TypeVar
 
 from twgen.model.plan import RoutingPlan, VersionAction, VersionPlan, WorkerPlan
-from twgen.planning.sentences import change_in_words, counted
+from twgen.planning.sentences import counted, described_change
 
 Item = TypeVar("Item")
 
@@ -24,7 +24,7 @@ def next_with_reason(worker: WorkerPlan) -> str:
 
 def next_change(routing: RoutingPlan) -> str:
     """The next change of traffic, as an order."""
-    return change_in_words(routing.action, routing.build_id, routing.percentage)
+    return described_change(routing.action, routing.build_id, routing.percentage)
 
 
 def replicas_cell(version: VersionPlan) -> str:

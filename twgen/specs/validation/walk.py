@@ -18,7 +18,7 @@ _UNCHECKED = {"MetricIdentifier.selector"}
 """What a metric is selected by is between its adapter and whoever wrote it."""
 
 
-class _Row(NamedTuple):
+class _FieldRules(NamedTuple):
     """What is checked of one field: its value or `each` item, the keys of the items, the struct below."""
 
     checks: tuple[Check, ...]
@@ -44,31 +44,31 @@ def refusals(stored: Mapping[str, Any], struct: str, path: str, most: int = MOST
 
 def _walk_struct(struct: str, value: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
     for name, item in value.items():
-        if item is None or not (row := _row(struct, name)):
+        if item is None or not (rules := _rules_of(struct, name)):
             continue
         at = (path, name)
-        if row.checks or row.keys:
-            yield from _check(row, item, at)
-        if row.below and row.is_list:
+        if rules.checks or rules.keys:
+            yield from _check(rules, item, at)
+        if rules.below and rules.is_list:
             for index, entry in enumerate(item):
-                yield from _walk_struct(row.below, entry, (at, index))
-        elif row.below:
-            yield from _walk_struct(row.below, item, at)
+                yield from _walk_struct(rules.below, entry, (at, index))
+        elif rules.below:
+            yield from _walk_struct(rules.below, item, at)
     for rule in _STRUCTS.get(struct, ()):
         for steps, message in rule(value):
             yield _below(path, steps), message
 
 
-def _check(row: _Row, value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    for check in row.checks:
-        if not row.each:
+def _check(rules: _FieldRules, value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    for check in rules.checks:
+        if not rules.each:
             if message := check(value):
                 yield path, message
             continue
         for index, item in enumerate(value):
             if message := check(item):
                 yield (path, index), message
-    for steps, message in _repetitions(value, row.keys) if row.keys else ():
+    for steps, message in _repetitions(value, rules.keys) if rules.keys else ():
         yield _below(path, steps), message
 
 
@@ -80,7 +80,7 @@ def _below(path: Path, steps: Steps) -> Path:
 
 # of the whole table, a template uses few fields
 @cache
-def _row(struct: str, name: str) -> _Row | None:
+def _rules_of(struct: str, name: str) -> _FieldRules | None:
     field = next(field for field in struct_fields(struct) if field.name == name)
     if f"{struct}.{name}" in _UNCHECKED:
         return None
@@ -88,8 +88,8 @@ def _row(struct: str, name: str) -> _Row | None:
     each = is_list and bool(field.enum or f"{struct}.{name}[]" in _FIELDS)
     item = field.type.removeprefix(LIST)
     below = item if item[0].isupper() else ""
-    row = _Row(tuple(checks_of(struct, field)), each, field.keys, below, is_list)
-    return row if row.checks or row.keys or row.below else None
+    rules = _FieldRules(tuple(checks_of(struct, field)), each, field.keys, below, is_list)
+    return rules if rules.checks or rules.keys or rules.below else None
 
 
 def checks_of(struct: str, field: Field) -> Iterator[Check]:
