@@ -155,17 +155,21 @@ def test_variable_with_a_mistake_is_named_with_what_it_holds_and_what_it_may_hol
         ),
         (
             [{"name": "strict", "array": ["a"]}],
-            f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}",
+            f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}",
         ),
         (
             [{"name": "strict", "map": {"a": "b"}}],
-            f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}",
+            f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}",
+        ),
+        (
+            [{"name": "strict", "string": "true", "array": ["false"]}],
+            f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}",
         ),
         (
             [{"name": "strict", "string": True}],
-            f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}",
+            f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}",
         ),
-        ([{"name": "strict"}], f"plugin parameter 'strict' has no text as its `string`: write it {WRITTEN}"),
+        ([{"name": "strict"}], f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}"),
         (
             [parameter("strict", "true"), parameter("strict", "false")],
             "plugin parameter 'strict' is given twice: remove one",

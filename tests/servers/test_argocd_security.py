@@ -68,6 +68,44 @@ def test_repository_cannot_set_an_option_of_the_operator(story: ApplicationStory
     refused(story, "'kubeconfig' is the operator's: a repository may not set it", "TWGEN_KUBECONFIG")
 
 
+STRICT: Document = {"name": "strict", "string": "true"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ([{"name": "strict", "array": ["true"]}], "'strict' is not a text alone"),
+        ([{"name": "strict", "map": {"is": "true"}}], "'strict' is not a text alone"),
+        ([STRICT, STRICT], "'strict' is given twice"),
+        ([{"name": "strikt", "string": "true"}], "'strikt': no such setting; did you mean strict?"),
+        ([{"name": "no-hooks", "string": "perhaps"}], "'no-hooks': 'perhaps' is neither true nor false"),
+    ],
+    ids=["list", "map", "twice", "unknown", "no flag"],
+)
+@side_by_side
+def test_mistaken_parameter_is_told_in_the_application(
+    story: ApplicationStory, parameters: list[Document], said: str
+) -> None:
+    give(story, parameters)
+    refused(story, f"plugin parameter {said}")
+
+
+@side_by_side
+def test_parameter_that_a_repository_may_set_has_its_effect(story: ApplicationStory) -> None:
+    give(story, [{"name": "no-hooks", "string": "true"}])
+    story.application.create()
+    eventually(lambda: ("Deployment", "greeter-v1") in story.application.tracked(), SOON)
+    assert {kind for kind, _ in story.application.tracked()} == {"Deployment"}
+
+
+def give(story: ApplicationStory, parameters: list[Document]) -> None:
+    """Commit a worker, and parameters in place of those that its Application has."""
+    story.folder.mkdir()
+    plugin = {"plugin": {"parameters": parameters}}
+    (story.folder / ".argocd-source.yaml").write_text(write_documents([plugin]))
+    story.commit("v1", steps=())
+
+
 @pytest.mark.parametrize("target", ["/etc/passwd", "../README.md", "../../temporal.toml"])
 @side_by_side
 def test_repository_cannot_read_files_outside_of_its_folder(story: ApplicationStory, target: str) -> None:

@@ -204,12 +204,11 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
         match parameter:
             case {"name": str(name), "string": _} if name in given:
                 raise InvalidInput(f"plugin parameter {quoted(name)} is given twice: remove one")
-            case {"name": str(name), "string": str(value)}:
+            # of a parameter in .argocd-source.yaml, Argo CD keeps what the application's own has beside it
+            case {"name": str(name), "string": str(value)} if not (parameter.keys() & {"array", "map"}):
                 given[name] = ApplicationSetting(value, f"plugin parameter {quoted(name)}")
             case {"name": str(name)}:
-                raise InvalidInput(
-                    f"plugin parameter {quoted(name)} has no text as its `string`: write it {such_as}"
-                )
+                raise InvalidInput(f"plugin parameter {quoted(name)} is not a text alone: write it {such_as}")
             case _:
                 raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name: write it {such_as}")
     return settings | given
