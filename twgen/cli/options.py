@@ -138,7 +138,7 @@ OPTIONS: Mapping[str, Option] = {
     "color": Option(
         ("--color",), "Colour the text.", Choice(["auto", "always", "never"]), {"default": "auto"}
     ),
-    "exit_code": _flag("--exit-code", text="Exit with 1 while anything is to change or a rollout is not Settled."),
+    "exit_code": _flag("--exit-code", text="Exit with 1 while anything is to change, or not Settled."),
     "watch": _flag("-w", "--watch", text="Read again and again, and show what changes."),
     "interval": _assumed("--interval", "Wait this long between two reads of --watch.", READING_TIME, "5s"),
     "workflow_duration": _assumed("--workflow-duration", "Pinned workflows run this long.", DURATION, "1h"),
