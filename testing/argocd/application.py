@@ -11,8 +11,10 @@ from testing.processes import eventually
 
 _REFRESH = "argocd.argoproj.io/refresh"
 _SOON = 300.0
-PLUGIN: Mapping[str, Any] = {"plugin": {"name": "twgen"}}
-"""What its source says to be rendered by twgen."""
+PLUGIN: Mapping[str, Any] = {
+    "plugin": {"name": "twgen", "parameters": [{"name": "strict", "string": "true"}]}
+}
+"""What its source says to be rendered by twgen, as docs/argocd.md has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ NAMESPACE = "argocd"
 
 OF_ANOTHER_PROJECT = "temporal.payments.example.com:7233"
 """A Temporal that Applications of the project `default` may not use, although the operator has its key."""
+TEAMS = "team-*"
+"""The names of further projects, whose Applications may use the others."""
 
 OWN_CLUSTER = {"project": "default", "application": "*", "inCluster": True}
 """The entry of the operator's file by which the plugin reads the cluster that this runs in."""
@@ -68,7 +70,7 @@ class ArgoCD:
         One that asks for credentials gets those of somebody who may only read.
         """
         profiles = [
-            {"name": f"at-{number}", "projects": ["default"]}
+            {"name": f"at-{number}", "projects": ["default", TEAMS]}
             for number in range(len(temporal) + len(secured))
         ]
         profiles.append({"name": "payments", "projects": ["payments"]})

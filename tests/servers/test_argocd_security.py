@@ -1,17 +1,23 @@
 """What a repository may try against the plugin of a real Argo CD, and what becomes of it."""
 
+import json
+import re
 import socket
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from testing.argocd.argocd import OF_ANOTHER_PROJECT
+from testing.argocd.argocd import OF_ANOTHER_PROJECT, TEAMS
 from testing.leaks import credential
-from tests.servers.gitops import ApplicationStory
+from testing.processes import eventually
+from tests.servers.gitops import SOON, ApplicationStory
 from tests.servers.live import Document, attached_document
 from tests.servers.rollouts import side_by_side
+from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
+PAGE = Path(__file__).parents[2] / "docs" / "argocd.md"
 pytestmark = pytest.mark.server
 HIDDEN = credential("hunter2-is-what-nobody-may-see")
 
@@ -86,6 +92,50 @@ def test_repository_cannot_attach_a_kind_that_is_not_allowed(
 ) -> None:
     story.commit("v1", attached_document("greeter", "more", api_version, kind), steps=())
     refused(story, kind)
+
+
+@side_by_side
+def test_project_and_application_of_the_page_deploy_a_worker_and_nothing_of_the_whole_cluster(
+    story: ApplicationStory,
+) -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    documents = [document for block in blocks for document in read_documents(block)]
+    project, application = (
+        next(one for one in documents if isinstance(one, dict) and one.get("kind") == kind)
+        for kind in ("AppProject", "Application")
+    )
+    [goes_on] = [one for one in documents if isinstance(one, dict) and "syncPolicy" in one.get("spec", {})]
+    project["metadata"]["name"] = team = TEAMS.replace("*", story.namespace)
+    application["metadata"]["name"] = story.application.name
+    application["spec"] |= {"project": team, **goes_on["spec"]}
+    application["spec"]["source"] |= {"path": story.application.name}
+    application["spec"]["source"]["repoURL"] = story.argo.repository.address
+    project["spec"]["sourceRepos"] = [story.argo.repository.address]
+    for destination in (application["spec"]["destination"], project["spec"]["destinations"][0]):
+        destination["namespace"] = story.namespace
+    commit = story.commit("v1", steps=())
+    story.cluster.apply([project, application])
+    story.stands("Settled", "v1")
+    story.application.synced(commit)
+
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"{story.namespace}-is-admin"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    }
+    story.write(*story.documents("v1", steps=()), binding)
+    story.argo.repository.commit("a right that a team may not have")
+    story.application.refresh()
+
+    def is_refused() -> bool:
+        told = json.dumps(story.application.operation())
+        assert "ClusterRoleBinding is not permitted in project" in told, told
+        return True
+
+    assert eventually(is_refused, SOON)
+    names = [one["metadata"]["name"] for one in story.cluster.list("clusterrolebindings")]
+    assert binding["metadata"]["name"] not in names
 
 
 CONNECTION = "apiVersion: temporal.io/v1alpha1\nkind: Connection\nmetadata: {name: other}\n"
