@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import twgen
-from benchmarks.fixtures import write_drained, write_inputs
+from benchmarks.fixtures import write_drained, write_history, write_inputs
 from benchmarks.live import live
 from benchmarks.measuring import TWGEN, Row, measured, times
 from testing.install import CannotInstall, installed
@@ -82,6 +82,18 @@ def many(folder: Path) -> Iterator[Row]:
         yield times(f"{name} of 1,000 workers", (cost, rendered), reach, "render")
 
 
+def history(folder: Path) -> Iterator[Row]:
+    """A version that only the first of 20,000 commits has."""
+    specs = write_history(folder, 20_000)
+    render = [TWGEN, "render", str(specs), "--snapshot", str(specs.parent / "snapshot.json"), "-q"]
+    log = ["git", "-C", str(specs), "log", "--format=%H", "--", "worker-0.yaml"]
+    rendered = subprocess.run(render, check=True, capture_output=True, text=True).stdout
+    if rendered.count("\nkind: Deployment\n") != 2:
+        raise subprocess.CalledProcessError(1, render)
+    ours, theirs = measured(render, log, rounds=3)
+    yield times("a version of the first of 20,000 commits", (ours, theirs), 5, "git log of its file")
+
+
 def _kustomization(folder: Path, manifests: bytes) -> Path:
     overlay = folder / "kustomize"
     overlay.mkdir()
@@ -122,7 +134,7 @@ def main() -> int:
     compileall.compile_dir(os.path.dirname(twgen.__file__), quiet=1)  # noqa: PTH120
     failed = False
     with tempfile.TemporaryDirectory() as name:
-        for part in (start, live, large, growth, many):
+        for part in (start, live, large, growth, many, history):
             if len(sys.argv) > 1 and part.__name__ not in sys.argv[1:]:
                 continue
             try:

@@ -1,6 +1,7 @@
 """Inputs of any size: workers with several live versions, as Git and servers would hold them."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,35 @@ def write_drained(folder: Path, versions: int) -> Path:
         for number in range(versions)
     ]
     path.write_text(json.dumps(snapshot))
+    return specs
+
+
+def write_history(folder: Path, commits: int) -> Path:
+    """One worker whose old version only the first of so many commits has: specs, and `folder/snapshot.json`.
+
+    Every hundredth commit changes its spec, in what is no part of a version.
+    """
+    specs = write_inputs(folder, 1, versions=2)
+    path = folder / "snapshot.json"
+    snapshot = json.loads(path.read_text())
+    snapshot["workers"][0]["deployments"] = []
+    path.write_text(json.dumps(snapshot))
+    stream = []
+    for number in range(commits):
+        files = {"notes": str(number)}
+        if number % 100 == 0:
+            worker = _worker(0, 2 if number else 1)
+            worker["spec"]["replicas"] = number // 100 + 1
+            files["worker-0.yaml"] = write_documents([worker, _autoscaler(0)])
+        if not number:
+            files["shared.yaml"] = (specs / "shared.yaml").read_text()
+        stream.append(f"commit refs/heads/main\ncommitter . <> {1700000000 + number} +0000\ndata 0\n")
+        stream += [
+            f"M 100644 inline {name}\ndata {len(text.encode())}\n{text}\n" for name, text in files.items()
+        ]
+    git = ["git", "-C", str(specs)]
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+    subprocess.run([*git, "fast-import", "--quiet"], input="".join(stream).encode(), check=True)
     return specs
 
 

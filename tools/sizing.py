@@ -68,7 +68,7 @@ def main(asked: Sequence[str]) -> None:
             words = plugin["spec"]["generate"]["command"]
             return image.command(words, scratch, mounts, "/specs", variables)
 
-        for size in asked or ("1", "20", "100/4"):
+        for size in asked or ("1", "20/2", "20", "100/4", "100/20", "100/30"):
             many, _, at_once = size.partition("/")
             print(
                 _measured([render(number) for number in range(int(many))], int(at_once or many)), flush=True

@@ -1,11 +1,19 @@
 """What the page of tick tells of metrics and alerts is what there is, and the dashboard shows it all."""
 
+import inspect
 import json
 import re
+from enum import EnumType
 from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.variants import Dataquery
+from grafana_foundation_sdk.models import dashboard, prometheus, stat, table, timeseries
 from grafana_foundation_sdk.models.dashboard import Dashboard
+from jsonschema import Draft202012Validator
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.cli.test_tick import served_metrics
@@ -17,6 +25,16 @@ from twgen.yaml.reader import read_documents
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tick.md").read_text()
 DASHBOARD = ROOT / "deploy" / "grafana-dashboard.json"
+PANELS = {"stat": stat.Options, "table": table.Options, "timeseries": timeseries.Options}
+"""What the panels of each type that we use have as `options`."""
+SCALARS: dict[Any, dict[str, Any]] = {
+    object: {},
+    NoneType: {"type": "null"},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+}
 
 
 def metrics() -> dict[str, set[str]]:
@@ -46,14 +64,90 @@ def test_dashboard_shows_every_metric_and_no_other() -> None:
     assert set(re.findall(r"twgen_\w+", text)) == metrics().keys()
 
 
+def dashboard_schema() -> dict[str, Any]:
+    """The JSON Schema of Grafana's dashboards, by its SDK's types, which are made from its own schema."""
+    classes: dict[str, Any] = {}
+    return {"$defs": classes} | _schema(Dashboard, classes)
+
+
+def _schema(hint: Any, classes: dict[str, Any]) -> dict[str, Any]:
+    inner = get_args(hint)
+    match get_origin(hint):
+        case origin if origin is Union:
+            return {"anyOf": [_schema(each, classes) for each in inner]}
+        case origin if origin is list:
+            return {"type": "array", "items": _schema(inner[0], classes)}
+        case origin if origin is dict:
+            return {"type": "object", "additionalProperties": _schema(inner[1], classes)}
+        case origin if origin is Literal:
+            return {"enum": [*inner]}
+    if isinstance(hint, EnumType) or hint in SCALARS:
+        return SCALARS[hint] if hint in SCALARS else {"enum": [member.value for member in hint]}
+    found = prometheus.Dataquery if hint is Dataquery else hint
+    name = f"{found.__module__}.{found.__name__}"
+    if name not in classes:
+        classes[name] = {}  # it may have itself within it
+        classes[name] = _object_schema(found, classes)
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _object_schema(hint: type, classes: dict[str, Any]) -> dict[str, Any]:
+    """The keys are those that its `to_json` writes: some always, some only when they are set."""
+    written = re.findall(r'"(\w+)"(\]?)(?:: | = )self\.(\w+)', inspect.getsource(vars(hint)["to_json"]))
+    hints = get_type_hints(hint)
+    keys = {key: _schema(hints[name], classes) for key, _, name in written}
+    found = {
+        "type": "object",
+        "properties": keys,
+        "required": [key for key, is_set_later, _ in written if not is_set_later],
+        "additionalProperties": False,
+    }
+    if hint is not dashboard.Panel:
+        return found
+    keys["type"] = {"enum": [*PANELS]}
+    options = [
+        {"properties": {"type": {"const": name}, "options": _schema(each, classes)}}
+        for name, each in PANELS.items()
+    ]
+    return found | {"anyOf": options}
+
+
 def test_dashboard_has_only_what_the_schema_of_grafana_has() -> None:
     document = json.loads(DASHBOARD.read_text())
-    read = Dashboard.from_json(document)
-    assert json.loads(json.dumps(read, cls=JSONEncoder)) == document
+    Draft202012Validator(dashboard_schema()).validate(document)
+    assert json.loads(json.dumps(Dashboard.from_json(document), cls=JSONEncoder)) == document
     panels = [panel for panel in document["panels"] if panel["type"] != "row"]
     assert all(panel["title"] and panel["targets"] for panel in panels)
     places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in document["panels"]]
     assert len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"w": 6', '"w": "wide"'),
+        ('"type": "stat"', '"type": 7'),
+        ('"type": "stat"', '"type": "stats"'),
+        ('"title": "Rollouts that fail"', '"title": 5'),
+        ('"title": "Temporal workers by twgen"', '"title": 5'),
+        ('"schemaVersion": 42', '"schemaVersion": "x"'),
+        ('"schemaVersion": 42,', ""),
+        ('"expr":', '"exprr":'),
+        ('"instant": true', '"instant": "true"'),
+        ('"format": "table"', '"format": "tables"'),
+        ('"refresh": 2', '"refresh": 7'),
+        ('"mode": "absolute"', '"mode": "total"'),
+        ('"color": "red"', '"color": 1'),
+        ('"graphMode": "area"', '"graphMode": "none of them"'),
+        ('"panels": [\n', '"panels": [null,\n'),
+        ('"from": "now-6h"', '"form": "now-6h"'),
+        ('"gridPos"', '"gridpos"'),
+    ],
+)
+def test_dashboard_that_grafana_would_take_otherwise_is_noticed(old: str, new: str) -> None:
+    text = DASHBOARD.read_text()
+    assert old in text
+    assert not Draft202012Validator(dashboard_schema()).is_valid(json.loads(text.replace(old, new, 1)))
 
 
 def test_alerts_of_the_page_are_those_of_the_rules_and_ask_for_metrics_that_there_are() -> None:

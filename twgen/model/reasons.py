@@ -174,8 +174,9 @@ class RoutingReason(StrEnum):
     ROLLOUT_ENDED = "RolloutEnded", Until.ANOTHER_INTENT
     """The rollout has ended before it was settled: nobody moves the traffic.
 
-    Its message says what ended it, and the log of its Pod more. While its Job tries again: nothing. Else
-    delete the Job: Argo CD makes it again; elsewhere, apply what `twgen render` prints once more.
+    Its message says what ended it, and the log of its Pod more. While its Job tries again: nothing. Else, in
+    Argo CD, delete a tracked Job, which is made again at once; a hook is only run by the next sync (`argocd
+    app sync`). Elsewhere, apply what `twgen render` prints once more.
     """
     LOOK_FAILED = "LookFailed", Until.READINESS
     """The rollout could not yet read Temporal or the cluster: it looks again.

@@ -1,0 +1,110 @@
+"""The commands by which the page removes a worker, and hands one over, do what it says."""
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testing.asking import succeeds
+from testing.install import TEMPORAL_CLI, installed
+from testing.processes import ENVIRONMENT, eventually
+from testing.servers import NEWEST, TemporalServer, temporal_server
+from testing.workers import DeployedWorker
+from tests.cases.story import STORIES
+from twgen.versioning.names import NOT_PRUNED, rollout_selector
+from twgen.yaml.reader import read_documents
+
+PAGE = (Path(__file__).parents[2] / "docs" / "argocd.md").read_text()
+SECTION = PAGE.partition("\n## Remove a worker\n")[2].partition("\n## ")[0]
+BUILD_ID = "v3.0.0-97f7"
+SOON = 240.0
+
+
+def commands(program: str, text: str = SECTION) -> list[str]:
+    return re.findall(rf"^{program} .*$", text, re.MULTILINE)
+
+
+def handing_over(verb: str) -> str:
+    [command] = re.findall(rf"`(temporal worker deployment manager-identity {verb} [^`]*)`", PAGE)
+    return str(command)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporalServer]:
+    # a server forgets after five minutes who polled
+    settings = {"matching.PollerHistoryTTL": "1s"}
+    with temporal_server(tmp_path_factory.mktemp("temporal"), NEWEST, settings=settings) as running:
+        yield running
+
+
+def run(server: TemporalServer, command: str) -> subprocess.CompletedProcess[str]:
+    """A command of the page, with the server's own namespace, and without its question."""
+    words = shlex.split(command.replace("--namespace shop.a1b2c", "--namespace default"))[1:]
+    asks = {"set-current-version", "manager-identity"} & {*words}
+    words += ["--address", server.address, "--output", "json", *(["--yes"] if asks else [])]
+    program = [str(installed(TEMPORAL_CLI)), *words]
+    return subprocess.run(program, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+
+
+def answer(server: TemporalServer, command: str) -> dict[str, Any]:
+    """What a command says that succeeds."""
+    ended = run(server, command)
+    assert ended.returncode == 0, (command, ended.stdout, ended.stderr)
+    found: dict[str, Any] = json.loads(ended.stdout or "{}")
+    return found
+
+
+@pytest.mark.server
+def test_worker_leaves_temporal_by_the_commands_of_the_page(server: TemporalServer) -> None:
+    worker = DeployedWorker(server, "shop/payments", "refunds")
+    count, unmanaged, unversioned, described, deleted_version, deleted = commands("temporal")
+    DeployedWorker(server, "", "payments").start("WaitingWorkflow", "not-begun")
+    with worker.version(BUILD_ID):
+        eventually(lambda: run(server, described).returncode == 0, SOON)
+        eventually(lambda: succeeds(lambda: worker.set_current(BUILD_ID)), SOON)
+        worker.start("WaitingWorkflow", "begun")
+        eventually(lambda: answer(server, count) == {"count": "2"}, SOON)
+        worker.finish("begun")
+        eventually(lambda: answer(server, count) == {"count": "1"}, SOON)
+        worker.set_manager("twgen/prod-eu/payments")
+        assert run(server, unversioned).returncode != 0, "another's traffic was changed"
+        answer(server, unmanaged)
+        answer(server, unversioned)
+        assert run(server, deleted_version).returncode != 0, "a version with pods was deleted"
+    [version] = answer(server, described)["versionSummaries"]
+    assert version["BuildID"] == BUILD_ID
+    eventually(lambda: run(server, deleted_version).returncode == 0, SOON)
+    answer(server, deleted)
+    assert "no Worker Deployment found" in run(server, described).stderr
+
+
+@pytest.mark.server
+def test_worker_is_handed_over_and_given_back_by_the_commands_of_the_page(server: TemporalServer) -> None:
+    worker = DeployedWorker(server, "shop/payments", "handed-over")
+    worker.create()
+    worker.set_manager("twgen/somebody")
+    [describe] = re.findall(r"`(temporal worker deployment describe [^`]*)`", PAGE)
+    assert answer(server, describe)["managerIdentity"] == "twgen/somebody"
+    answer(server, handing_over("set"))
+    assert answer(server, describe)["managerIdentity"] == "twgen/prod-eu/payments"
+    answer(server, handing_over("unset"))
+    assert answer(server, describe)["managerIdentity"] == ""
+
+
+def test_labels_of_the_page_select_all_that_stays_of_a_worker() -> None:
+    rendered = [*read_documents((STORIES / "rollout-job" / "manifests.yaml").read_text())]
+    shown, deleted, status = commands("kubectl")
+    assert deleted.split()[2:] == shown.split()[2:]
+    resources, label = deleted.split()[2], deleted.split()[-1]
+    name, _, text = label.partition("=")
+    selected = {item["kind"] for item in rendered if item["metadata"]["labels"].get(name) == text}
+    stays = {item["kind"] for item in rendered if NOT_PRUNED in str(item["metadata"].get("annotations"))}
+    assert selected == stays
+    short = {"HorizontalPodAutoscaler": "hpa", "PodDisruptionBudget": "pdb", "Deployment": "deployments"}
+    assert {short[kind] for kind in selected} <= {*resources.split(",")}
+    assert status.split()[-1] == rollout_selector("payments")
