@@ -110,9 +110,11 @@ def test_revert_in_mid_ramp_takes_effect_within_one_sync(story: ApplicationStory
     story.stands("Settled", "v1")
 
 
+@pytest.mark.parametrize("driver", ["Hook", "Job"])
 @side_by_side
-def test_second_sync_finds_no_difference_whoever_computes_it(story: ApplicationStory) -> None:
-    more = (autoscaler_document("greeter"), budget_document("greeter"))
+def test_second_sync_finds_no_difference_whoever_computes_it(story: ApplicationStory, driver: str) -> None:
+    policy = policy_document("greeter", driver=driver)
+    more = (policy, autoscaler_document("greeter"), budget_document("greeter"))
     commit = story.commit("v1", *more, steps=(25,))
     story.application.create()
     story.stands("Settled", "v1")
