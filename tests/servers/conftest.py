@@ -52,6 +52,7 @@ def node(cluster: Cluster) -> Iterator[LocalNode]:
 
 @pytest.fixture(scope="session")
 def argo(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArgoCD]:
+    cluster.define("keda")
     with argocd(cluster, tmp_path_factory.mktemp("argocd")) as running:
         yield running
 

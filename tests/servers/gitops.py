@@ -225,7 +225,7 @@ def attached_objects(story: ApplicationStory, build_id: str) -> Sequence[Object]
     """What is attached to a version, and is not being deleted."""
     return [
         item
-        for kind in ("horizontalpodautoscalers", "poddisruptionbudgets")
+        for kind in ("horizontalpodautoscalers", "poddisruptionbudgets", "scaledobjects")
         for item in story.cluster.list(kind, story.namespace, f"temporal.io/build-id={build_id}")
         if "deletionTimestamp" not in item["metadata"]
     ]

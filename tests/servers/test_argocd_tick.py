@@ -15,10 +15,19 @@ from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from tests.servers.gitops import SOON, ApplicationStory, attached, budget_document, is_protected, new_story
-from tests.servers.live import Ended, autoscaler_document, run
+from tests.servers.live import Document, Ended, attached_document, autoscaler_document, run
 from tests.servers.rollouts import Told, side_by_side, told_side_by_side
 
 MORE = (autoscaler_document("greeter"), budget_document("greeter"))
+BY_KEDA = attached_document(
+    "greeter",
+    "keda",
+    "keda.sh/v1alpha1",
+    "ScaledObject",
+    scaleTargetRef={},
+    minReplicaCount=1,
+    triggers=[{"type": "temporal", "metadata": {"endpoint": "temporal:7233", "taskQueue": "greetings"}}],
+)
 KINDS = {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
 STORIES_AT_ONCE = 5
 pytestmark = pytest.mark.server
@@ -72,14 +81,15 @@ class Ticking:
                 return str(WorkerDeploymentVersionStatus.Name(version.status))
         return ""
 
-    def hand_over(self, *, delete_delay: str = "1s") -> str:
+    def hand_over(self, *attached: Document, delete_delay: str = "1s") -> str:
         """Let v2 follow v1 on which a workflow is open; the commit."""
         sunset = {"sunset": {"scaledownDelay": "1s", "deleteDelay": delete_delay}}
-        self.gitops.commit("v1", *MORE, steps=(), spec=sunset)
+        more = attached or MORE
+        self.gitops.commit("v1", *more, steps=(), spec=sunset)
         self.gitops.application.create()
         self.gitops.stands("Settled", "v1")
         self.gitops.worker.start("WaitingWorkflow", self.gitops.namespace)
-        commit = self.gitops.commit("v2", *MORE, steps=(), spec=sunset)
+        commit = self.gitops.commit("v2", *more, steps=(), spec=sunset)
         self.gitops.application.refresh()
         self.gitops.stands("Settled", "v2")
         self.ticks_until(lambda: self.tick().stdout == "")
@@ -118,13 +128,15 @@ def told_stories(
         yield told
 
 
+@pytest.mark.parametrize("more", [MORE, (BY_KEDA, budget_document("greeter"))], ids=["HPA", "KEDA"])
 @side_by_side
 def test_version_that_drains_goes_to_zero_and_then_with_all_it_has_while_only_time_passes(
-    story: Ticking,
+    story: Ticking, more: tuple[Document, ...]
 ) -> None:
     gitops = story.gitops
-    commit = story.hand_over()
-    assert set(attached(gitops, "v1")) == KINDS
+    kinds = {document["spec"]["template"]["kind"] for document in more}
+    commit = story.hand_over(*more)
+    assert set(attached(gitops, "v1")) == kinds
     gitops.worker.finish(gitops.namespace)
     eventually(lambda: story.status_of("v1").endswith("_DRAINED"), SOON)
     gitops.application.refresh()
@@ -136,7 +148,7 @@ def test_version_that_drains_goes_to_zero_and_then_with_all_it_has_while_only_ti
     found = gitops.deployment("v1")
     assert found
     assert not is_protected(found)
-    assert set(attached(gitops, "v1")) == KINDS
+    assert set(attached(gitops, "v1")) == kinds
     story.ticks_until(lambda: gitops.deployment("v1") is None and not attached(gitops, "v1"))
     found = gitops.application.synced(commit)
     assert found["status"]["sync"]["revision"] == commit

@@ -187,6 +187,38 @@ def test_replicas_that_somebody_sets_beside_an_autoscaler_are_left_alone(story: 
 
 
 @side_by_side
+def test_worker_that_gets_an_autoscaler_and_loses_it_again_keeps_its_pods_meanwhile(
+    story: ApplicationStory,
+) -> None:
+    seen: list[int | None] = []
+
+    def stays_at(replicas: int) -> bool:
+        for _ in range(2):
+            story.application.refresh("hard")
+            seen.append(story.replicas("v1"))
+        return seen[-2:] == [replicas, replicas] and not story.application.differing()
+
+    story.commit("v1", steps=(), spec={"replicas": 3})
+    story.application.create()
+    story.stands("Settled", "v1")
+    story.application.synced(
+        story.commit("v1", autoscaler_document("greeter"), steps=(), spec={"replicas": None})
+    )
+    eventually(lambda: stays_at(3), SOON)
+    assert set(seen) == {3}, "a render leaves them out once somebody else holds them too"
+
+    def is_scaled() -> bool:
+        deployment = ("deployment/greeter-v1", "--namespace", story.namespace)
+        story.cluster.kubectl("scale", *deployment, "--replicas=2")
+        return stays_at(2)
+
+    eventually(is_scaled, SOON)
+    story.application.synced(story.commit("v1", steps=(), spec={"replicas": 4}))
+    eventually(lambda: stays_at(4), SOON)
+    assert set(seen) <= {2, 3, 4}
+
+
+@side_by_side
 def test_render_that_is_applied_late_takes_nothing_that_has_work(story: ApplicationStory) -> None:
     story.commit("v1", steps=(), spec=RESTS)
     story.application.create()
