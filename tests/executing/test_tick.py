@@ -103,6 +103,7 @@ def test_render_is_as_wanted_whether_or_not_it_has_a_ledger_and_reads_the_cluste
 def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_hook_left_it() -> None:
     versions = version("v1", VersionStatus.DRAINING), version("v3", VersionStatus.CURRENT)
     settled = situation(temporal(*versions, traffic=routing("v3")), [live("v1", 2), live("v3", 2)])
+    without_pods = situation(settled.workers[KEY].temporal, [live("v1", 2), live("v3", 0)])
     versions = version("v1", VersionStatus.CURRENT), version("v3", VersionStatus.DRAINING)
     moved = situation(temporal(*versions, traffic=routing("v1")), [live("v1", 2), live("v3", 2)])
     hook = EndedJob(JobReference("payments-rollout", "1"), NOW - timedelta(hours=2), is_hook=True)
@@ -120,7 +121,8 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
         return look(read, known._replace(told=told), records=recorded.append)
 
     look_at(settled, told)
-    assert recorded == []
+    look_at(without_pods, told)
+    assert recorded == [], "nobody has moved the traffic"
     seen = look_at(moved, told)
     [left] = recorded
     assert (left.phase, left.reason, left.percentage) == (Phase.BLOCKED, "RolloutEnded", 0)

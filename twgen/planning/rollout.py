@@ -18,6 +18,8 @@ _LONGEST = timedelta(seconds=30)
 _LONGEST_BLIND = timedelta(minutes=5)
 """How long a pause goes on without a look at what neither changes traffic nor moves the conflict token."""
 _UNTIL_READY = timedelta(seconds=10)
+_ALL = 100
+"""Percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ def since_its_hook(told: RolloutStatus, now: RolloutStatus) -> RolloutStatus | N
     """How a rollout stands whose hook has ended, where that is no longer what the hook told; None: it is."""
     if not needs_a_rollout(now.phase, now.reason):
         return now if told.reason == Reason.ROLLOUT_ENDED else None
-    if told.phase is not Phase.SETTLED:
-        return None
+    if told.phase is not Phase.SETTLED or now.percentage == _ALL:
+        return None  # pods that are away for a moment are no work for a rollout
     moved = replace(told, percentage=now.percentage, document=now.document)
     return left_alone(moved, "its hook has ended, and only a sync makes it again", now.since)
 
