@@ -6,8 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from twgen.cli.inputs import all_problems
 from twgen.model.paths import parse_path
 from twgen.model.problem import Document
+from twgen.reading.documents import Documents
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
@@ -86,6 +88,12 @@ def refusals(broken: dict[str, Any]) -> list[str]:
     return [f"{problem.path}: {problem.message}" for problem in found]
 
 
+def validated(broken: dict[str, Any]) -> list[str]:
+    """The path of each problem that `validate` tells of a pod template or an attached object."""
+    read = Documents(_read_as_documents(broken), ())
+    return [problem.path for problem in all_problems(read, _parsed(broken))]
+
+
 def told() -> str:
     """Of each broken object, its sentence and below it what `--strict` says."""
     lines = []
@@ -95,8 +103,11 @@ def told() -> str:
 
 
 def _parsed(broken: dict[str, Any]) -> Specs:
-    read = [Document("specs.yaml", index, value) for index, value in enumerate(documents(broken))]
-    return parse_specs(read, NamespaceRule("shop"))
+    return parse_specs(_read_as_documents(broken), NamespaceRule("shop"))
+
+
+def _read_as_documents(broken: dict[str, Any]) -> tuple[Document, ...]:
+    return tuple(Document("specs.yaml", index, value) for index, value in enumerate(documents(broken)))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -93,8 +93,7 @@ class Application:
             found = self.get()
             operation = found["status"].get("operationState", {})
             if not has_synced(found, commit):
-                if any(own in " ".join(errors_in(found)) for own in _OF_ARGOCD):
-                    self.refresh("hard")
+                self._render_again_after_its_own(errors_in(found))
                 raise AssertionError(found["status"]["sync"], operation.get("message"), errors_in(found))
             return found
 
@@ -108,14 +107,19 @@ class Application:
         """What Argo CD shows as wrong with it, once that has all these parts."""
 
         def shown() -> str:
-            errors = " ".join(self.errors())
+            found = self.errors()
+            errors = " ".join(found)
             if errors and all(part in errors for part in parts):
                 return errors
-            if any(own in errors for own in _OF_ARGOCD):
-                self.refresh("hard")
+            self._render_again_after_its_own(found)
             raise AssertionError(errors)
 
         return eventually(shown, _SOON)
+
+    def _render_again_after_its_own(self, errors: Sequence[str]) -> None:
+        """Ask for another render where one of the errors is Argo CD's own, which it keeps."""
+        if any(own in error for error in errors for own in _OF_ARGOCD):
+            self.refresh("hard")
 
     def waits_for_a_person(self) -> bool:
         """It is to be deleted, and Argo CD first wants to hear that it may be; only a log says so."""

@@ -12,6 +12,7 @@ from tests.cli.conftest import Ended, Run
 
 RENDER = ("render", "specs", "--snapshot", "snapshot.json")
 IDENTITY = "twgen.io/identity"
+CASES = Path(__file__).parents[1] / "fixtures" / "cases"
 OPERATOR = {
     "apiVersion": "twgen.io/v1alpha1",
     "kind": "OperatorConfig",
@@ -222,9 +223,6 @@ def test_intent_repeats_what_the_render_warns_of_the_documents_of_its_worker(
     assert told.startswith("specs/connection.json: spec.colour: ")
     # on stderr, which Argo CD shows to nobody, with its line
     assert told.replace(".json", ".json:1", 1) in ended.stderr
-
-
-CASES = Path(__file__).parents[1] / "fixtures" / "cases"
 
 
 @pytest.mark.parametrize("case", ["spec-deleted-beside-another", "version-cap", "missing-template"])

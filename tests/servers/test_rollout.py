@@ -204,7 +204,7 @@ def test_marks_are_set_and_lifted_again_and_again(story: Story) -> None:
     story.start("v2")
     for command in ("pause", "resume", "abort", "retry", "pause", "resume", "abort", "retry"):
         ended = story.run(command)
-        assert ended.code == 0, ended
+        assert (ended.code, ended.seconds < 10) == (0, True), ended
     assert story.run("rollout").code == 0
 
 

@@ -5,14 +5,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.refused import TOLD, Broken, bases, changed, corpus, documents, refusals, strictly, told
-from twgen.cli.inputs import all_problems
+from tests.refused import TOLD, Broken, bases, changed, corpus, documents, refusals, strictly, told, validated
 from twgen.cli.main import twgen
 from twgen.errors import InvalidDocuments, NegativeAnswer
-from twgen.model.problem import Document
-from twgen.reading.documents import Documents
-from twgen.specs.parse import parse_specs
-from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.writer import write_documents
 
 CORPUS = corpus()
@@ -32,10 +27,7 @@ def test_no_place_of_a_broken_document_is_told_twice() -> None:
     """By parsers, the rules of an API server and schemas together, as `validate` tells it."""
     twice = []
     for broken in CORPUS:
-        read = [Document("specs.yaml", at, one) for at, one in enumerate(documents(broken.object))]
-        specs = parse_specs(read, NamespaceRule("shop"))
-        found = all_problems(Documents(tuple(read), ()), specs)
-        paths = [problem.path for problem in found]
+        paths = validated(broken.object)
         twice += [(broken.sentence, path) for path in set(paths) if paths.count(path) > 1]
     assert twice == []
 
