@@ -71,6 +71,7 @@ def broken_text(draw: st.DrawFn, text: str) -> bytes:
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The steps to each value in it, from above."""
     if isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield (*path, key)

@@ -1,11 +1,12 @@
 """Every kind: a whole document is valid, and each way to break it is told of at its place."""
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from tests.broken_documents import places
 from tests.refused import bases
 from tests.schemas.documents import (
     ATTACHED,
@@ -179,13 +180,6 @@ def parsed(document: dict[str, Any], others: list[dict[str, Any]]) -> Specs:
 
 def told(problems: Iterable[Problem]) -> list[str]:
     return [f"{problem.path}: {problem.message}" for problem in problems if problem.document.index == 0]
-
-
-def places(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    if isinstance(value, dict | list):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield (*path, key)
-            yield from places(item, (*path, key))
 
 
 def only_parser_knows(path: tuple[str | int, ...], value: Any) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from testing.kubernetes.api import Api, Refused
 from testing.kubernetes.cluster import Cluster
+from tests.broken_documents import places
 from tests.refused import Broken, bases, changed, corpus, documents, strictly
 from tests.servers.live import TWGEN
 from twgen.model.paths import join_path
@@ -91,18 +92,11 @@ def test_server_takes_all_that_passes_strictly(api: Api, name: str, tmp_path: Pa
 
 def variants(base: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every value of it replaced by others, one at a time; the next place takes the next third of them."""
-    for index, steps in enumerate(places(base, ())):
+    for index, steps in enumerate(places(base)):
         path = join_path("", *steps)
         if path not in {"apiVersion", "kind"}:
             for value in OTHER_VALUES[index % 3 :: 3]:
                 yield f"{path} = {value!r}", changed(base, {path: value})
-
-
-def places(value: Any, steps: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in items:
-        yield (*steps, key)
-        yield from places(item, (*steps, key))
 
 
 def rendered(objects: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:

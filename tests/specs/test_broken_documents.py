@@ -2,12 +2,12 @@
 
 import copy
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.broken_documents import places
 from tests.schemas.documents import ATTACHED, CONNECTION, POLICY, WORKER
 from tests.strategies import NOW
 from twgen.model.operator import Caller
@@ -41,13 +41,6 @@ BEYOND_A_SCHEMA = re.compile(
 
 
 OUR_WORDS = ("temporal.io/v1alpha1", "temporal.io", "twgen.io/v1", "List", "Connection", "Ledger")
-
-
-def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    if isinstance(value, dict | list):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield (*path, key)
-            yield from places(item, (*path, key))
 
 
 @st.composite

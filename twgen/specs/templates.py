@@ -1,6 +1,6 @@
 """The rules for a worker's pods that go beyond the types of their fields."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from twgen.model.paths import join_path, parse_path
@@ -24,12 +24,15 @@ from twgen.versioning.names import (
 _MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 
 
-def check_template(spec: Fields, worker: WorkerSpec) -> None:
-    """Note what is wrong with, or doubtful about, the worker's pods; what an API server would refuse, too."""
+def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]) -> None:
+    """Note what is wrong with, or doubtful about, the worker's pods; what an API server would refuse, too.
+
+    `problems` are those that its stored form has: only what they leave whole is checked.
+    """
     template = worker.template.content
     if not template:
         return
-    path, pod = spec.mapping("template").mapping("spec"), template["spec"]
+    path, pod = spec.mapping("template").mapping("spec"), template.get("spec") or {}
     who = Identity(worker.temporal_namespace, worker.worker_deployment, worker.build_id)
     injected = injection(worker.connection, who, worker.policy.environment)
     _refuse_injected(path, pod, injected)
@@ -44,23 +47,23 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
                 spec.mapping("template").problem(place, "is set for each version: remove it")
     # an init container may mount the volume that is injected
     own = pod.get("volumes") or []
-    names = {volume["name"] for volume in own}
+    names = {volume.get("name") for _, volume in _items(pod, "volumes")}
     volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
     whole = {**template, "spec": {**pod, "volumes": volumes}}
     _check_images(path, pod)
     spec.refused(
         wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong
-        for wrong in refusals(whole, POD_TEMPLATE, spec.at("template"), spec.diagnostics.most)
+        for wrong in refusals(whole, POD_TEMPLATE, spec.at("template"), spec.diagnostics.most, problems)
     )
     # names that do not fit where an attached template asks for them
     deployment = versioned_deployment_name(worker.name, worker.build_id)
     fill = placeholders(deployment, worker.build_id, worker.temporal_namespace)
-    for resource in worker.attached:
+    for resource in worker.attached if worker.build_id else ():
         for finding in refusals_of_version(resource.template, fill):
             wrong = f"its spec.template.{finding.path} {finding.message}"
             spec.refused([Finding(spec.path, f"{resource.name} cannot be attached: {wrong}")])
     containers = pod.get("containers") or [{}]
-    image = containers[0].get("image", "")
+    image = (containers[0] or {}).get("image") or ""
     tag = image_tag(image)
     can_move = not _is_template(image) and "@" not in image and (not tag or tag in _MUTABLE_TAGS)
     if image and can_move and not worker.has_custom_build_id:
@@ -72,26 +75,26 @@ def check_template(spec: Fields, worker: WorkerSpec) -> None:
 def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
     """Refuse what twgen puts into the pods itself: variables and, beside mTLS, a volume and its mounts."""
     folders = {mount["mountPath"]: mount["name"] for mount in injected.mounts}
-    for index, container in enumerate(pod.get("containers") or ()):
-        for place, variable in enumerate(container.get("env") or ()):
-            if variable["name"] in injected.names:
+    for index, container in _items(pod, "containers"):
+        for place, variable in _items(container, "env"):
+            if variable.get("name") in injected.names:
                 name = f"containers[{index}].env[{place}].name"
                 path.problem(name, f"{variable['name']} is injected: remove it")
-        for place, mount in enumerate(container.get("volumeMounts") or ()):
-            folder = folders.get(mount["mountPath"].rstrip("/"))
-            if folder or mount["name"] in injected.names:
+        for place, mount in _items(container, "volumeMounts"):
+            folder = folders.get((mount.get("mountPath") or "").rstrip("/"))
+            if folder or mount.get("name") in injected.names:
                 name = f"containers[{index}].volumeMounts[{place}]"
                 path.problem(name, f"{folder or mount['name']} is mounted by twgen: remove it")
-    for place, volume in enumerate(pod.get("volumes") or ()):
-        if volume["name"] in injected.names:
+    for place, volume in _items(pod, "volumes"):
+        if volume.get("name") in injected.names:
             path.problem(f"volumes[{place}].name", f"{volume['name']} is injected: remove it")
 
 
 def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
     """Refuse what an API server takes for an image, and no node ever finds."""
     for field in ("initContainers", "containers"):
-        for index, container in enumerate(pod.get(field) or ()):
-            image = container.get("image", "")
+        for index, container in _items(pod, field):
+            image = container.get("image") or ""
             if _is_template(image):
                 wrong = "holds a variable that nothing has filled in: render the file first"
             elif image != image.strip() or not (image.isascii() and image.isprintable()):
@@ -101,6 +104,13 @@ def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
             else:
                 continue
             path.problem(f"{field}[{index}].image", f"{quoted(image)} {wrong}")
+
+
+def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The mappings of a list, and their indexes, without those that were of another type."""
+    for index, item in enumerate(holder.get(field) or ()):
+        if item is not None:
+            yield index, item
 
 
 def _is_template(image: str) -> bool:

@@ -1,11 +1,11 @@
 """Reading WorkerDeployments."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from json import loads
 from typing import Any, Literal
 
-from twgen.model.problem import quoted, wrong_type
+from twgen.model.problem import Finding, quoted, wrong_type
 from twgen.model.spec import (
     AttachedResource,
     Connection,
@@ -51,7 +51,7 @@ def parse_worker(
     if not spec.has("workerOptions"):
         spec.problem("workerOptions", "is required")
     custom = options.text("unsafeCustomBuildID", most=LONGEST_BUILD_ID)
-    template, target = _template(spec, custom)
+    template, target, wrong = _template(spec, custom)
     sunset = spec.mapping("sunset")
     worker = WorkerSpec(
         namespace=document.namespace,
@@ -87,7 +87,7 @@ def parse_worker(
             " controlPlaneSecretRef of its RolloutPolicy has no effect"
         )
         options.warning("connectionRef", message)
-    check_template(spec, worker)
+    check_template(spec, worker, wrong)
     for fields in (options, sunset, spec):
         fields.close()
     return worker
@@ -111,22 +111,22 @@ def _connection(
     return Connection(name, "")
 
 
-def _template(spec: Fields, custom: str) -> tuple[PodTemplate, str]:
-    """The pod template as it is stored, and the build ID; both empty when it has problems."""
+def _template(spec: Fields, custom: str) -> tuple[PodTemplate, str, Sequence[Finding]]:
+    """The pod template as it is stored, the build ID, and the problems; with any, neither ID nor hash."""
     value = spec.raw("template")
     if value is None:
         spec.problem("template", "is required")
-        return PodTemplate({}, ""), ""
+        return PodTemplate({}, ""), "", ()
     stored = stored_template(value, spec.at("template"), spec.diagnostics.most)
     spec.diagnostics.add_problems(stored.problems)
     spec.diagnostics.add_unknown(stored.unknown)
     if stored.problems:
-        return PodTemplate({}, ""), ""
+        return PodTemplate(stored.template, ""), "", stored.problems
     text = template_json(stored.template)
     content = loads(text)
     containers = content["spec"].get("containers") or [{}]
     target = build_id(text, containers[0].get("image", ""), custom)
-    return PodTemplate(content, pod_template_hash(text)), target
+    return PodTemplate(content, pod_template_hash(text)), target, ()
 
 
 def _rollout(spec: Fields) -> Rollout:

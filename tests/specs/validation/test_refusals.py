@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.broken_documents import places
 from tests.refused import TOLD, Broken, bases, changed, corpus, documents, refusals, strictly, told, validated
 from twgen.cli.main import twgen
 from twgen.errors import InvalidDocuments, NegativeAnswer
+from twgen.model.paths import join_path
 from twgen.yaml.writer import write_documents
 
 CORPUS = corpus()
@@ -30,6 +32,44 @@ def test_no_place_of_a_broken_document_is_told_twice() -> None:
         paths = validated(broken.object)
         twice += [(broken.sentence, path) for path in set(paths) if paths.count(path) > 1]
     assert twice == []
+
+
+def test_mistake_beside_a_value_of_a_wrong_type_is_told_with_it() -> None:
+    wrong = {
+        "spec.containers[0].ports[0].containerPort": "8080",
+        "spec.containers[0].imagePullPolicy": "Sometimes",
+        "spec.containers[0].image": "example.com/Pay:v1",
+        "spec.containers[0].env": [
+            {"name": "PORT", "value": 7},
+            7,
+            {"name": "TEMPORAL_ADDRESS", "value": ""},
+        ],
+        "spec.initContainers": [7, {"name": "", "image": "migrate:v1"}],
+    }
+    below = "spec.template.spec"
+    assert sorted(validated(changed(bases()["pods"], wrong))) == [
+        f"{below}.containers[0].env[0].value",
+        f"{below}.containers[0].env[1]",
+        f"{below}.containers[0].env[2].name",
+        f"{below}.containers[0].image",
+        f"{below}.containers[0].imagePullPolicy",
+        f"{below}.containers[0].ports[0].containerPort",
+        f"{below}.initContainers[0]",
+        f"{below}.initContainers[1].name",
+    ]
+    wrong = {"spec.minReplicas": "1", "spec.maxReplicas": -3}
+    assert sorted(validated(changed(bases()["horizontalpodautoscaler"], wrong))) == [
+        f"{below}.maxReplicas",
+        f"{below}.minReplicas",
+    ]
+
+
+@pytest.mark.parametrize("name", bases())
+def test_value_of_a_wrong_type_anywhere_is_told_there_and_of_nothing_else(name: str) -> None:
+    base = bases()[name]
+    for place in [join_path("", *steps) for steps in places(base) if steps[0] == "spec"]:
+        told = validated(changed(base, {place: [[]]}))
+        assert told in ([f"spec.template.{place}"], [f"spec.template.{place}[0]"])
 
 
 def test_corpus_has_every_kind_and_no_sentence_twice() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from twgen.model.paths import Path, written_path
+from twgen.model.paths import Path, parse_path, written_path
 from twgen.model.problem import MOST_TOLD, Finding, quoted
 from twgen.specs.validation import attached, pods
 from twgen.specs.validation.rules import Steps
@@ -28,33 +28,56 @@ class _FieldRules(NamedTuple):
     is_list: bool
 
 
-def refusals(stored: Mapping[str, Any], struct: str, path: str, most: int = MOST_TOLD) -> list[Finding]:
-    """What an API server would refuse of a value that `stored_form` has no problem with, each place once.
+def refusals(
+    stored: Mapping[str, Any],
+    struct: str,
+    path: str,
+    most: int = MOST_TOLD,
+    problems: Sequence[Finding] = (),
+) -> list[Finding]:
+    """What an API server would refuse of a value as `stored_form` has it, each place once.
 
+    Where that has `problems`, only what they leave whole is checked; nothing when there are more than `most`.
     Of more than `most` places, one more than that is told.
     `struct` is what kubernetes_types calls it, `path` where it stands in its document.
     """
+    if len(problems) > most:
+        return []
+    unsound = {above for problem in problems for above in _upwards(problem.path, path)}
     found: dict[Path, str] = {}
-    for at, message in _walk_struct(struct, stored, None):
+    for at, message in _walk_struct(struct, stored, None, unsound):
         found.setdefault(at, message)
         if len(found) > most:
             break
     return [Finding(written_path(at, path), message) for at, message in found.items()]
 
 
-def _walk_struct(struct: str, value: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, str]]:
+def _upwards(written: str, start: str) -> Iterator[Path]:
+    """The path of a problem in what is at `start`, and of all that holds it."""
+    path: Path = None
+    yield path
+    for step in parse_path(written.removeprefix(start).removeprefix(".")):
+        path = (path, step)
+        yield path
+
+
+def _walk_struct(
+    struct: str, value: Mapping[str, Any] | None, path: Path, unsound: set[Path]
+) -> Iterator[tuple[Path, str]]:
+    """What is wrong from here on; `unsound` are the places of problems, where None is, and those above."""
+    value = value or {}
     for name, item in value.items():
         if item is None or not (rules := _rules_of(struct, name)):
             continue
         at = (path, name)
-        if rules.checks or rules.keys:
+        if (rules.checks or rules.keys) and at not in unsound:
             yield from _check(rules, item, at)
         if rules.below and rules.is_list:
             for index, entry in enumerate(item):
-                yield from _walk_struct(rules.below, entry, (at, index))
+                yield from _walk_struct(rules.below, entry, (at, index), unsound)
         elif rules.below:
-            yield from _walk_struct(rules.below, item, at)
-    for rule in _STRUCTS.get(struct, ()):
+            yield from _walk_struct(rules.below, item, at, unsound)
+    for rule in () if path in unsound else _STRUCTS.get(struct, ()):
         for steps, message in rule(value):
             yield _below(path, steps), message
 
