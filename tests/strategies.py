@@ -191,6 +191,8 @@ routings = st.builds(
     ),
     update_state=st.none() | st.sampled_from(UpdateState),
     changed_at=times,
+).filter(
+    lambda found: not (found.current and found.ramping) or found.current.build_id != found.ramping.build_id
 )
 temporals = st.builds(
     WorkerDeployment,

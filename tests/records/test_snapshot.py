@@ -123,6 +123,7 @@ def test_deployment_of_no_version_is_left_out() -> None:
         (("workers", 0, "temporal", "routing", "ramping", "percentage"), 1e9, "is not from 0 to 100"),
         (("workers", 0, "temporal", "routing", "ramping", "percentage"), float("nan"), "nan is not from 0"),
         (("workers", 0, "temporal", "routing", "ramping", "percentage"), "5", "must be a number, not '5'"),
+        (("workers", 0, "temporal", "routing", "ramping", "buildID"), "old", "'old' is current, and"),
         (
             ("workers", 0, "temporal", "rooting"),
             {},

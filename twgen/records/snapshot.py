@@ -6,7 +6,7 @@ from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.model.paths import Path, parse_path, value_at
-from twgen.model.problem import Finding
+from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Field, record
 from twgen.model.shapes import (
     COUNT,
@@ -22,6 +22,7 @@ from twgen.model.shapes import (
     listing,
     mapping,
     number,
+    refuse,
     text,
 )
 from twgen.model.world import (
@@ -54,13 +55,26 @@ _RAMPING = record(
     Field("since", TIME),
     Field("percentageChangedAt", TIME),
 )
-_ROUTING = record(
+_ROUTING_FIELDS = record(
     Routing,
     Field("updateState", choice(*UpdateState)),
     Field("changedAt", TIME),
     Field("current", _CURRENT),
     Field("ramping", _RAMPING),
 )
+
+
+def _read_routing(value: Any, path: Path, findings: Findings) -> Routing | None:
+    before = len(findings)
+    routing: Routing | None = _ROUTING_FIELDS.read(value, path, findings)
+    if routing and len(findings) == before and routing.current and routing.ramping:
+        current, ramping = routing.current.build_id, routing.ramping.build_id
+        if current == ramping:
+            refuse(findings, (path, "ramping"), f"{quoted(current)} is current, and cannot ramp")
+    return routing
+
+
+_ROUTING = Shape(_read_routing, _ROUTING_FIELDS.write, _ROUTING_FIELDS.schema)
 _DRAINAGE = record(
     Drainage,
     Field("status", choice(VersionStatus.DRAINING, VersionStatus.DRAINED, VersionStatus.UNSPECIFIED)),
