@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import twgen
+from benchmarks.argocd import sidecar
 from benchmarks.fixtures import write_drained, write_history, write_inputs
 from benchmarks.live import live
 from benchmarks.measuring import TWGEN, Row, measured, times
+from benchmarks.tools import write_chart, write_kustomization
 from testing.install import CannotInstall, installed
 from testing.recipes import HELM, KUBECTL
-from twgen.yaml.reader import read_documents
 
 READ_FILES = [sys.executable, str(Path(__file__).with_name("read_files.py"))]
 
@@ -40,10 +41,10 @@ def large(folder: Path) -> Iterator[Row]:
     yaml = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.yaml")]
     as_json = [TWGEN, "render", str(specs), "--snapshot", str(folder / "snapshot.json"), "-o", "json"]
     manifests = subprocess.run(yaml, check=True, capture_output=True).stdout
-    overlay = _kustomization(folder, manifests)
+    overlay = write_kustomization(folder, manifests)
     ours, theirs = measured(yaml, [str(installed(KUBECTL)), "kustomize", str(overlay)], rounds=3)
     yield times("2,000 manifests, YAML", (ours, theirs), 1 / 20, "kustomize")
-    chart = _chart(folder, manifests)
+    chart = write_chart(folder, manifests)
     ours, theirs = measured(as_json, [str(installed(HELM)), "template", "workers", str(chart)])
     yield times("2,000 manifests, JSON", (ours, theirs), 1, "helm", most_mib=theirs.mib)
 
@@ -94,47 +95,13 @@ def history(folder: Path) -> Iterator[Row]:
     yield times("a version of the first of 20,000 commits", (ours, theirs), 5, "git log of its file")
 
 
-def _kustomization(folder: Path, manifests: bytes) -> Path:
-    overlay = folder / "kustomize"
-    overlay.mkdir()
-    (overlay / "manifests.yaml").write_bytes(manifests)
-    (overlay / "kustomization.yaml").write_text("resources:\n- manifests.yaml\n")
-    return overlay
-
-
-def _chart(folder: Path, manifests: bytes) -> Path:
-    """A chart that writes as many manifests, with names of their own, from a loop over its values."""
-    chart = folder / "chart"
-    (chart / "templates").mkdir(parents=True)
-    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: workers\nversion: 0.1.0\n")
-    (chart / "values.yaml").write_text("workers: 200\nversions: 5\n")
-    documents = manifests.decode().split("---\n")
-    kinds = ("kind: Deployment", "kind: HorizontalPodAutoscaler")
-    body = "".join("---\n" + next(text for text in documents if kind in text) for kind in kinds)
-    deployment, autoscaler = (document["metadata"] for document in read_documents(body))
-    worker, build_id = (
-        deployment["labels"][f"temporal.io/{label}"] for label in ("deployment-name", "build-id")
-    )
-    for text, variable in (
-        (autoscaler["name"], f"{worker}-scale-{build_id}"),
-        (worker, "worker-{{ $worker }}"),
-        (build_id, "v{{ $version }}"),
-    ):
-        body = body.replace(text, variable)
-    loops = "".join(
-        f"{{{{- range ${name} := until (int $.Values.{name}s) }}}}" for name in ("worker", "version")
-    )
-    (chart / "templates" / "workers.yaml").write_text(f"{loops}\n{body}{{{{- end }}}}{{{{- end }}}}\n")
-    return chart
-
-
 def main() -> int:
     """Print the table, row by row; 1 when a row fails or cannot be measured."""
     # as pip leaves an installed program: otherwise every run may compile it again
     compileall.compile_dir(os.path.dirname(twgen.__file__), quiet=1)  # noqa: PTH120
     failed = False
     with tempfile.TemporaryDirectory() as name:
-        for part in (start, live, large, growth, many, history):
+        for part in (start, live, large, growth, many, history, sidecar):
             if len(sys.argv) > 1 and part.__name__ not in sys.argv[1:]:
                 continue
             try:

@@ -18,7 +18,7 @@ TAKEN_AT = "2026-11-21T12:00:00Z"
 RAMPED_AT = "2026-11-21T11:50:00Z"
 REPLACED_AT = "2026-11-20T22:00:00Z"
 CREATED_AT = "2026-11-16T20:00:00Z"
-CONNECTION = {
+CONNECTION: dict[str, Any] = {
     "apiVersion": "temporal.io/v1alpha1",
     "kind": "Connection",
     "metadata": {"name": "temporal", "namespace": NAMESPACE},

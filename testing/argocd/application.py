@@ -40,10 +40,16 @@ class Application:
     def _collection(self) -> str:
         return f"/apis/argoproj.io/v1alpha1/namespaces/{self.home}/applications"
 
-    def create(self, retry: Mapping[str, Any] | None = None, *, is_plain: bool = False) -> None:
-        """Create it, of the folder with its name; it syncs, prunes and heals by itself.
+    def create(
+        self,
+        retry: Mapping[str, Any] | None = None,
+        *,
+        is_plain: bool = False,
+        is_automated: bool = True,
+    ) -> None:
+        """Create it, of the folder with its name; it syncs, prunes and heals by itself, if it is automated.
 
-        A plain one applies the folder as it is, without the plugin.
+        A plain one applies the folder as it is, or as Argo CD's own tools render it, without the plugin.
         """
         source: Object = {
             "repoURL": self.argo.repository.address,
@@ -55,7 +61,7 @@ class Application:
             "project": "default",
             "source": source,
             "destination": {"server": self.server, "namespace": self.namespace},
-            "syncPolicy": {"automated": {"prune": True, "selfHeal": True}},
+            "syncPolicy": {"automated": {"prune": True, "selfHeal": True}} if is_automated else {},
         }
         if retry:
             spec["syncPolicy"] |= {"retry": retry}
@@ -67,8 +73,10 @@ class Application:
         return self.argo.cluster.api.find(self.path) or {}
 
     def get(self) -> Object:
-        """Its object; it has a status also before Argo CD has seen it."""
-        return {"status": {"sync": {"status": ""}}} | self.argo.cluster.api.get(self.path)
+        """Its object; it has a status, and one of its sync, also before Argo CD has seen it."""
+        found: Object = self.argo.cluster.api.get(self.path)
+        found.setdefault("status", {}).setdefault("sync", {"status": ""})
+        return found
 
     def refresh(self, kind: str = "normal") -> None:
         """Let Argo CD look again, `hard` by a new render, and wait until it has."""
