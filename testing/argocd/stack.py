@@ -63,7 +63,7 @@ Everything runs, and greeter v1 is current. {folder} has all files and logs.
   git clone {repository} workers && cd workers
 
   watch it      kubectl get -n {argocd} application/shop; kubectl get -n shop deployments,pods,jobs
-                kubectl get -n shop configmap/greeter-rollout-status -o jsonpath='{{.data.message}}'
+                kubectl get -n shop configmap/greeter-rollout-status -o jsonpath='{{.data.message}}{{"\\n"}}'
   next version  sed -i 's/v1$/v2/' shop/worker.yaml && git commit -am v2 && git push
   roll it back  git revert --no-edit HEAD && git push
   look again    kubectl annotate -n {argocd} application/shop argocd.argoproj.io/refresh=hard

@@ -1,0 +1,104 @@
+"""`make stack` starts everything, what it prints can be pasted, and it leaves nothing behind."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+
+from testing.processes import ENVIRONMENT, eventually, running
+
+pytestmark = pytest.mark.server
+
+_ENDS_WITHIN = 120.0
+_SOON = 300.0
+_LABEL = re.compile(r" {2}(?P<label>[A-Za-z ]{13}) (?P<command>\S.*)")
+_MORE = re.compile(r" {16}(?P<command>[a-z].*)")
+_COMMITTER = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "a person"), ("EMAIL", "person@example.com"))
+}
+
+
+def test_stack_does_what_it_prints_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    log = tmp_path / "stack.log"
+    with running([sys.executable, "-m", "testing.argocd.stack"], log, grace=_ENDS_WITHIN) as process:
+
+        def told() -> str:
+            assert process.poll() is None, log.read_text()
+            printed = log.read_text()
+            return printed if "Ctrl-C stops everything" in printed else ""
+
+        person = Person(eventually(told, _SOON), tmp_path)
+        watched = person.does("watch it")
+        assert re.search(r"^shop +Synced ", watched, re.MULTILINE), watched
+        assert "deployment.apps/greeter-v1" in watched
+        assert person.rollout() == "Settled v1 100"
+        described = person.does("Temporal")
+        assert re.search(r"CurrentVersionBuildID +v1", described), described
+        assert "shop/greeter" in person.does("twgen")
+        assert "argocd/shop" in person.does("Argo CD")
+        person.does("next version")
+        eventually(lambda: person.rollout().endswith(" v2 25"), _SOON)
+        person.does("roll it back")
+        eventually(lambda: person.rollout() == "Settled v1 100", _SOON)
+        person.does("look again")
+        assert process.poll() is None, log.read_text()
+        assert person.sees_processes()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(_ENDS_WITHIN) == 0, log.read_text()
+    assert not person.folder.exists()
+    assert person.sees_processes() == []
+
+
+class Person:
+    """Somebody with a shell, who pastes what is printed."""
+
+    def __init__(self, printed: str, home: Path) -> None:
+        """Clone the repository, as the first lines say."""
+        self._home = home
+        [begin] = re.findall(r"(?:^  (?:export|git clone) .*\n)+", printed, re.MULTILINE)
+        self._exports = [line for line in begin.splitlines() if "export" in line]
+        self._commands: dict[str, list[str]] = {}
+        label = ""
+        for line in printed.splitlines():
+            if found := _LABEL.fullmatch(line):
+                label = found["label"].strip()
+            if found := found or _MORE.fullmatch(line):
+                self._commands.setdefault(label, []).append(found["command"])
+        self.folder = Path(re.findall(r"current\. (\S+) has all files", printed)[0])
+        self._bash(begin)
+
+    def does(self, label: str) -> str:
+        """What the command with that label prints, in the clone."""
+        return self._bash("\n".join((*self._exports, "cd workers", *self._commands[label])))
+
+    def rollout(self) -> str:
+        """The phase, the target, and its share of the traffic."""
+        fields = "{.data.phase} {.data.target} {.data.percentage}"
+        command = f"kubectl get -n shop configmap/greeter-rollout-status -o jsonpath='{fields}'"
+        return self._bash("\n".join((*self._exports, command)))
+
+    def sees_processes(self) -> list[str]:
+        """The commands of the stack that run."""
+        commands = (" ".join(found.info["cmdline"] or ()) for found in psutil.process_iter(["cmdline"]))
+        return [command for command in commands if str(self.folder) in command]
+
+    def _bash(self, script: str) -> str:
+        environment: Mapping[str, str] = ENVIRONMENT | _COMMITTER
+        ended = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self._home,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_ENDS_WITHIN,
+        )
+        assert ended.returncode == 0, (script, ended.stdout, ended.stderr)
+        return ended.stdout
