@@ -124,6 +124,12 @@ def test_connection_that_needs_credentials_is_never_used_without(connection: Con
         Profiles(allow_unlisted=True, of_person=True).of(connection, "default", WORKER)
 
 
+def test_connection_that_must_be_listed_is_refused_without_a_profile_although_it_needs_none() -> None:
+    connection = Connection("temporal", "127.0.0.1:1")
+    with pytest.raises(StateUnavailable, match="'temporal' must be listed, and no profile"):
+        Profiles(allow_unlisted=False, of_person=True).of(connection, "default", WORKER)
+
+
 def test_variables_of_temporal_are_a_profile_at_a_terminal() -> None:
     variables = {"TEMPORAL_ADDRESS": "localhost:7233", "TEMPORAL_API_KEY": "k", "TEMPORAL_NAMESPACE": "mine"}
     profiles = Profiles(load("", **variables))

@@ -11,7 +11,14 @@ from testing.install import installed
 from testing.kubernetes.cluster import Cluster
 from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
-from tests.servers.live import Document, connection_document, policy_document, run, worker_document
+from tests.servers.live import (
+    Document,
+    Ended,
+    connection_document,
+    policy_document,
+    run,
+    worker_document,
+)
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -20,6 +27,7 @@ pytestmark = pytest.mark.server
 ROOT = Path(__file__).parents[2]
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 MANY = 300
+_DESCRIBE = "DescribeWorkerDeployment"
 OPERATOR = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n"
 
 
@@ -59,7 +67,40 @@ def test_many_workers_are_all_read_however_long_their_server_makes_that_last(
         if not call.startswith("Poll")
     }
     # no call was refused and made again
-    assert made == {"DescribeWorkerDeployment": MANY, "GetSystemInfo": 1}
+    assert made == {_DESCRIBE: MANY, "GetSystemInfo": 1}
+
+
+def test_intent_that_anybody_may_have_written_has_no_server_asked_that_no_profile_lists(
+    cluster: Cluster,
+    namespace: str,
+    newest_temporal: TemporalServer,
+    oldest_temporal: TemporalServer,
+    tmp_path: Path,
+) -> None:
+    for name, server in (("listed", newest_temporal), ("unlisted", oldest_temporal)):
+        write_specs(
+            tmp_path / name, namespace, connection_document(server.address), worker_document(name, "v1")
+        )
+        made = rendered(tmp_path / name, "--no-cluster")
+        cluster.apply([item for item in made if item["kind"] == "ConfigMap"])
+    options = ("-n", namespace, "--kubeconfig", str(cluster.kubeconfig))
+    listed = {"TEMPORAL_ADDRESS": newest_temporal.address, "TEMPORAL_NAMESPACE": "default"}
+
+    def asked(*more: str) -> tuple[Ended, list[int]]:
+        servers = (newest_temporal, oldest_temporal)
+        before = [server.calls()[_DESCRIBE] for server in servers]
+        given = (*options, *more)
+        ended = run(tmp_path, "tick", options=given, variables=listed, takes_paths=False)
+        return ended, [
+            server.calls()[_DESCRIBE] - count for server, count in zip(servers, before, strict=True)
+        ]
+
+    ended, calls = asked()
+    assert (ended.code, calls) == (0, [1, 1]), ended
+    ended, calls = asked("--only-listed-connections")
+    assert (ended.code, calls) == (3, [1, 0]), ended
+    assert f"{oldest_temporal.address}, namespace 'default' (for {namespace}/unlisted of" in ended.stderr
+    assert "connection 'temporal' must be listed, and no profile of Temporal matches" in ended.stderr
 
 
 @pytest.fixture

@@ -122,6 +122,10 @@ OPTIONS: Mapping[str, Option] = {
         "--allow-unlisted-connections",
         text="In Argo CD, use connections that need no credentials and that no Temporal profile lists.",
     ),
+    "only_listed_connections": _flag(
+        "--only-listed-connections",
+        text="Refuse connections that no Temporal profile lists, also those that need no credentials.",
+    ),
     "via": Option(
         ("--via",),
         "Reach a Temporal through another address, such as that of a port-forward; as often as needed.",

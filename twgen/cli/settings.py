@@ -38,7 +38,8 @@ class Settings:
     namespace: str
     strict: bool
     quiet: bool
-    allow_unlisted_connections: bool
+    allow_unlisted_connections: bool | None
+    """Whether a connection that needs no credentials may do without a profile; None: as it is usual there."""
     no_cluster: bool
     kubeconfig: str
     context: str
@@ -79,6 +80,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         operator = read_operator_file(path, sources)
     if not params.get("quiet"):
         warn(mistyped_variables())
+    unlisted = True if params.get("allow_unlisted_connections") else None
     return Settings(
         paths=params.get("paths") or (".",),
         now=params.get("now"),
@@ -89,7 +91,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         namespace=params.get("namespace") or "",
         strict=bool(params.get("strict")),
         quiet=bool(params.get("quiet")),
-        allow_unlisted_connections=bool(params.get("allow_unlisted_connections")),
+        allow_unlisted_connections=False if params.get("only_listed_connections") else unlisted,
         no_cluster=bool(params.get("no_cluster")),
         kubeconfig=params.get("kubeconfig") or "",
         context=params.get("context") or "",

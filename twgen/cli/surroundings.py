@@ -70,11 +70,12 @@ class Terminal:
             user = str(os.getuid())
         return Caller(f"twgen/{user}@{socket.gethostname()}", is_person=True)
 
-    def profiles(self, _: "Operator", *, allow_unlisted: bool) -> "Profiles":  # noqa: ARG002
-        """The person's credentials; a connection that needs none may be used without."""
+    def profiles(self, _: "Operator", *, allow_unlisted: bool | None) -> "Profiles":
+        """The person's credentials; a connection that needs none may do without, unless that is forbidden."""
         from twgen.clients.profiles import Profiles, load_profiles
 
-        return Profiles(load_profiles(os.environ, use_environment=True), allow_unlisted=True, of_person=True)
+        found = load_profiles(os.environ, use_environment=True)
+        return Profiles(found, allow_unlisted=allow_unlisted is not False, of_person=True)
 
     def cluster(self, _: "Operator", *, quiet: bool) -> "ClusterAccess | None":
         """The cluster that kubectl would use, or that of the Pod; None, and a warning: neither is there."""
@@ -141,7 +142,7 @@ class Plugin:
 
     planning_caller = rendering_caller
 
-    def profiles(self, operator: "Operator", *, allow_unlisted: bool) -> "Profiles":
+    def profiles(self, operator: "Operator", *, allow_unlisted: bool | None) -> "Profiles":
         """The operator's credentials, as far as the application's project may use them."""
         from twgen.clients.profiles import Profiles, load_profiles
 
@@ -150,7 +151,7 @@ class Plugin:
         return Profiles(
             found,
             lambda name: operator.may_use(name, self._application),
-            allow_unlisted,
+            bool(allow_unlisted),
             whose=f"Argo CD project {self._application.project!r}",
             granted_in=f"temporal.profiles of {operator.file or 'the file that TWGEN_OPERATOR_CONFIG names'}",
         )

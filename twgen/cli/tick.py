@@ -49,6 +49,7 @@ _MISSED = 3
     "via",
     "kubeconfig",
     "context",
+    "only_listed_connections",
     "quiet",
     all_namespaces="Look at the workers of every namespace.",
     namespace="Look at the workers of this namespace.",

@@ -96,7 +96,8 @@ class Profiles:
         raise StateUnavailable(f"{place}: {self._advice(connection, namespace)}")
 
     def _advice(self, connection: Connection, namespace: str) -> str:
-        needs = f"connection {connection.name!r} needs TLS or credentials, and"
+        why = "needs TLS or credentials" if connection.needs_credentials else "must be listed"
+        needs = f"connection {connection.name!r} {why}, and"
         here = f"address {connection.host_port!r} and namespace {namespace!r}"
         if not self.of_person:
             unlisted = "" if connection.needs_credentials else ", or sets TWGEN_ALLOW_UNLISTED_CONNECTIONS"
