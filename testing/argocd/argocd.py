@@ -110,15 +110,21 @@ class ArgoCD:
 
 @contextmanager
 def argocd(
-    cluster: Cluster, folder: Path, *, resync: int = 180, image: Image | None = None
+    cluster: Cluster,
+    folder: Path,
+    *,
+    resync: int = 180,
+    image: Image | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[ArgoCD]:
     """Argo CD in a cluster, which looks for new commits every `resync` seconds; its files are in the folder.
 
-    Its plugin is the twgen of this checkout, or of the image; its operator has yet to configure it.
+    Its plugin is the twgen of this checkout, or of the image; its operator has yet to configure it. Its own
+    settings are environment variables of its servers.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="twgen-argocd-") as sockets, ExitStack() as servers:
-        variables = _variables(cluster, Path(sockets), resync)
+        variables = {**_variables(cluster, Path(sockets), resync), **(settings or {})}
 
         def start(role: str, *options: str) -> None:
             command = [str(installed(ARGO_CD)), *options]
