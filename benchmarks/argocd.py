@@ -36,11 +36,11 @@ def sidecar(folder: Path) -> Iterator[Row]:
     """A live render of 200 workers with five versions each, by the repo-server's own clock."""
     folder.mkdir()
     # kustomize takes longer than Argo CD's 90 s on a busy machine
-    more = {"PATH": _with_tools(folder / "tools"), "ARGOCD_EXEC_TIMEOUT": "300s"}
+    settings = {"PATH": _with_tools(folder / "tools"), "ARGOCD_EXEC_TIMEOUT": "300s"}
     with (
         temporal_server(folder, NEWEST) as temporal,
         kubernetes_cluster(folder / "kubernetes") as cluster,
-        argocd(cluster, folder / "argocd", more=more) as argo,
+        argocd(cluster, folder / "argocd", settings=settings) as argo,
     ):
         argo.configure([temporal.address])
         specs = write_inputs(folder / "inputs", _WORKERS)

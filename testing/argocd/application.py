@@ -145,6 +145,16 @@ class Application:
         resources: Sequence[Object] = self.get()["status"].get("resources", [])
         return [(one["kind"], one["name"]) for one in resources if one.get("status") == "OutOfSync"]
 
+    def differing_anew(self) -> Sequence[tuple[str, str]]:
+        """Kind and name of all that differs from a new render, by either way in which Argo CD compares."""
+        found: list[tuple[str, str]] = []
+        for side in ("false", "true"):
+            how = {"argocd.argoproj.io/compare-options": f"ServerSideDiff={side}"}
+            self.change({"metadata": {"annotations": how}})
+            self.refresh("hard")
+            found += self.differing()
+        return found
+
     def tracked(self) -> Sequence[tuple[str, str]]:
         """Kind and name of all that it consists of."""
         return [(one["kind"], one["name"]) for one in self.get()["status"].get("resources", [])]
@@ -162,6 +172,13 @@ class Application:
         """The sync that runs, or else the last one; empty before the first."""
         found: Object = self.get()["status"].get("operationState", {})
         return found
+
+    def ended_syncs(self, commit: str) -> Sequence[str]:
+        """What Argo CD tells of each sync of a commit that has ended, those of a part and self-heals too."""
+        path = f"/api/v1/namespaces/{self.home}/events?fieldSelector=involvedObject.name={self.name}"
+        events: Sequence[Object] = self.argo.cluster.api.get(path)["items"]
+        ended = [str(event["message"]) for event in events if event["reason"] == "OperationCompleted"]
+        return [message for message in ended if commit in message]
 
     def terminate(self) -> None:
         """End the sync that runs, as `argocd app terminate-op` does."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any
 
 from testing.argocd.repository import Repository, new_repository
@@ -116,16 +115,16 @@ def argocd(
     *,
     resync: int = 180,
     image: Image | None = None,
-    more: Mapping[str, str] = MappingProxyType({}),
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[ArgoCD]:
     """Argo CD in a cluster, which looks for new commits every `resync` seconds; its files are in the folder.
 
-    Its plugin is the twgen of this checkout, or of the image; its operator has yet to configure it.
-    Its servers have the usual variables, and `more`.
+    Its plugin is the twgen of this checkout, or of the image; its operator has yet to configure it. Its own
+    settings are environment variables of its servers.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="twgen-argocd-") as sockets, ExitStack() as servers:
-        variables = {**_variables(cluster, Path(sockets), resync), **more}
+        variables = {**_variables(cluster, Path(sockets), resync), **(settings or {})}
 
         def start(role: str, *options: str) -> None:
             command = [str(installed(ARGO_CD)), *options]

@@ -1,6 +1,7 @@
 """Every call of a rollout in its order: the real command against models of Temporal and of an API server."""
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -71,6 +72,8 @@ class Recorded:
     """Of all others is the clock of the machine that it runs on."""
     has_dates: bool = True
     """The API server tells the time."""
+    silent_from: float = math.inf
+    """So many seconds after the start Temporal answers no more."""
     calls: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -172,6 +175,8 @@ class _Temporal(TemporalClients):
 
         request, name = call.request, "".join(map(str.capitalize, call.method.split("_")))
         self._recorded.arrive(" ".join(filter(None, (name, answers.told(request)))))
+        if self._recorded.loop.at >= self._recorded.silent_from:
+            await asyncio.Event().wait()
         before = self._recorded.model.routing, self._recorded.model.manager
         answer = getattr(answers, call.method)(
             self._recorded.model, request, str(self._recorded.token).encode()

@@ -114,6 +114,13 @@ def test_rollout_that_ends_too_early_says_that_nobody_works_on_it(end: str) -> N
     assert events[-1] == "RolloutEnded"
 
 
+def test_rollout_whose_time_is_over_in_the_middle_of_a_look_says_how_long_nobody_answered() -> None:
+    recorded = Recorded(RAMP, silent_from=50)
+    assert str(recorded.run("--within", "80s").exception).endswith("; a look since has had no answer for 18s")
+    told = parse_rollout_status(recorded.api.objects[STATUS]).message
+    assert "has had no answer for 18s; before, it was Waiting" in told
+
+
 def test_rollout_that_ends_after_a_newer_intent_leaves_the_status_to_the_newer_one() -> None:
     def newer(recorded: Recorded) -> None:
         recorded.api.annotate(INTENT, **{INTENT_HASH: "another"})

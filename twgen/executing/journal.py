@@ -1,9 +1,9 @@
 """What a rollout leaves in its cluster to read: its status, and an Event for each change of state."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType, KubernetesEvent
@@ -11,12 +11,15 @@ from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.status import RolloutStatus, Status
 from twgen.planning.rollout import left_alone, needs_a_rollout
+from twgen.planning.sentences import spoken
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.status.document import is_news, rollout_status
 
 _MOST_FAILURES = 3
 """In a status."""
+_SILENCE = timedelta(seconds=5)
+"""The shortest that is told of: every look takes a moment."""
 
 
 class Journal:
@@ -41,16 +44,26 @@ class Journal:
         """As the status tells them that the cluster has taken."""
         self._told_failures: set[str] = set()
         """By Events."""
+        self._asked_at: datetime | None = None
+        """When the look began that has yet to end."""
         self._refusals: set[str] = set()
         self.unwritten: Status | None = None
         """The newest status, while the cluster has not taken it."""
 
-    @property
-    def last_state(self) -> str:
-        """Where the rollout stood when it was looked at last, and why."""
+    @contextmanager
+    def asking(self, now: datetime) -> Iterator[None]:
+        """What servers are asked meanwhile; `last_state` tells of it where it is ended without an answer."""
+        self._asked_at = now
+        yield
+        self._asked_at = None
+
+    def last_state(self, now: datetime) -> str:
+        """Where the rollout stood when it was looked at last, and why; and how long nobody answers since."""
         routing = self._last.routing if self._last else None
         stood = f"{routing.phase}: {routing.because}" if routing else "nothing could be read"
-        return "; ".join(filter(None, (stood, self._failures)))
+        silence = now - self._asked_at if self._asked_at else timedelta()
+        silent = f"a look since has had no answer for {spoken(silence)}" if silence >= _SILENCE else ""
+        return "; ".join(filter(None, (stood, self._failures, silent)))
 
     @property
     def _failures(self) -> str:
@@ -74,6 +87,7 @@ class Journal:
         In the status only while that is this rollout's; one that has seen nothing yet goes on from what the
         cluster has `kept`, and leaves that alone while it cannot be read.
         """
+        self._asked_at = None
         if failure in self._failing:  # nothing fails twice at one look: another one has failed
             self._failed_before, self._failing = self._failing, ()
         self._failing = (*self._failing, failure)

@@ -122,13 +122,15 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
     spec = usual.spec
 
     async def read() -> World:
-        world = await usual.read()
-        # last of all: what is written next is justified by it
-        state = await state_in_cluster()
+        with journal.asking(unattended.clock()):
+            world = await usual.read()
+            # last of all: what is written next is justified by it
+            state = await state_in_cluster()
         return world.with_rollout(spec.key, state)
 
     async def conflict_token() -> str:
-        token, state = await usual.conflict_token(), await state_in_cluster()
+        with journal.asking(unattended.clock()):
+            token, state = await usual.conflict_token(), await state_in_cluster()
         return "" if state.is_superseded or state.is_paused else token
 
     async def show(plan: Plan, world: World) -> None:
@@ -155,7 +157,8 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         async with asyncio.timeout_at(limit.ends):
             plan = await roll_out(rollout, once=False)
     except TimeoutError as error:
-        late = f"{spec.worker_deployment} is not settled {limit.told}: {journal.last_state}"
+        last_state = journal.last_state(unattended.clock())
+        late = f"{spec.worker_deployment} is not settled {limit.told}: {last_state}"
         raise OutOfTime(late) from error
     tries = 0
     # whoever waits for the end by its status would wait for ever

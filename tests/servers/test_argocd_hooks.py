@@ -1,0 +1,156 @@
+"""Rollouts by hooks of Argo CD whose Temporal goes away."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+
+import pytest
+
+from testing.argocd.argocd import ArgoCD
+from testing.faults import Forwarder, Trouble, forwarding
+from testing.local_node.node import LocalNode
+from testing.processes import eventually
+from testing.servers import TemporalServer
+from tests.servers.gitops import SOON, ApplicationStory, is_protected, new_story, uid
+from tests.servers.live import policy_document
+from tests.servers.rollouts import PAUSE, Told, last_word, outlast, side_by_side, told_side_by_side
+
+pytestmark = pytest.mark.server
+RAMP = {"strategy": "Progressive", "steps": [{"rampPercentage": 25, "pauseDuration": f"{PAUSE:g}s"}]}
+
+
+@dataclass(frozen=True, slots=True)
+class Hooked:
+    """A worker in Git that a hook rolls out."""
+
+    gitops: ApplicationStory
+    way: Forwarder
+    """By which its workers, its hook and its renders reach Temporal."""
+
+    def loses_temporal_in_mid_ramp(self, hold_for: str) -> str:
+        """Let v2 follow v1, and Temporal be gone when v2 has a quarter; the commit."""
+        story, address = self.gitops, self.way.address
+        policy = policy_document("greeter", driver="Hook", holdFor=hold_for)
+        story.commit("v1", policy, steps=(), address=address)
+        story.application.create(retry={"limit": 0})
+        story.stands("Settled", "v1")
+        commit = story.commit("v2", policy, spec={"rollout": RAMP}, address=address)
+        story.application.refresh()
+        eventually(lambda: story.status().get("percentage") == "25", SOON)
+        self.way.die()
+        return commit
+
+    def serves(self, build_id: str) -> bool:
+        """It has its pods, and is protected."""
+        found = self.gitops.deployment(build_id)
+        return bool(found) and found["spec"]["replicas"] == 1 and is_protected(found)
+
+    def is_said(self) -> str:
+        """The message of the status, once that tells that Temporal is away."""
+
+        def said() -> str:
+            message = self.gitops.status()["message"]
+            assert f"Temporal at {self.way.address}" in message, message
+            return message
+
+        return eventually(said, SOON)
+
+
+@pytest.fixture(scope="module")
+def told_stories(
+    request: pytest.FixtureRequest, argo: ArgoCD, node: LocalNode, newest_temporal: TemporalServer
+) -> Iterator[Told]:
+    """The stories of this module side by side, each with a way to Temporal of its own."""
+    addresses, adding = [newest_temporal.address], Lock()
+
+    def begin(_: pytest.Function, tell: Callable[..., None]) -> None:
+        with (
+            forwarding(newest_temporal.address, Trouble()) as way,
+            new_story(argo, node, newest_temporal) as story,
+        ):
+            with adding:
+                addresses.append(way.address)
+                argo.configure(addresses)
+            tell(Hooked(story, way))
+
+    with told_side_by_side(request, begin) as told:
+        yield told
+
+
+@side_by_side
+def test_hook_that_loses_temporal_for_less_than_hold_for_says_so_and_goes_on_by_itself(story: Hooked) -> None:
+    gitops = story.gitops
+    commit = story.loses_temporal_in_mid_ramp("5m")
+    kept = [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")]
+    story.is_said()
+    job = gitops.running_job()
+    operation = gitops.application.operation()
+    assert operation["phase"] == "Running"
+    assert "waiting for completion of hook" in operation["message"]
+    outlast(PAUSE)
+    assert uid(gitops.running_job()) == uid(job)
+    assert gitops.share("v2") == 25, "nobody has seen that its pause is over"
+    assert story.serves("v1")
+    assert story.serves("v2")
+
+    story.way.revive()
+    status = gitops.stands("Settled", "v2")
+    assert "Temporal at" not in status["message"]
+    assert gitops.share("v2") == 100
+    eventually(lambda: gitops.application.operation()["phase"] == "Succeeded", SOON)
+    ended = gitops.application.operation()
+    assert (ended["startedAt"], ended["syncResult"]["revision"]) == (operation["startedAt"], commit)
+    assert [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")] == kept
+
+
+@side_by_side
+def test_hook_that_finds_no_temporal_until_hold_for_is_over_fails_with_a_sentence_and_takes_nothing_away(
+    story: Hooked,
+) -> None:
+    gitops = story.gitops
+    commit = story.loses_temporal_in_mid_ramp("90s")
+    kept = [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")]
+    story.is_said()
+    eventually(lambda: gitops.application.operation()["phase"] == "Failed", SOON)
+    [hook] = [one for one in gitops.application.operation()["syncResult"]["resources"] if "hookType" in one]
+    assert "failed with exit code 4" in hook["message"]
+    away = f"Temporal at {story.way.address}"
+    [pod] = gitops.cluster.list("pods", gitops.namespace, "twgen.io/rollout=greeter")
+    for told in (last_word(pod), gitops.stands("Blocked", "v2")["message"]):
+        assert "is not settled within 1m30s" in told
+        assert away in told
+    assert (gitops.share("v1"), gitops.share("v2")) == (75, 25)
+    assert story.serves("v1")
+    assert story.serves("v2")
+
+    story.way.revive()
+    gitops.application.sync()
+    gitops.stands("Settled", "v2")
+    assert gitops.share("v2") == 100
+    gitops.application.synced(commit)
+    assert [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")] == kept
+
+
+@side_by_side
+def test_hook_goes_on_where_a_hard_refresh_without_temporal_ends_its_sync(story: Hooked) -> None:
+    gitops = story.gitops
+    commit = story.loses_temporal_in_mid_ramp("5m")
+    away = f"Temporal at {story.way.address}"
+    gitops.application.refresh("hard")
+    gitops.application.fails_with(away)
+    for _ in range(3):  # as often as it takes until Argo CD keeps the error
+        gitops.application.refresh("hard")
+    assert gitops.share("v2") == 25
+    assert story.serves("v1")
+    assert story.serves("v2")
+
+    story.way.revive()
+    gitops.stands("Settled", "v2")
+    assert gitops.share("v2") == 100
+    # a sync is compared once more when its hook has ended
+    eventually(lambda: gitops.application.operation()["phase"] == "Error", SOON)
+    assert "ComparisonError" in gitops.application.operation()["message"]
+    assert story.serves("v2")
+    gitops.application.refresh("hard")
+    gitops.application.sync()
+    gitops.application.synced(commit)
