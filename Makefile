@@ -31,7 +31,7 @@ stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repos
 
 test: $(INSTALLED) servers lint ## Run every check and every test, real servers included
 	@$(BIN)/pytest -q -n logical --dist worksteal --hypothesis-profile=thorough -m "not server and not packaging and not heavy"
-	@$(BIN)/pytest -n 2 --dist loadfile --tb=short --durations=10 --hypothesis-profile=thorough -m "server or packaging or heavy"
+	@$(BIN)/pytest -n 3 --dist loadfile --tb=short --durations=10 --hypothesis-profile=thorough -m "server or packaging or heavy"
 
 check: $(INSTALLED) lint ## Run the checks and the fast tests
 	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging and not heavy"

@@ -60,9 +60,9 @@ def sidecar(folder: Path) -> Iterator[Row]:
     told = "; ".join(
         f"{name} {min(runs):.2f} s (median {statistics.median(runs):.2f})" for name, runs in took.items()
     )
-    least = _WORKERS / _READS_A_SECOND
+    least = 1.1 * _WORKERS / _READS_A_SECOND
     yield Row("live render of 200 workers in Argo CD", told, "a third of kustomize", ours <= kustomize / 3)
-    reach = f"helm, and {least:.1f} s for {_WORKERS} reads of Temporal at {_READS_A_SECOND} a second"
+    reach = f"helm, and {least:.1f} s: 1.1 times {_WORKERS} reads of Temporal at {_READS_A_SECOND} a second"
     yield Row("the same beside helm", f"{ours - helm:.2f} s more", reach, ours <= helm + least)
 
 
