@@ -3,6 +3,7 @@
 import base64
 import json
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,13 @@ class ArgoServer:
 
     def token(self, account: str) -> str:
         """A token of a local account, as its administrator has it made by `argocd`."""
-        path = f"/api/v1/namespaces/{self.namespace}/secrets/{_FIRST_PASSWORD}"
-        password = credential(base64.b64decode(self.cluster.api.get(path)["data"]["password"]).decode())
-        place = urlsplit(self.address).netloc
-        self._argocd("login", place, "--plaintext", "--username=admin", f"--password={password}")
+        self._login()
         return credential(self._argocd("account", "generate-token", f"--account={account}").strip())
+
+    def administrator(self) -> Mapping[str, str]:
+        """The variables by which a person's `argocd` is logged in as its administrator."""
+        self._login()
+        return {"ARGOCD_OPTS": f"--config={self._config}", "ARGOCD_BINARY_NAME": "argocd"}
 
     def permits(self, token: str, action: str, resource: str, what: str = "*/*") -> bool:
         """Whether an account may do this, by the server's own word."""
@@ -50,8 +53,18 @@ class ArgoServer:
             sent = None if body is None else json.dumps(body)
             return pool.request(method, f"{self.address}{path}", body=sent, headers=headers).status
 
+    @property
+    def _config(self) -> Path:
+        return self.folder / "argocd-client"
+
+    def _login(self) -> None:
+        path = f"/api/v1/namespaces/{self.namespace}/secrets/{_FIRST_PASSWORD}"
+        password = credential(base64.b64decode(self.cluster.api.get(path)["data"]["password"]).decode())
+        place = urlsplit(self.address).netloc
+        self._argocd("login", place, "--plaintext", "--username=admin", f"--password={password}")
+
     def _argocd(self, *arguments: str) -> str:
-        command = [str(installed(ARGO_CD)), *arguments, f"--config={self.folder / 'argocd-client'}"]
+        command = [str(installed(ARGO_CD)), *arguments, f"--config={self._config}"]
         environment = {**ENVIRONMENT, "ARGOCD_BINARY_NAME": "argocd", "HOME": str(self.folder)}
         ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if ended.returncode:

@@ -16,7 +16,7 @@ from testing.processes import ENVIRONMENT, eventually
 from testing.servers import NEWEST, TemporalServer, temporal_server
 from testing.workers import DeployedWorker
 from tests.cases.story import STORIES
-from twgen.versioning.names import NOT_PRUNED, rollout_selector
+from twgen.versioning.names import NOT_PRUNED
 from twgen.yaml.reader import read_documents
 
 PAGE = (Path(__file__).parents[2] / "docs" / "argocd.md").read_text()
@@ -98,7 +98,7 @@ def test_worker_is_handed_over_and_given_back_by_the_commands_of_the_page(server
 
 def test_labels_of_the_page_select_all_that_stays_of_a_worker() -> None:
     rendered = [*read_documents((STORIES / "rollout-job" / "manifests.yaml").read_text())]
-    shown, deleted, status = commands("kubectl")
+    shown, deleted = commands("kubectl")
     assert deleted.split()[2:] == shown.split()[2:]
     resources, label = deleted.split()[2], deleted.split()[-1]
     name, _, text = label.partition("=")
@@ -107,4 +107,3 @@ def test_labels_of_the_page_select_all_that_stays_of_a_worker() -> None:
     assert selected == stays
     short = {"HorizontalPodAutoscaler": "hpa", "PodDisruptionBudget": "pdb", "Deployment": "deployments"}
     assert {short[kind] for kind in selected} <= {*resources.split(",")}
-    assert status.split()[-1] == rollout_selector("payments")
