@@ -17,7 +17,7 @@ from urllib3 import request
 
 from testing.processes import free_ports
 from tests.executing.api_server import DEPLOYMENTS, INTENT, JOBS, STATUS
-from tests.executing.argocd import Served, serving
+from tests.executing.argocd import Served, serving, tracked
 from tests.executing.calls import ME, RAMP, Recorded
 from tests.planning.situations import DAY
 from twgen.cli.live import Servers
@@ -35,7 +35,8 @@ OPERATOR = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    with serving(Served({"pay": {"status": {"sync": {"status": "Synced"}}}})) as server:
+    application = {"status": {"sync": {"status": "Synced"}}}
+    with serving(Served({"pay": application}, {"pay": [tracked("payments")]})) as server:
         monkeypatch.setenv("ARGOCD_AUTH_TOKEN", server.token)
         yield server
 

@@ -9,6 +9,8 @@ from threading import Lock, Thread
 from time import sleep
 from typing import Any
 
+from twgen.versioning.names import rollout_name
+
 PATH = "/api/v1/applications/"
 
 
@@ -18,6 +20,8 @@ class Served:
 
     applications: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """By name; others are refused as Argo CD refuses what an account may not know."""
+    resources: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
+    """What an application consists of, by its name; else the intent of a worker that is called like it."""
     rendered: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
     """The manifests of an application's last render, by its name."""
     refused: str = ""
@@ -65,7 +69,16 @@ class Served:
                 {"kind": "ConfigMap", "targetState": json.dumps(item)} for item in self.rendered.get(name, ())
             ]
             return 200, json.dumps({"items": items or None}).encode()
-        return 200, json.dumps({"metadata": {"name": name}, **self.applications[name]}).encode()
+        application = self.applications[name]
+        if isinstance(status := application.get("status", {}), dict):
+            status = {"resources": self.resources.get(name, [tracked(name)])} | status
+        return 200, json.dumps({"metadata": {"name": name}, **application, "status": status}).encode()
+
+
+def tracked(worker: str, namespace: str = "shop", **more: Any) -> Mapping[str, Any]:
+    """What Argo CD says of an intent that it has rendered."""
+    named = {"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": rollout_name(worker)}
+    return {**named, "status": "Synced", **more}
 
 
 @contextmanager

@@ -1,12 +1,13 @@
 """Refreshes of many applications, over HTTP."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.executing.argocd import Served, serving
+from tests.executing.argocd import Served, serving, tracked
 from tests.strategies import NOW
 from twgen.clients.argocd import ArgoCD
 from twgen.executing.argocd import Refreshes
@@ -112,12 +113,77 @@ def test_refresh_that_argocd_refuses_is_asked_for_again_and_was_not_in_vain() ->
         assert "is in trouble: the next look asks again" in told
 
 
-@pytest.mark.parametrize("status", ["ok", {"conditions": 1}, {"conditions": ["?"], "operationState": []}])
+@pytest.mark.parametrize("status", [{"conditions": 1}, {"conditions": ["?"], "operationState": []}])
 def test_application_that_reads_like_no_other_is_refreshed_all_the_same(status: Any) -> None:
     with serving(Served({"pay": {"status": status}})) as served:
         refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
         assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
         assert len(served.refreshed) == 1
+
+
+OUT_OF_SYNC = {"status": "OutOfSync"}
+UNKNOWN = {"status": "Unknown", "requiresPruning": True}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [tracked("pay"), tracked("pay", **OUT_OF_SYNC), tracked("pay", **UNKNOWN)],
+    ids=["applied", "not applied yet", "of a render that failed"],
+)
+def test_application_is_refreshed_for_an_intent_that_argocd_renders(found: Mapping[str, Any]) -> None:
+    with serving(Served({"pay": {}}, {"pay": [tracked("mail"), found]})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, print)
+        assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert len(served.refreshed) == 1
+
+
+@pytest.mark.parametrize("application", [{}, FAILED], ids=["rendered", "failed"])
+@pytest.mark.parametrize(
+    "found",
+    [
+        [],
+        [tracked("pay", "elsewhere")],
+        [tracked("pay", kind="Deployment")],
+        [tracked("pay", group="example.com")],
+        [tracked("pay", status=None)],
+        ["?"],
+        "?",
+    ],
+    ids=["none", "of a namespace", "of a kind", "of a group", "with a copied annotation", "text", "no list"],
+)
+def test_intent_that_names_an_application_of_others_is_told_and_refreshes_nothing(
+    found: Any, application: Mapping[str, Any]
+) -> None:
+    said: list[str] = []
+    with serving(Served({"pay": application, "mail": {}}, {"pay": found})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
+        for _ in range(2):
+            [told] = asyncio.run(refreshes.ask({name: rendered(name) for name in ("pay", "mail")}, NOW))
+            assert told.startswith(
+                "ConfigMap shop/pay-rollout says that it is of application pay, which has none"
+            )
+        assert served.refreshed == ["/api/v1/applications/mail?refresh=hard"]
+    assert (len(said), refreshes.made) == (1, 1)
+
+
+def test_forged_intent_does_not_keep_an_application_from_being_refreshed_for_its_own() -> None:
+    said: list[str] = []
+    with serving(Served({"pay": {}})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
+        [told] = asyncio.run(refreshes.ask({"pay": rendered("pay") + rendered("evil")}, NOW))
+    assert "ConfigMap shop/evil-rollout" in told
+    assert said == ["pay: refreshed, since a render of shop/pay would be another one"]
+
+
+def test_worker_that_went_from_git_and_is_not_pruned_is_told_once_and_refreshes_nothing() -> None:
+    said: list[str] = []
+    left = tracked("pay", **OUT_OF_SYNC, requiresPruning=True)
+    with serving(Served({"pay": {}}, {"pay": [left]})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, said.append)
+        for _ in range(2):
+            assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
+        assert served.refreshed == []
+    assert said == ["pay: not refreshed for shop/pay, which it does not render any more"]
 
 
 def test_application_that_cannot_be_asked_stops_no_other() -> None:

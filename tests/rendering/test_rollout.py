@@ -93,6 +93,15 @@ def test_what_a_rollout_is_to_do_starts_it_anew() -> None:
     assert len({intent.hash, *(other.hash for other in others)}) == 4
 
 
+def test_intent_under_another_name_cannot_speak_for_a_worker_that_has_one() -> None:
+    manifest = write_intent(intent_of(SPEC, "twgen/me"))
+    manifest["metadata"]["name"] = "evil"
+    with pytest.raises(
+        InvalidInput, match="shop/evil is no intent of payments, since that is called payments-"
+    ):
+        parse_intent(manifest)
+
+
 @pytest.mark.parametrize("key", ["worker", "identity", "target", "specs.yaml"])
 def test_intent_that_was_edited_by_hand_is_refused(key: str) -> None:
     manifest = write_intent(intent_of(SPEC, "twgen/me"))

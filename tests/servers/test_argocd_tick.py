@@ -1,7 +1,7 @@
 """`twgen tick` beside a real Argo CD, as an account of it that may get applications and nothing else."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
@@ -15,8 +15,10 @@ from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from tests.servers.gitops import SOON, ApplicationStory, attached, budget_document, is_protected, new_story
-from tests.servers.live import Document, Ended, attached_document, autoscaler_document, run
+from tests.servers.live import Document, Ended, attached_document, autoscaler_document, in_namespace, run
 from tests.servers.rollouts import Told, side_by_side, told_side_by_side
+from twgen.records.intent import parse_intent, write_intent
+from twgen.versioning.names import PLAN_HASH, TRACKING_ID
 
 MORE = (autoscaler_document("greeter"), budget_document("greeter"))
 BY_KEDA = attached_document(
@@ -50,10 +52,10 @@ class Ticking:
     gitops: ApplicationStory
     account: Account
 
-    def tick(self, code: int = 0) -> Ended:
-        """One look at the namespace of the worker."""
+    def tick(self, code: int = 0, namespace: str = "") -> Ended:
+        """One look at a namespace, by default that of the worker."""
         options = [
-            *("-n", self.gitops.namespace, "--kubeconfig", str(self.gitops.cluster.kubeconfig)),
+            *("-n", namespace or self.gitops.namespace, "--kubeconfig", str(self.gitops.cluster.kubeconfig)),
             *("--argocd-server", self.account.server.address),
         ]
         variables = {"ARGOCD_AUTH_TOKEN": self.account.token}
@@ -222,6 +224,29 @@ def test_drained_version_that_gets_work_again_gets_its_pods_at_the_same_commit(s
     story.ticks_until(lambda: story.serves("v1"))
     gitops.worker.finish(f"{gitops.namespace}-again")
     assert gitops.application.synced(commit)["status"]["sync"]["revision"] == commit
+
+
+@side_by_side
+def test_intent_that_somebody_forged_refreshes_no_application(story: Ticking) -> None:
+    gitops, name = story.gitops, story.gitops.application.name
+    gitops.settled()
+    story.ticks_until(lambda: story.tick().stdout == "")
+    elsewhere = f"{gitops.namespace}-elsewhere"
+    gitops.cluster.create_namespace(elsewhere)
+    intent = parse_intent(gitops.cluster.get("configmap", "greeter-rollout", gitops.namespace))
+    documents = tuple(in_namespace(elsewhere, *map(dict, intent.documents)))
+    forged = write_intent(replace(intent, namespace=elsewhere, documents=documents))
+    # Argo CD would prune one that names itself
+    tracked = {TRACKING_ID: f"{name}:/ConfigMap:{gitops.namespace}/greeter-rollout", PLAN_HASH: "forged"}
+    forged["metadata"]["annotations"] |= tracked
+    gitops.cluster.apply([forged])
+    for _ in range(2):
+        gitops.application.refresh()
+        ended = story.tick(code=3, namespace=elsewhere)
+        assert ended.stdout == ""
+        assert f"ConfigMap {elsewhere}/greeter-rollout says that it is of application {name}" in ended.stderr
+    assert gitops.cluster.get("configmap", "greeter-rollout", elsewhere)
+    assert story.tick().stdout == ""
 
 
 @side_by_side

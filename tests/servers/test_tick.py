@@ -16,7 +16,7 @@ from testing.kubernetes.cluster import Cluster
 from testing.processes import eventually
 from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
-from tests.executing.argocd import Served, serving
+from tests.executing.argocd import Served, serving, tracked
 from tests.servers.live import connection_document, in_namespace, run, worker_document
 from tests.servers.test_rollout_account import RESOURCES, VERBS
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
@@ -194,7 +194,7 @@ def test_account_suffices_for_all_that_tick_does(
     status = {"status": {"startTime": "2026-01-01T00:00:00Z", "conditions": ended}}
     cluster.api.patch(f"{path}/status", status)
     kubeconfig = cluster.write_kubeconfig("tick", account)
-    with serving(Served({"pay": {}})) as argocd:
+    with serving(Served({"pay": {}}, {"pay": [tracked("greeter", namespace)]})) as argocd:
         options = ["-n", namespace, "--kubeconfig", str(kubeconfig), "--argocd-server", argocd.address]
         variables = {"ARGOCD_AUTH_TOKEN": argocd.token}
         tick = run(folder, "tick", options=options, variables=variables, takes_paths=False)

@@ -11,7 +11,7 @@ from twgen.clients.deadline import Deadline
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.planning.refresh import ApplicationState, Refresh, Rendered, due_refresh
-from twgen.versioning.names import PLAN_HASH, ROLLOUT
+from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 
 class Refreshes:
@@ -22,19 +22,28 @@ class Refreshes:
         self._timeout = timeout
         self._say = say
         self._asked: dict[str, Refresh] = {}
+        self._left: set[tuple[str, str]] = set()
+        """Applications, and workers that they do not render any more: it has been said."""
         self.made = 0
         """How many were asked for."""
 
     async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
-        """Ask for each refresh that is due, by what an application's workers have rendered; the failures."""
+        """Ask for each refresh that is due, by what an application's workers have rendered; the failures.
+
+        Anybody can write an intent that names an application: what counts is which ones Argo CD renders.
+        """
         turns = asyncio.Semaphore(AT_ONCE)
+        failures: list[str] = []
 
         async def one(name: str, workers: Sequence[Rendered]) -> None:
             async with turns:
-                await self._refresh(name, workers, now)
+                application = await self._argocd.application(name, Deadline(self._timeout))
+                own, foreign = self._sorted(name, workers, application)
+                failures.extend(foreign)
+                if own:
+                    await self._refresh(name, own, _state(application), now)
 
         asked = (one(name, workers) for name, workers in sorted(applications.items()))
-        failures = []
         for end in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(end, StateUnavailable | OutOfTime):
                 failures.append(str(end))
@@ -42,9 +51,32 @@ class Refreshes:
                 raise end
         return list(dict.fromkeys(failures))
 
-    async def _refresh(self, name: str, workers: Sequence[Rendered], now: datetime) -> None:
+    def _sorted(
+        self, name: str, workers: Sequence[Rendered], application: Mapping[str, Any]
+    ) -> tuple[list[Rendered], list[str]]:
+        """The workers whose intents the application renders, and why it is not refreshed for others."""
+        told, own, foreign = _intents(application), [], []
+        for item in workers:
+            namespace, _, worker = item.worker.partition("/")
+            intent = told.get((namespace, rollout_name(worker)), {})
+            is_left = bool(intent.get("requiresPruning"))
+            # of a render that failed nobody knows what it would have
+            if intent.get("status") == "Unknown" or (intent.get("status") and not is_left):
+                own.append(item)
+            elif not is_left:
+                foreign.append(
+                    f"ConfigMap {namespace}/{rollout_name(worker)} says that it is of application {name},"
+                    f" which has none there by Argo CD's word: {name} is not refreshed for it"
+                )
+            elif (name, item.worker) not in self._left:
+                self._left.add((name, item.worker))
+                self._say(f"{name}: not refreshed for {item.worker}, which it does not render any more")
+        return own, foreign
+
+    async def _refresh(
+        self, name: str, workers: Sequence[Rendered], state: ApplicationState, now: datetime
+    ) -> None:
         last = self._asked.get(name)
-        state = _state(await self._argocd.application(name, Deadline(self._timeout)))
         due = due_refresh(workers, state, last, now)
         if due.outdated if due else state.may_wait and not state.is_syncing:
             # what waits to be applied may be right already, or wrong while what is applied is right again
@@ -76,6 +108,16 @@ def _state(application: Mapping[str, Any]) -> ApplicationState:
         render_error=next((error for error in errors if "twgen" in error), ""),
         may_wait=value_at(application, "status", "sync", "status") != "Synced",
     )
+
+
+def _intents(application: Mapping[str, Any]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """What Argo CD says of each ConfigMap that an application has, by namespace and name."""
+    resources = value_at(application, "status", "resources")
+    return {
+        (str(item.get("namespace")), str(item.get("name"))): item
+        for item in (resources if isinstance(resources, list) else ())
+        if value_at(item, "kind") == "ConfigMap" and not value_at(item, "group")
+    }
 
 
 def _rendered(config_maps: Sequence[Mapping[str, Any]]) -> dict[str, str]:

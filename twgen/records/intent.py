@@ -168,4 +168,7 @@ def parse_intent(manifest: Mapping[str, Any]) -> Intent:
     if annotations.get(INTENT_HASH) != whole.hash:
         message = f"{where} was edited by hand: its content does not fit its {INTENT_HASH}"
         raise UnusableIntent(message, intent)
+    if metadata["name"] != (name := rollout_name(intent.worker)):
+        # else one worker could have two, and whoever may make a ConfigMap could speak for it
+        raise UnusableIntent(f"{where} is no intent of {intent.worker}, since that is called {name}", intent)
     return whole
