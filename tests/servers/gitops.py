@@ -19,6 +19,7 @@ from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import (
+    PATIENT,
     Document,
     Ended,
     attached_document,
@@ -117,7 +118,7 @@ class ApplicationStory:
 
     def run(self, *command: str) -> Ended:
         """What a person does at a terminal, in the clone, with the cluster at hand."""
-        return run(self.folder, *command, options=("--kubeconfig", str(self.cluster.kubeconfig)))
+        return run(self.folder, *command, options=("--kubeconfig", str(self.cluster.kubeconfig), *PATIENT))
 
     def status(self) -> dict[str, str]:
         name = f"{self.worker_name}-rollout-status"

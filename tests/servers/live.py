@@ -23,7 +23,9 @@ ENVIRONMENT = {
     for name, value in os.environ.items()  # noqa: TID251 - the program's environment is made here
     if not name.startswith(("TEMPORAL_", "TWGEN_"))
 }
-ALONE = ("--no-cluster", "-q")
+# 1.29.1 lets a call wait for many seconds now and then, on a busy machine for more than 20
+PATIENT = ("--timeout", "2m")
+ALONE = ("--no-cluster", "-q", *PATIENT)
 MANAGER = "twgen/testing/live"
 # What a command may take on a busy machine beside what it waits for; one that hung would take longer.
 SLACK = 10.0

@@ -25,6 +25,7 @@ from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import (
+    PATIENT,
     Document,
     Ended,
     connection_document,
@@ -102,7 +103,7 @@ class Story:
             "attached": {"kinds": more},
         }
         operator.write_text(json.dumps(config))
-        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
+        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig), *PATIENT)
         return run(
             self.folder,
             "render",
@@ -111,7 +112,7 @@ class Story:
 
     def run(self, *command: str, is_of_specs: bool = True) -> Ended:
         """What a person does at a terminal, with the cluster at hand."""
-        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig))
+        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig), *PATIENT)
         return run(self.folder, *command, options=kubeconfig, takes_paths=is_of_specs)
 
     def manifests(self, *kinds: str, **options: str) -> Sequence[Object]:

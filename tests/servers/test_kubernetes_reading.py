@@ -12,6 +12,7 @@ from testing.faults import Trouble, forwarding
 from testing.kubernetes.cluster import Cluster
 from testing.servers import TemporalServer
 from tests.servers.live import (
+    PATIENT,
     SLACK,
     Document,
     Ended,
@@ -49,7 +50,8 @@ def live(cluster: Cluster, folder: Path, *command: str) -> Ended:
 
 
 def with_kubeconfig(path: Path, folder: Path, *command: str) -> Ended:
-    return run(folder, *command, options=["--kubeconfig", str(path)])
+    name, *given = command
+    return run(folder, name, *PATIENT, *given, options=["--kubeconfig", str(path)])
 
 
 def applied(cluster: Cluster, folder: Path, *options: str) -> list[Document]:

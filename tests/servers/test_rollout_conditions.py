@@ -10,7 +10,15 @@ from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import NEWEST, temporal_server
 from tests.servers import rollouts
-from tests.servers.live import MANAGER, policy_document, recorded_versions, run, worker_document, write_specs
+from tests.servers.live import (
+    ALONE,
+    MANAGER,
+    policy_document,
+    recorded_versions,
+    run,
+    worker_document,
+    write_specs,
+)
 from tests.servers.rollouts import side_by_side
 from tests.servers.terminal import SOON, Story, becomes_current, telling, until
 from twgen.cli.settings import clock
@@ -175,7 +183,7 @@ def test_rollouts_of_two_managers_never_alternate_and_the_one_that_may_adopt_tak
     becomes_current(story, "v1")
     story.start("v2")
     story.describe("v2")
-    other = ("--no-cluster", "-q", "--identity", "twgen/somebody/else")
+    other = (*ALONE, "--identity", "twgen/somebody/else")
     claims = ("rollout", "--once")
     eventually(lambda: "manages it now" in run(story.folder, *claims, options=other).stdout, SOON)
     for gate in ("", "GateWorkflow"):

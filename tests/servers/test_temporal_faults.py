@@ -86,7 +86,7 @@ def test_server_that_takes_9_seconds_for_one_answer_in_a_hundred_is_read_inside_
     with forwarding(oldest_temporal.address, Trouble(slow_every=100, slow_by=9)) as slow:
         write_specs(tmp_path, slow.address, *some(300))
         # without --timeout: all is read within 20 s, as at a terminal, or it ends with 4
-        ended = run(tmp_path, "plan")
+        ended = run(tmp_path, "plan", options=("--no-cluster", "-q"))
     assert (ended.code, ended.stderr) == (0, "")
     assert slow.requests > 300
     assert ended.seconds > 9

@@ -17,7 +17,7 @@ from testing.processes import eventually
 from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from tests.executing.argocd import Served, serving, tracked
-from tests.servers.live import connection_document, in_namespace, run, worker_document
+from tests.servers.live import PATIENT, connection_document, in_namespace, run, worker_document
 from tests.servers.test_rollout_account import RESOURCES, VERBS
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
 from twgen.yaml.reader import read_documents
@@ -173,7 +173,7 @@ def test_account_suffices_for_all_that_tick_does(
     (folder / "specs.yaml").write_text(write_documents(documents))
     operator = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n"
     (tmp_path / "operator.yaml").write_text(operator)
-    administrator = ("--kubeconfig", str(cluster.kubeconfig), "--identity", "twgen/testing", "-q")
+    administrator = ("--kubeconfig", str(cluster.kubeconfig), "--identity", "twgen/testing", "-q", *PATIENT)
     given = ["--operator-config", str(tmp_path / "operator.yaml"), *administrator]
     rendered = run(folder, "render", options=given)
     assert rendered.code == 0, rendered.stderr

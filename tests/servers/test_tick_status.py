@@ -12,6 +12,7 @@ from testing.kubernetes.cluster import Cluster
 from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from tests.servers.live import (
+    PATIENT,
     Document,
     Ended,
     connection_document,
@@ -41,7 +42,7 @@ def write_specs(folder: Path, namespace: str, *documents: Document) -> None:
 def rendered(folder: Path, *options: str) -> list[Document]:
     operator = folder.with_suffix(".operator.yaml")
     operator.write_text(OPERATOR)
-    given = ("--operator-config", str(operator), "--identity", "twgen/testing", "-q", *options)
+    given = ("--operator-config", str(operator), "--identity", "twgen/testing", "-q", *PATIENT, *options)
     ended = run(folder, "render", options=given)
     assert ended.code == 0, ended.stderr
     return read_documents(ended.stdout)
@@ -53,7 +54,7 @@ def test_many_workers_are_all_read_however_long_their_server_makes_that_last(
     """At 45 calls a second, which is below the server's limit, they last longer than one answer may."""
     workers = (worker_document(f"many-{number}", "v1") for number in range(MANY))
     write_specs(tmp_path / "specs", namespace, connection_document(newest_temporal.address), *workers)
-    made = rendered(tmp_path / "specs", "--no-cluster", "--timeout", "2m")
+    made = rendered(tmp_path / "specs", "--no-cluster")
     cluster.apply([item for item in made if item["kind"] == "ConfigMap"])
     before = newest_temporal.calls()
     options = ("-n", namespace, "--kubeconfig", str(cluster.kubeconfig), "--timeout", "6s")
@@ -83,7 +84,7 @@ def test_intent_that_anybody_may_have_written_has_no_server_asked_that_no_profil
         )
         made = rendered(tmp_path / name, "--no-cluster")
         cluster.apply([item for item in made if item["kind"] == "ConfigMap"])
-    options = ("-n", namespace, "--kubeconfig", str(cluster.kubeconfig))
+    options = ("-n", namespace, "--kubeconfig", str(cluster.kubeconfig), *PATIENT)
     listed = {"TEMPORAL_ADDRESS": newest_temporal.address, "TEMPORAL_NAMESPACE": "default"}
 
     def asked(*more: str) -> tuple[Ended, list[int]]:

@@ -10,7 +10,15 @@ from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
-from tests.servers.live import Document, connection_document, run, worker_container, worker_document
+from tests.servers.live import (
+    ALONE,
+    PATIENT,
+    Document,
+    connection_document,
+    run,
+    worker_container,
+    worker_document,
+)
 from tests.servers.pods import condition
 from twgen.yaml.writer import write_documents
 
@@ -30,7 +38,7 @@ def write_version(folder: Path, temporal: TemporalServer, namespace: str, build_
 
 
 def applied(cluster: Cluster, folder: Path) -> None:
-    options = ["--kubeconfig", str(cluster.kubeconfig), "-q"]
+    options = ["--kubeconfig", str(cluster.kubeconfig), "-q", *PATIENT]
     rendered = run(folder, "render", options=options)
     assert rendered.code == 0, rendered.stderr
     cluster.apply(rendered.stdout)
@@ -38,7 +46,7 @@ def applied(cluster: Cluster, folder: Path) -> None:
 
 def registered(folder: Path) -> dict[str, Document]:
     """The worker's versions that Temporal knows, by build ID."""
-    options = ["--no-cluster", "-q", "-o", "json"]
+    options = [*ALONE, "-o", "json"]
     [worker] = json.loads(run(folder, "snapshot", options=options).stdout)["workers"]
     return {version["buildID"]: version for version in (worker["temporal"] or {}).get("versions", [])}
 
@@ -62,7 +70,7 @@ def test_rendered_deployments_run_workers_that_register(
     await_version(cluster, tmp_path, namespace, "v2")
     known = registered(tmp_path)
     assert {build_id: known[build_id]["status"] for build_id in known} == {"v1": "Current", "v2": "Inactive"}
-    options = ["--kubeconfig", str(cluster.kubeconfig)]
+    options = ["--kubeconfig", str(cluster.kubeconfig), *PATIENT]
     status = run(tmp_path, "status", options=options).stdout
     assert f"{namespace}/{WORKER} v1: 100 %, Current for" in status
     assert status.count(", 1/1 pods") == 2
