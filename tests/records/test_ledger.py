@@ -11,10 +11,14 @@ from tests.records.ledgers import CONNECTIONS, connected, entry, ledger, spec
 from twgen.model.problem import Document, Place
 from twgen.model.spec import Connection, EnvironmentNames
 from twgen.records.ledger import parse_ledgers
+from twgen.versioning.build_ids import pod_template_hash
+from twgen.versioning.go_json import template_json
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 TEMPLATE = "versions[0].deployment.spec.template"
+# a recorded connection has no namespace, and of a Secret only its name
+NOT_VOUCHED_FOR = {"TEMPORAL_NAMESPACE", "TEMPORAL_API_KEY"}
 
 
 def wrong(*values: Any) -> list[str]:
@@ -25,6 +29,11 @@ def wrong(*values: Any) -> list[str]:
 def changed(change: Callable[[dict[str, Any]], object], document: dict[str, Any] | None = None) -> Any:
     found = copy.deepcopy(document or ledger())
     change(found)
+    return found
+
+
+def template_of(document: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = document["versions"][0]["deployment"]["spec"]["template"]
     return found
 
 
@@ -52,13 +61,84 @@ def test_recorded_template_fits_its_hash_under_any_generation_of_names(
     assert line.startswith(f"{TEMPLATE}: is not the pod template that its temporal.io/pod-template-spec-hash")
 
 
-def test_template_without_a_recorded_hash_fits_any() -> None:
+def test_template_without_a_recorded_hash_is_refused_since_nothing_vouches_for_it() -> None:
     def forget(document: dict[str, Any]) -> None:
-        template = document["versions"][0]["deployment"]["spec"]["template"]
-        template["metadata"]["annotations"].pop("temporal.io/pod-template-spec-hash")
-        container(document)["image"] = "payments:imported"
+        template_of(document)["metadata"]["annotations"].pop("temporal.io/pod-template-spec-hash")
 
-    assert wrong(changed(forget)) == []
+    [line] = wrong(changed(forget))
+    assert line.startswith(f"{TEMPLATE}: has no annotation temporal.io/pod-template-spec-hash, so nothing")
+
+
+@pytest.mark.parametrize("names", EnvironmentNames)
+@pytest.mark.parametrize("connection", CONNECTIONS, ids=lambda connection: connection.name)
+def test_injected_value_that_was_changed_is_refused_under_any_generation_of_names(
+    connection: Connection, names: EnvironmentNames
+) -> None:
+    document = ledger(entry(connected(connection, names)))
+    injected = container(document)["env"]
+    checked = [variable for variable in injected if variable["name"] not in NOT_VOUCHED_FOR]
+    assert len(checked) > 2
+    for variable in checked:
+        index = injected.index(variable)
+        refused = changed(lambda found, at=index: container(found)["env"][at].update(value="evil"), document)
+        assert_changed_by_hand(refused)
+
+
+def test_connection_that_was_changed_with_its_hash_kept_is_refused() -> None:
+    def elsewhere(found: dict[str, Any]) -> None:
+        container(found)["volumeMounts"][0]["mountPath"] = "/tmp/tls"  # noqa: S108 - a place in a container
+
+    secured = ledger(entry(connected(CONNECTIONS[2], EnvironmentNames.CURRENT)))
+    assert_changed_by_hand(changed(elsewhere, secured))
+    volumes = changed(
+        lambda found: template_of(found)["spec"]["volumes"][0]["secret"].update(secretName="other"), secured
+    )
+    assert_changed_by_hand(volumes)
+    assert_changed_by_hand(
+        changed(
+            lambda found: template_of(found)["metadata"]["annotations"].pop(
+                "temporal.io/connection-spec-hash"
+            )
+        )
+    )
+
+
+def test_container_that_alone_was_given_another_temporal_is_refused() -> None:
+    worker = spec()
+    beside = {"name": "beside", "image": "payments:beside"}
+    content = {
+        **worker.template.content,
+        "spec": {"containers": [*worker.template.content["spec"]["containers"], beside]},
+    }
+    hashed = replace(worker.template, content=content, hash=pod_template_hash(template_json(content)))
+    [document] = read_documents(write_documents([ledger(entry(replace(worker, template=hashed)))]))
+    assert wrong(document) == []
+
+    def lead_astray(found: dict[str, Any]) -> None:
+        [*_, last] = template_of(found)["spec"]["containers"]
+        next(item for item in last["env"] if item["name"] == "TEMPORAL_NAMESPACE")["value"] = "other"
+
+    assert_changed_by_hand(changed(lead_astray, document))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda deployment: deployment["spec"]["selector"]["matchLabels"].update(tier="gold"),
+        lambda deployment: deployment["spec"]["template"]["metadata"]["labels"].pop("temporal.io/build-id"),
+        lambda deployment: deployment["metadata"]["annotations"].update({"example.com/added": "yes"}),
+    ],
+    ids=["selector", "labels", "annotations"],
+)
+def test_deployment_that_was_changed_beside_its_pods_is_refused(
+    change: Callable[[dict[str, Any]], object],
+) -> None:
+    assert_changed_by_hand(changed(lambda found: change(found["versions"][0]["deployment"])))
+
+
+def assert_changed_by_hand(document: dict[str, Any]) -> None:
+    [line] = wrong(document)
+    assert line.endswith("was changed by hand; take it back from Git, or remove the entry"), line
 
 
 @pytest.mark.parametrize(
@@ -75,6 +155,14 @@ def test_template_without_a_recorded_hash_fits_any() -> None:
         (
             lambda found: found["versions"][0].update(worker="payments"),
             "versions[0].worker: 'payments' is not <Kubernetes namespace>/<worker>",
+        ),
+        (
+            lambda found: found["versions"][0]["deployment"]["spec"].update(progressDeadlineSeconds="ten"),
+            "versions[0].deployment.spec.progressDeadlineSeconds: must be a whole number, not 'ten'",
+        ),
+        (
+            lambda found: found["versions"][0]["deployment"]["spec"].update(strategy={"type": "Bogus"}),
+            "versions[0].deployment.spec.strategy: no such field",
         ),
         (lambda found: container(found).update(env={}), f"{TEMPLATE}.spec.containers[0].env: must be a list"),
         (

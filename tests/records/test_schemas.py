@@ -53,7 +53,14 @@ RECORDS: dict[str, tuple[dict[str, Any], Parse]] = {
     "ledger": (A_LEDGER, lambda value: parse_ledgers([Document("", 0, value)])[1]),
     "operatorconfig": (AN_OPERATOR, operator_problems),
 }
-ONLY_PARSERS_KNOW = ("there twice", "another Deployment", "own build ID", "is not a field of a pod template")
+ONLY_PARSERS_KNOW = (
+    "there twice",
+    "another Deployment",
+    "own build ID",
+    "changed by hand",
+    "take the entry back",
+    "is not a field of a pod template",
+)
 
 
 def without_words(schema: Any) -> Any:

@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,7 @@ def test_deployment_of_no_version_is_left_out() -> None:
             {},
             f"{WORKER}.rooting: no such field; did you mean routing?",
         ),
+        (("workers", 0, "temporal", "conflictToken"), "?!", "'?!' is not base64"),
         (("workres",), [], "workres: no such field; did you mean workers?"),
         (("kind",), "Ledger", ": is not a Snapshot: make one with `twgen snapshot`"),
         (
@@ -176,9 +178,41 @@ def test_two_of_one_name_are_refused_with_both_places(path: tuple[str | int, ...
 
 def test_deployments_of_one_name_in_two_namespaces_are_two() -> None:
     document = snapshot()
-    live = document["workers"][0]["deployments"]
+    [worker] = document["workers"]
+    live = worker["deployments"]
     live.append({**live[0], "metadata": {**live[0]["metadata"], "namespace": "elsewhere"}})
+    [finding] = parse_snapshot(document)[1]
+    assert finding.path == "workers[0].deployments[2].metadata.namespace"
+    assert finding.message.startswith("is 'elsewhere', and its worker's is 'default'")
+
+    # of a worker that no spec names, only the variables of its pods tell the name
+    del worker["temporal"]
     assert parse_snapshot(document)[1] == []
+
+
+def test_what_is_no_deployment_is_refused_as_one() -> None:
+    [line] = wrong(lambda found: found["workers"][0]["deployments"][0].update(kind="Secret"))
+    assert line.startswith("workers[0].deployments[0].kind: must be Deployment")
+
+
+def test_time_that_had_not_come_is_refused_unless_clocks_explain_it() -> None:
+    taken_at = datetime.fromisoformat(snapshot()["takenAt"])
+    version = ("workers", 0, "temporal", "versions", 0)
+    ramping = ("workers", 0, "temporal", "routing", "ramping")
+    times = [
+        *(
+            (*version, name)
+            for name in ("createdAt", "firstActivatedAt", "lastCurrentAt", "lastDeactivatedAt")
+        ),
+        *((*ramping, name) for name in ("since", "percentageChangedAt")),
+        ("workers", 0, "temporal", "routing", "current", "since"),
+        ("workers", 0, "temporal", "routing", "changedAt"),
+    ]
+    for path in times:
+        for ahead, is_refused in ((timedelta(hours=23), False), (timedelta(hours=25), True)):
+            found = wrong(with_value(path, (taken_at + ahead).isoformat()))
+            assert [line for line in found if "is more than a day after takenAt" in line] == found
+            assert bool(found) is is_refused, path
 
 
 def test_odd_deployment_is_told_with_its_worker_its_build_id_and_the_path() -> None:

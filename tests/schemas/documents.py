@@ -1,5 +1,9 @@
 """One document of each kind, with every field that can be mistyped."""
 
+from dataclasses import replace
+
+from tests.records.ledgers import entry, ledger, spec
+
 NOW = "2026-11-21T12:00:00Z"
 
 CONNECTION = {
@@ -147,18 +151,7 @@ SNAPSHOT = {
         }
     ],
 }
-LEDGER = {
-    "apiVersion": "twgen.io/v1alpha1",
-    "kind": "Ledger",
-    "versions": [
-        {
-            "worker": "d/w",
-            "buildID": "a",
-            "recordedAt": NOW,
-            "deployment": {"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT},
-        }
-    ],
-}
+LEDGER = ledger(entry(replace(spec(), min_ready_seconds=5)))
 OPERATOR = {
     "apiVersion": "twgen.io/v1alpha1",
     "kind": "OperatorConfig",

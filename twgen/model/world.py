@@ -124,6 +124,11 @@ class RampingVersion:
     since: datetime | None = None
     percentage_changed_at: datetime | None = None
 
+    @property
+    def percentage_since(self) -> datetime | None:
+        """Since when it has had its share: the later of both times; None: nobody knows."""
+        return max(filter(None, (self.since, self.percentage_changed_at)), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Routing:

@@ -137,8 +137,7 @@ def _since(version: VersionPlan, of_temporal: Version | None, routing: Routing) 
         case VersionStatus.CURRENT:
             return routing.current.since if routing.current else None
         case VersionStatus.RAMPING:
-            ramping = routing.ramping
-            return (ramping.percentage_changed_at or ramping.since) if ramping else None
+            return routing.ramping.percentage_since if routing.ramping else None
         case VersionStatus.DRAINING | VersionStatus.DRAINED:
             said = drainage.changed_at if drainage and drainage.status is version.status else None
             return said or (of_temporal.last_deactivated_at if of_temporal else None)

@@ -9,20 +9,41 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from twgen.cluster.deployments import DEPLOYMENT, recorded_deployment
+from twgen.cluster.marks import recorded_annotations
 from twgen.model.paths import Path, parse_path
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Finding, Place, Problem, path_in_file
 from twgen.model.record_shapes import Field, excerpt, record
-from twgen.model.shapes import TIME, Findings, Shape, constant, listing, mapping, refuse, text
+from twgen.model.shapes import (
+    TEXTS,
+    TIME,
+    Findings,
+    Shape,
+    constant,
+    listing,
+    mapping,
+    refuse,
+    text,
+    unchanged,
+    whole_number,
+)
 from twgen.model.world import RecordedDeployment
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
+    CONNECTION_HASH,
     DEPLOYMENT_API,
     DEPLOYMENT_NAME_LABEL,
+    INJECTED,
     TEMPLATE_HASH,
     TWGEN_API,
     selector_labels,
 )
-from twgen.versioning.pod_templates import annotation_of, fits_hash, injected_names
+from twgen.versioning.pod_templates import (
+    annotation_of,
+    content_of,
+    fits_hash,
+    fits_injection,
+    injected_names,
+)
 from twgen.versioning.stored_form import stored_template
 
 KIND = "Ledger"
@@ -59,9 +80,20 @@ class _Ledger:
     metadata: Any = None
 
 
+_SECONDS = whole_number(most=2**31 - 1)
+# all of it is rendered again, so nothing may stand there that twgen has not written
+_SPEC = record(
+    dict,
+    Field("replicas", whole_number(most=2**31 - 1)),
+    Field("minReadySeconds", _SECONDS),
+    Field("progressDeadlineSeconds", whole_number(1, 2**31 - 1)),
+    Field("selector", record(dict, Field("matchLabels", TEXTS, required=True)), required=True),
+    Field("template", Shape(lambda value, *_: value, unchanged, {"$ref": "podtemplate.json"}), required=True),
+)
 _MANIFEST = excerpt(
     Field("apiVersion", constant(DEPLOYMENT_API), required=True),
     Field("kind", constant("Deployment"), required=True),
+    Field("spec", _SPEC, required=True),
 )
 
 
@@ -78,27 +110,19 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> Any:
         for step in parse_path(finding.path):
             place = (place, step)
         refuse(findings, place, finding.message)
-    if annotation_of(spec["template"], TEMPLATE_HASH) and len(findings) == before:
+    if len(findings) == before:
         names = injected_names(value)
         if names is None or not fits_hash(spec["template"], names):
-            told = (
-                f"is not the pod template that its {TEMPLATE_HASH} tells of: it was changed by hand;"
-                " take it back from Git, or remove the entry"
-            )
+            has_hash = bool(annotation_of(spec["template"], TEMPLATE_HASH))
+            told = f"is not the pod template that its {TEMPLATE_HASH} tells of" if has_hash else _UNVOUCHED
+            told += f": it {_CHANGED_BY_HAND}"
             refuse(findings, ((path, "spec"), "template"), told)
     return value
 
 
-_POD_TEMPLATE = {"properties": {"template": {"$ref": "podtemplate.json"}}}
-_DEPLOYMENT = Shape(
-    _read_deployment,
-    dict,
-    {
-        "$ref": "deployment.json",
-        **_MANIFEST.schema,
-        "properties": _MANIFEST.schema["properties"] | {"spec": _POD_TEMPLATE},
-    },
-)
+_UNVOUCHED = f"has no annotation {TEMPLATE_HASH}, so nothing tells whether it is what ran"
+_CHANGED_BY_HAND = "was changed by hand; take it back from Git, or remove the entry"
+_DEPLOYMENT = Shape(_read_deployment, dict, {"$ref": "deployment.json", **_MANIFEST.schema})
 _ENTRY = record(
     LedgerEntry,
     Field("worker", text(r"^[^/]+/[^/]+$(?!\n)", "<Kubernetes namespace>/<worker>")),
@@ -145,7 +169,7 @@ def parse_ledgers(
                 said = f"{' '.join(entry.key)} is there with another Deployment: keep the one that ran;"
                 other = Place(first.document, path_in_file(first.document, first.path))
                 problems.append(Problem.at(document, place.path, f"{said} the other is at", other))
-            problems += _wrong_labels(place)
+            problems += _contradictions(place)
     return places, problems
 
 
@@ -156,17 +180,32 @@ def recorded_versions(
     return {key: recorded_deployment(place.entry.deployment) for key, place in places.items()}
 
 
-def _wrong_labels(place: LedgerPlace) -> Iterable[Problem]:
-    """What an entry says of its Deployment, and that says otherwise of itself."""
-    entry, metadata = place.entry, place.entry.deployment["metadata"]
-    selector = (entry.deployment["spec"].get("selector") or {}).get("matchLabels") or {}
+def _contradictions(place: LedgerPlace) -> Iterable[Problem]:
+    """What of an entry's Deployment is not of the version that the entry names; of several, the first."""
+    entry, manifest = place.entry, place.entry.deployment
+    metadata, spec = manifest["metadata"], manifest["spec"]
     namespace, _, worker = entry.worker.partition("/")
-    wanted = selector_labels(worker, entry.build_id)
-    label = selector.get(DEPLOYMENT_NAME_LABEL) or wanted[DEPLOYMENT_NAME_LABEL]
-    own = metadata.get("namespace") or namespace
-    if (own, label) != (namespace, wanted[DEPLOYMENT_NAME_LABEL]):
-        said = f"the Deployment is {own}/{label}'s, not {entry.worker}'s: take the entry back from Git"
-        yield Problem.at(place.document, f"{place.path}.worker", f"{said}, or remove it")
-    elif selector.get(BUILD_ID_LABEL, wanted[BUILD_ID_LABEL]) != wanted[BUILD_ID_LABEL]:
+    wanted, template = selector_labels(worker, entry.build_id), spec["template"]
+    found = spec["selector"]["matchLabels"]
+    labels = template["metadata"].get("labels") or {}
+    described = recorded_annotations({"metadata": content_of(template, frozenset())["metadata"]})
+    said = (metadata.get("annotations") or {}).get(INJECTED)
+    own = f"{metadata.get('namespace') or namespace}/{found.get(DEPLOYMENT_NAME_LABEL)}"
+    if own != f"{namespace}/{wanted[DEPLOYMENT_NAME_LABEL]}":
+        told = f"the Deployment is {own}'s, not {entry.worker}'s: take the entry back from Git, or remove it"
+        yield Problem.at(place.document, f"{place.path}.worker", told)
+    elif found.get(BUILD_ID_LABEL) != wanted[BUILD_ID_LABEL]:
         path = f"{place.path}.deployment.spec.selector.matchLabels['{BUILD_ID_LABEL}']"
         yield Problem.at(place.document, path, f"is not {entry.build_id}, the entry's own build ID")
+    elif found != wanted or not wanted.items() <= labels.items():
+        path = f"{place.path}.deployment.spec.selector.matchLabels"
+        yield Problem.at(place.document, path, f"does not select this version's pods: it {_CHANGED_BY_HAND}")
+    elif not fits_injection(template, injected_names(manifest) or frozenset(), entry.worker, entry.build_id):
+        told = (
+            f"the variables and volumes that twgen injected are not those of its {CONNECTION_HASH}, its"
+            f" worker and its build ID: one {_CHANGED_BY_HAND}"
+        )
+        yield Problem.at(place.document, f"{place.path}.deployment.spec.template.spec", told)
+    elif recorded_annotations(manifest).items() - {(INJECTED, said)} != described.items():
+        told = f"are not those of its pod template: one {_CHANGED_BY_HAND}"
+        yield Problem.at(place.document, f"{place.path}.deployment.metadata.annotations", told)

@@ -1,13 +1,14 @@
 """A Snapshot document: the world as it was. What was not read is absent, what does not exist is null."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import Finding, quoted
-from twgen.model.record_shapes import Field, record
+from twgen.model.record_shapes import Field, excerpt, record
 from twgen.model.shapes import (
     COUNT,
     FLAG,
@@ -25,6 +26,7 @@ from twgen.model.shapes import (
     refuse,
     text,
 )
+from twgen.model.times import later
 from twgen.model.world import (
     CurrentVersion,
     Drainage,
@@ -42,7 +44,7 @@ from twgen.model.world import (
     WorkerWorld,
     World,
 )
-from twgen.versioning.names import BUILD_ID_LABEL, TWGEN_API
+from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_API, TWGEN_API
 
 KIND = "Snapshot"
 
@@ -112,7 +114,7 @@ _VERSION = record(
 )
 _WORKER_DEPLOYMENT = record(
     WorkerDeployment,
-    Field("conflictToken", TEXT),
+    Field("conflictToken", text(r"^[A-Za-z0-9+/]*={0,2}$(?!\n)", "base64")),
     Field("serverVersion", TEXT),
     Field("managerIdentity", TEXT),
     Field("lastModifierIdentity", TEXT),
@@ -123,11 +125,16 @@ _WORKER_DEPLOYMENT = record(
 
 def _read_deployment(value: Any, path: Path, findings: Findings) -> LiveDeployment | None:
     before = len(findings)
+    _KIND.read(value, path, findings)
     DEPLOYMENT.read(value, path, findings)
     return None if len(findings) > before else live_deployment(value)
 
 
-_DEPLOYMENT = Shape(_read_deployment, lambda live: live.recorded.manifest, {"$ref": "deployment.json"})
+# an API server leaves both out of the items of a list
+_KIND = excerpt(Field("apiVersion", constant(DEPLOYMENT_API)), Field("kind", constant("Deployment")))
+_DEPLOYMENT = Shape(
+    _read_deployment, lambda live: live.recorded.manifest, {"$ref": "deployment.json", **_KIND.schema}
+)
 
 
 def _place(live: LiveDeployment | None) -> tuple[str, str] | None:
@@ -141,7 +148,7 @@ def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, 
     return WorkerWorld(**read, deployments=versions, temporal_was_read="temporal" in read)
 
 
-_WORKER = record(
+_WORKER_FIELDS = record(
     _worker_world,
     Field("name", _NAME, required=True),
     Field("temporalNamespace", TEXT, required=True),
@@ -149,6 +156,23 @@ _WORKER = record(
     Field("deployments", listing(_DEPLOYMENT, _place, "Deployment")),
     Field("podProblems", TEXTS, absent={}),
 )
+
+
+def _read_worker(value: Any, path: Path, findings: Findings) -> WorkerWorld | None:
+    before = len(findings)
+    worker: WorkerWorld | None = _WORKER_FIELDS.read(value, path, findings)
+    # of a worker that no spec names, only variables tell the name, and they may stand in any namespace
+    if worker and len(findings) == before and worker.temporal_was_read:
+        namespace = worker.name.partition("/")[0]
+        for index, manifest in enumerate(value.get("deployments") or ()):
+            found = manifest["metadata"].get("namespace") or namespace
+            if found != namespace:
+                place: Path = ((((path, "deployments"), index), "metadata"), "namespace")
+                refuse(findings, place, f"is {quoted(found)}, and its worker's is {quoted(namespace)}")
+    return worker
+
+
+_WORKER = Shape(_read_worker, _WORKER_FIELDS.write, _WORKER_FIELDS.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +209,37 @@ def parse_snapshot(document: Any) -> tuple[World | None, list[Finding]]:
         return None, [Finding("", said)]
     findings: list[Finding] = []
     read = SNAPSHOT.read(document, None, findings)
+    findings = findings or list(_late_times(read))
     if findings:
         return None, [_with_names(document, finding) for finding in findings]
     return World(read.taken_at, {worker.key: worker for worker in read.workers}), []
+
+
+def _late_times(snapshot: _Snapshot) -> Iterator[Finding]:
+    """Times that Temporal told and that had not come yet; clocks may be apart, but not by a day."""
+    latest = later(snapshot.taken_at, timedelta(days=1))
+    for index, worker in enumerate(snapshot.workers):
+        for path, moment in _times(worker.temporal) if worker.temporal else ():
+            if moment and moment > latest:
+                yield Finding(f"workers[{index}].temporal.{path}", "is more than a day after takenAt")
+
+
+def _times(temporal: WorkerDeployment) -> Iterator[tuple[str, datetime | None]]:
+    routing = temporal.routing
+    yield "routing.changedAt", routing.changed_at
+    if routing.current:
+        yield "routing.current.since", routing.current.since
+    if routing.ramping:
+        yield "routing.ramping.since", routing.ramping.since
+        yield "routing.ramping.percentageChangedAt", routing.ramping.percentage_changed_at
+    for index, version in enumerate(temporal.versions):
+        path = f"versions[{index}]"
+        yield f"{path}.createdAt", version.created_at
+        yield f"{path}.firstActivatedAt", version.first_activated_at
+        yield f"{path}.lastCurrentAt", version.last_current_at
+        yield f"{path}.lastDeactivatedAt", version.last_deactivated_at
+        if version.drainage:
+            yield f"{path}.drainage.changedAt", version.drainage.changed_at
 
 
 def _with_names(document: Any, finding: Finding) -> Finding:

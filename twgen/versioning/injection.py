@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from twgen.model.paths import value_at
-from twgen.model.spec import Connection, EnvironmentNames
+from twgen.model.spec import Connection, EnvironmentNames, SecretKey
+from twgen.versioning.build_ids import connection_hash
 
 TLS_VOLUME = "temporal-tls"
 _TLS_FOLDER = "/etc/temporal/tls"
@@ -191,16 +191,29 @@ def connection_fits(pod: Pod, names: frozenset[str], recorded_hash: str) -> bool
 
     So a key that the team added by hand is told from one that was injected.
     """
+    return recorded_hash in {"", connection_hash(_connection_found(injection_found(pod, names)))}
+
+
+def is_injected_throughout(pod: Pod, names: frozenset[str], worker_deployment: str, build_id: str) -> bool:
+    """Under these names every container has what one connection injects for this version, and the pod has."""
     found = injection_found(pod, names)
-    values = {item["name"]: item.get("value", "") for item in found.variables}
-    secrets = [item.get("secret", {}).get("secretName", "") for item in found.volumes] or [
-        (value_at(item, "valueFrom", "secretKeyRef", "name") or "")
-        for item in found.variables
-        if item["name"] == _API_KEY
-    ]
-    address = next((values[name] for name in _ADDRESSES if name in values), "")
-    told = f"{address}{values.get(_SERVER_NAME, '')}{''.join(secrets[:1])}"
-    return recorded_hash in {"", sha256(told.encode()).hexdigest()}
+    namespace = _values({"env": found.variables}).get(NAMESPACE, "")
+    who = Identity(namespace, worker_deployment, build_id)
+    wanted = injection(_connection_found(found), who, generation_of(names) or EnvironmentNames.CURRENT)
+    return wanted.names == names and with_injection(pod, wanted, names) == pod
+
+
+def _connection_found(found: Injection) -> Connection:
+    values = _values({"env": found.variables})
+    key = next((item for item in found.variables if item["name"] == _API_KEY), {})
+    selector = value_at(key, "valueFrom", "secretKeyRef") or {}
+    return Connection(
+        name="",
+        host_port=next((values[name] for name in _ADDRESSES if name in values), ""),
+        tls_server_name=values.get(_SERVER_NAME, ""),
+        mutual_tls_secret=next((value_at(item, "secret", "secretName") or "" for item in found.volumes), ""),
+        api_key_secret=SecretKey(selector.get("name") or "", selector.get("key") or "") if selector else None,
+    )
 
 
 def place_of(pod: Pod) -> Place:

@@ -11,6 +11,7 @@ from twgen.versioning.injection import (
     connection_fits,
     generation_of,
     injection,
+    is_injected_throughout,
     names_found,
     possible_names,
     with_injection,
@@ -108,6 +109,19 @@ def fits_hash(template: Template, injected: frozenset[str]) -> bool:
     stored = stored_template(content_of(template, injected), "")
     recorded = annotation_of(template, TEMPLATE_HASH)
     return not stored.problems and pod_template_hash(template_json(stored.template)) == recorded
+
+
+def fits_injection(
+    template: Template, injected: frozenset[str], worker_deployment: str, build_id: str
+) -> bool:
+    """These names hold what the connection of the recorded hash injects for this version, in every container.
+
+    The hash is of the address, the TLS server name and the Secret; nothing recorded vouches for the Temporal
+    namespace.
+    """
+    pod, recorded = template["spec"], annotation_of(template, CONNECTION_HASH)
+    is_whole = is_injected_throughout(pod, injected, worker_deployment, build_id)
+    return is_whole and bool(recorded) and connection_fits(pod, injected, recorded)
 
 
 def annotation_of(template: Template, name: str) -> str:

@@ -283,6 +283,23 @@ def test_pause_counts_from_the_last_change_of_the_percentage() -> None:
     assert plan.due_at == NOW + 9 * MINUTE
 
 
+def test_pause_of_another_version_at_the_same_percentage_counts_from_its_own_ramp() -> None:
+    traffic = routing("v1", ("v3", 5), age=DAY)
+    assert traffic.ramping
+    taken_over = replace(traffic, ramping=replace(traffic.ramping, since=ago(MINUTE)))
+    plan = routed(after(version("v3", S.RAMPING), taken_over), STEPWISE)
+    assert told(plan) == WAITS
+    assert plan.due_at == NOW + 9 * MINUTE
+
+
+@pytest.mark.parametrize("status", [S.CURRENT, S.RAMPING])
+def test_target_does_not_take_all_at_once_from_a_version_that_says_it_has_traffic(status: S) -> None:
+    nobody = routing(None)
+    assert told(routed(serving(temporal(version(), traffic=nobody)), STEPWISE)) == CURRENT
+    says = temporal(version("v1", status), version(), traffic=nobody)
+    assert told(routed(serving(says), STEPWISE)) == ramp(5)
+
+
 def test_ramp_of_unknown_age_waits() -> None:
     traffic = routing("v1", ("v3", 5))
     assert traffic.ramping

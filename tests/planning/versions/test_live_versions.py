@@ -184,6 +184,16 @@ def test_version_with_a_deployment(
     assert plan.because.startswith(("it ", "Temporal "))
 
 
+def test_version_that_drained_at_an_unknown_time_is_not_said_to_have_drained_lately() -> None:
+    undated, lately = (
+        decided(situation(knows(drained(age)), [live("v3"), live("v1")]), "v1") for age in (None, MINUTE)
+    )
+    assert undated
+    assert undated.because.startswith("it is drained, and Temporal does not tell since when")
+    assert lately
+    assert lately.because.startswith("it is drained, but not yet longer than scaledownDelay (1h)")
+
+
 def test_target_that_runs_as_its_spec_says_is_rendered_in_the_words_of_the_spec() -> None:
     plan = decided(situation(knows(), [live("v3", 1)]), "v3")
     assert plan

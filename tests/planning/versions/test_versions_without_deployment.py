@@ -55,6 +55,21 @@ def test_version_that_may_have_work_comes_back_as_it_was_recorded(
     assert (plan.action, plan.replicas, plan.protected) == (CREATE, 2, True)
 
 
+def test_version_that_comes_back_as_recorded_for_another_place_is_warned_of() -> None:
+    elsewhere = live("v1", 2)
+    [container] = elsewhere["spec"]["template"]["spec"]["containers"]
+    container["env"] = [
+        {**variable, "value": "other"} if variable["name"] == "TEMPORAL_NAMESPACE" else variable
+        for variable in container["env"]
+    ]
+    says = temporal(version("v3"), version("v1", S.DRAINING), traffic=routing())
+    for record, is_warned in ((elsewhere, True), (live("v1", 2), False)):
+        plan = planned(situation(says, [live("v3")], {"v1": record}))
+        told = [warning for warning in plan.versions.warnings if warning.startswith("v1 comes back")]
+        assert bool(told) is is_warned
+        assert all("temporal.example.com:7233 other" in warning for warning in told)
+
+
 @pytest.mark.parametrize("cluster_read", [True, False])
 def test_current_version_comes_back_even_when_temporal_lists_it_nowhere_else(*, cluster_read: bool) -> None:
     says = temporal(version("v3"), traffic=routing("v1"))

@@ -21,6 +21,7 @@ from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
 from twgen.planning.routing.target import Target
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, spoken
+from twgen.planning.version_status import IN_ROUTING
 
 _UPDATE_LIMIT = timedelta(minutes=2)
 """A routing update that takes longer is not waited for."""
@@ -111,6 +112,7 @@ TABLE: _Table = (
         lambda _: _none("no task queue of it is known yet")),
     Row(Reason.FIRST_VERSION,
         lambda t: t.current is None and t.temporal.routing.ramping is None
+        and not any(version.status in IN_ROUTING for version in t.temporal.versions)
         and any(queue.unversioned_pollers is False for queue in t.task_queues),
         lambda t: _set_current(t, "there is no current version")),
     Row(Reason.ALL_AT_ONCE,
@@ -243,7 +245,7 @@ def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:
 
 
 def _step_ends(t: Target) -> datetime | None:
-    since = (t.ramp.percentage_changed_at or t.ramp.since) if t.ramp else None
+    since = t.ramp.percentage_since if t.ramp else None
     return since + t.step.pause if since else None
 
 

@@ -98,7 +98,9 @@ LIVE: _Table = (
         lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
     Row(Reason.DRAINED,
         lambda v: v.status is VersionStatus.DRAINED,
-        lambda v: _keep(_live(v), f"it is drained, but not yet longer than {_scaledown_delay(v)}")),
+        lambda v: _keep(_live(v), f"it is drained, but not yet longer than {_scaledown_delay(v)}"
+                        if v.drained_for is not None
+                        else "it is drained, and Temporal does not tell since when")),
     Row(Reason.MAY_BE_ANOTHER,
         lambda v: v.status is VersionStatus.NOT_REGISTERED and bool(v.namesake),
         lambda v: _keep(_live(v), f"Temporal does not know it, but knows {v.namesake}, whose Deployment would"

@@ -23,11 +23,8 @@ _UNREAD = "if it is there, its prune protection holds it"
 def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     """The warnings about one version, each a sentence that names it."""
     name = version.build_id
-    if plan.reason is VersionReason.LIVES_ELSEWHERE:
-        yield (
-            f"{name} stays as it is, whatever Temporal says of it here: take it away by hand when its"
-            f" workflows at {version.place} are done"
-        )
+    if version.lives_elsewhere:
+        yield from _about_another_place(version, plan)
     if plan.reason is VersionReason.RUNS_ANOTHER_BUILD and version.live:
         yield (
             f"{name}: the pods of Deployment {version.live.name} are told to be"
@@ -44,11 +41,6 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         yield f"{name} is {version.status.value.lower()} and its spec says zero replicas"
     if version.is_target:
         yield from _about_target(version, plan)
-    if plan.reason is VersionReason.CONNECTION_CHANGED and version.lives_elsewhere:
-        yield (
-            f"{name} leaves {version.place} for the spec's address and"
-            " Temporal namespace: its workflows there lose their worker"
-        )
     for twin in version.twins:
         fate = "stays as it is" if twin.protected else "may be pruned, since nothing protects it"
         yield (
@@ -57,6 +49,25 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         )
     if version.live:
         yield from _about_deployment(version, plan, version.live)
+
+
+def _about_another_place(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
+    name, place = version.build_id, version.place
+    if plan.reason is VersionReason.LIVES_ELSEWHERE:
+        yield (
+            f"{name} stays as it is, whatever Temporal says of it here: take it away by hand when its"
+            f" workflows at {place} are done"
+        )
+    elif plan.reason is VersionReason.CONNECTION_CHANGED:
+        yield (
+            f"{name} leaves {place} for the spec's address and"
+            " Temporal namespace: its workflows there lose their worker"
+        )
+    elif plan.action is VersionAction.CREATE and plan.recorded:
+        yield (
+            f"{name} comes back with the pods that are recorded, which talk to {place}: its workflows here"
+            " have no worker while its spec and its record tell of two places"
+        )
 
 
 def why_not_deployed(version: VersionFacts) -> str:
