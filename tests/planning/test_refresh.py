@@ -23,13 +23,38 @@ from tests.planning.situations import (
 from twgen.model.operator import Caller
 from twgen.model.world import VersionStatus as S
 from twgen.planning.plan import make_plan
-from twgen.planning.refresh import ApplicationState, Refresh, Rendered, due_refresh, runs_again
+from twgen.planning.refresh import (
+    ApplicationState,
+    Refresh,
+    Rendered,
+    RenderedBy,
+    due_refresh,
+    rendered_by,
+    runs_again,
+)
 from twgen.versioning.names import ABORTED
 
 SAME = Rendered("shop/payments", "pay", "now", frozenset({"now"}))
 OLD = Rendered("shop/mail", "pay", "then", frozenset({"now", "unread"}))
 IDLE = ApplicationState(is_syncing=False, render_error="")
 FAILED = IDLE._replace(render_error="twgen: Temporal did not answer")
+
+
+@pytest.mark.parametrize(
+    ("status", "requires_pruning", "by"),
+    [
+        ("Synced", False, RenderedBy.APPLICATION),
+        ("OutOfSync", False, RenderedBy.APPLICATION),
+        ("OutOfSync", True, RenderedBy.APPLICATION_BEFORE),
+        ("Unknown", False, RenderedBy.APPLICATION),
+        ("Unknown", True, RenderedBy.APPLICATION),
+        ("", False, RenderedBy.NOBODY_KNOWN),
+    ],
+)
+def test_intent_counts_only_for_the_application_that_renders_it(
+    status: str, *, requires_pruning: bool, by: RenderedBy
+) -> None:
+    assert rendered_by(status, requires_pruning=requires_pruning) is by
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from twgen.clients.argocd import AT_ONCE, ArgoCD
 from twgen.clients.deadline import Deadline
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
-from twgen.planning.refresh import ApplicationState, Refresh, Rendered, due_refresh
+from twgen.planning.refresh import ApplicationState, Refresh, Rendered, RenderedBy, due_refresh, rendered_by
 from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 
@@ -30,7 +30,7 @@ class Refreshes:
     async def ask(self, applications: Mapping[str, Sequence[Rendered]], now: datetime) -> list[str]:
         """Ask for each refresh that is due, by what an application's workers have rendered; the failures.
 
-        Anybody can write an intent that names an application: what counts is which ones Argo CD renders.
+        An intent that its application does not render is a failure, or said once if it did so before.
         """
         turns = asyncio.Semaphore(AT_ONCE)
         failures: list[str] = []
@@ -59,11 +59,11 @@ class Refreshes:
         for item in workers:
             namespace, _, worker = item.worker.partition("/")
             intent = told.get((namespace, rollout_name(worker)), {})
-            is_left = bool(intent.get("requiresPruning"))
-            # of a render that failed nobody knows what it would have
-            if intent.get("status") == "Unknown" or (intent.get("status") and not is_left):
+            status = str(intent.get("status") or "")
+            by = rendered_by(status, requires_pruning=bool(intent.get("requiresPruning")))
+            if by is RenderedBy.APPLICATION:
                 own.append(item)
-            elif not is_left:
+            elif by is RenderedBy.NOBODY_KNOWN:
                 foreign.append(
                     f"ConfigMap {namespace}/{rollout_name(worker)} says that it is of application {name},"
                     f" which has none there by Argo CD's word: {name} is not refreshed for it"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
@@ -72,6 +73,25 @@ class Rendered(NamedTuple):
     """The plan hash of the applied intent; empty: none."""
     wanted: frozenset[str]
     """The plan hashes that a render could have now."""
+
+
+class RenderedBy(StrEnum):
+    """Whether the application that an intent names renders it."""
+
+    APPLICATION = "Application"
+    APPLICATION_BEFORE = "ApplicationBefore"
+    NOBODY_KNOWN = "NobodyKnown"
+
+
+def rendered_by(status: str, *, requires_pruning: bool) -> RenderedBy:
+    """Who renders an intent, by what Argo CD says of it among the resources of the application that it names.
+
+    Anybody can write an intent that names an application. An empty `status`: Argo CD has none there.
+    """
+    # of a render that failed Argo CD knows neither what it would have nor what it would prune
+    if status == "Unknown" or (status and not requires_pruning):
+        return RenderedBy.APPLICATION
+    return RenderedBy.APPLICATION_BEFORE if requires_pruning else RenderedBy.NOBODY_KNOWN
 
 
 class ApplicationState(NamedTuple):
