@@ -117,6 +117,13 @@ def autoscaler_document(worker: str, name: str = "scale") -> Document:
     return attached_document(worker, name, "autoscaling/v2", "HorizontalPodAutoscaler", **spec)
 
 
+def temporal_trigger(task_queue: str) -> Document:
+    """What scales each version by its own backlog, where KEDA runs."""
+    filled_in = {"workerDeploymentName": "", "workerDeploymentBuildId": ""}
+    metadata = {"endpoint": "temporal:7233", "taskQueue": task_queue, **filled_in}
+    return {"type": "temporal", "metadata": metadata}
+
+
 def worker_container(build_id: str, task_queue: str, *variables: Document) -> Document:
     """A real worker, for a local node."""
     return {

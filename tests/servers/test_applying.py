@@ -10,7 +10,7 @@ import pytest
 from testing.kubernetes.cluster import Cluster
 from testing.processes import eventually
 from testing.servers import TemporalServer
-from tests.servers.live import TWGEN, Document, run, worker_document, write_specs
+from tests.servers.live import TWGEN, Document, run, temporal_trigger, worker_document, write_specs
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -70,7 +70,7 @@ OTHERS = (
         "keda.sh/v1alpha1",
         "ScaledObject",
         scaleTargetRef={},
-        triggers=[{"type": "temporal", "metadata": {"endpoint": "temporal:7233", "taskQueue": "pay"}}],
+        triggers=[temporal_trigger("pay")],
     ),
     attached("vpa", "autoscaling.k8s.io/v1", "VerticalPodAutoscaler", targetRef={}),
 )

@@ -15,7 +15,15 @@ from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from tests.servers.gitops import SOON, ApplicationStory, attached, budget_document, is_protected, new_story
-from tests.servers.live import Document, Ended, attached_document, autoscaler_document, in_namespace, run
+from tests.servers.live import (
+    Document,
+    Ended,
+    attached_document,
+    autoscaler_document,
+    in_namespace,
+    run,
+    temporal_trigger,
+)
 from tests.servers.rollouts import Told, side_by_side, told_side_by_side
 from twgen.records.intent import parse_intent, write_intent
 from twgen.versioning.names import PLAN_HASH, TRACKING_ID
@@ -28,7 +36,7 @@ BY_KEDA = attached_document(
     "ScaledObject",
     scaleTargetRef={},
     minReplicaCount=1,
-    triggers=[{"type": "temporal", "metadata": {"endpoint": "temporal:7233", "taskQueue": "greetings"}}],
+    triggers=[temporal_trigger("greetings")],
 )
 KINDS = {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
 STORIES_AT_ONCE = 5

@@ -11,7 +11,7 @@ from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 
 from testing.kubernetes.api import Object
 from testing.processes import eventually
-from tests.servers.live import attached_document, policy_document, share_of
+from tests.servers.live import attached_document, policy_document, share_of, temporal_trigger
 from tests.servers.rollouts import SOON, Story, side_by_side
 
 pytestmark = pytest.mark.server
@@ -98,9 +98,9 @@ def test_every_version_has_its_own_object_of_each_kind_until_its_template_goes_f
     story.cluster.define("keda")
     story.cluster.apply(WATCHES)
     story.cluster.kubectl("wait", "--for=condition=Established", "crd/queuewatches.shop.example.com")
-    trigger = {"type": "temporal", "metadata": {"endpoint": "temporal:7233", "taskQueue": "greetings"}}
+    triggers = [temporal_trigger("greetings")]
     keda = attached_document(
-        "greeter", "keda", "keda.sh/v1alpha1", "ScaledObject", scaleTargetRef={}, triggers=[trigger]
+        "greeter", "keda", "keda.sh/v1alpha1", "ScaledObject", scaleTargetRef={}, triggers=triggers
     )
     budget = attached_document(
         "greeter", "pdb", "policy/v1", "PodDisruptionBudget", maxUnavailable=1, selector={"matchLabels": {}}

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.refused import bases, changed, documents, refusals, strictly
-from tests.specs.parsing import CONNECTION, told, worker
 from twgen.model.operator import NEVER_ATTACHED, GroupKind
 from twgen.model.problem import MOST_TOLD, Document
 from twgen.specs.parse import Specs, parse_specs
@@ -22,11 +21,6 @@ def parsed(template: dict[str, Any], *more: GroupKind) -> Specs:
 def template_of(specs: Specs) -> Any:
     assert specs.problems == ()
     return specs.workers[0].attached[0].template
-
-
-def scaled(**metadata: Any) -> dict[str, Any]:
-    values = {f"spec.triggers[0].metadata.{name}": value for name, value in metadata.items()}
-    return changed(bases()["scaledobject"], values)
 
 
 @pytest.mark.parametrize("name", [name for name in bases() if name != "pods"])
@@ -115,34 +109,108 @@ def test_build_id_that_does_not_fit_where_a_template_asks_for_it_is_refused() ->
     )
 
 
-@pytest.mark.parametrize("field", ["namespace", "workerDeploymentName", "workerDeploymentBuildId", "buildId"])
-@pytest.mark.parametrize("value", ["fixed", "{{ .DeploymentName }}", ["a"], 5])
-def test_fixed_worker_in_a_temporal_trigger_is_refused(field: str, value: Any) -> None:
-    assert (
-        f"spec.template.spec.triggers[0].metadata.{field}: is of each version"
-        in refusals(scaled(**{field: value}))[0]
-    )
-
-
-@pytest.mark.parametrize("value", ["", None])
-def test_empty_worker_in_a_temporal_trigger_is_filled_in(value: str | None) -> None:
-    assert strictly(scaled(namespace=value, workerDeploymentName=value)) == []
-
-
-def test_temporal_trigger_may_name_what_is_replaced() -> None:
-    names = {"namespace": "{{ .TemporalNamespace }}", "workerDeploymentBuildId": "{{.BuildID}}"}
-    assert strictly(scaled(**names)) == []
-
-
-def test_namespace_of_another_trigger_is_its_own() -> None:
-    other = {"spec.triggers[0].type": "kubernetes-workload", "spec.triggers[0].metadata.namespace": "fixed"}
-    assert strictly(changed(bases()["scaledobject"], other)) == []
-
-
 @pytest.mark.parametrize("selector", [None, {}])
 def test_budget_that_selects_none_or_all_pods_is_warned_of(selector: object) -> None:
     (doubt,) = strictly(changed(bases()["poddisruptionbudget"], {"spec.selector": selector}))
     assert "matchLabels: {}" in doubt
+
+
+def doubts(kind: str, changes: dict[str, Any]) -> list[str]:
+    found = parsed(changed(bases()[kind], changes))
+    assert (found.problems, found.unknown_fields) == ((), ())
+    return [f"{item.path}: {item.message}" for item in found.warnings]
+
+
+EXPRESSION = {"key": "app", "operator": "In", "values": ["payments"]}
+
+
+def test_budget_that_selects_by_expressions_alone_is_the_same_for_every_version() -> None:
+    selector = {"spec.selector": {"matchExpressions": [EXPRESSION]}}
+    (doubt,) = doubts("poddisruptionbudget", selector)
+    assert doubt == (
+        "spec.template.spec.selector: selects the same pods for every version, and no pod that has two"
+        " budgets can be evicted: write matchLabels: {} beside matchExpressions"
+    )
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {}, "matchExpressions": [EXPRESSION]},
+        {"matchExpressions": [{**EXPRESSION, "values": ["{{ .BuildID }}"]}]},
+        {"matchExpressions": [{**EXPRESSION, "values": ["{{ .DeploymentName }}"]}]},
+    ],
+    ids=["labels", "build ID", "Deployment"],
+)
+def test_budget_that_selects_the_pods_of_each_version_is_in_order(selector: dict[str, Any]) -> None:
+    assert doubts("poddisruptionbudget", {"spec.selector": selector}) == []
+
+
+def test_budget_that_says_the_same_of_each_namespace_is_the_same_for_every_version() -> None:
+    selector = {"matchExpressions": [{**EXPRESSION, "values": ["{{ .TemporalNamespace }}"]}]}
+    assert len(doubts("poddisruptionbudget", {"spec.selector": selector})) == 1
+
+
+@pytest.mark.parametrize("limit", ["(removed)", None])
+def test_budget_without_a_limit_protects_no_pods(limit: str | None) -> None:
+    assert doubts("poddisruptionbudget", {"spec.maxUnavailable": limit}) == [
+        "spec.template.spec: protects no pods: write minAvailable or maxUnavailable"
+    ]
+
+
+def test_misspelt_limit_of_a_budget_is_told_once() -> None:
+    limits = {"spec.maxUnavailable": "(removed)", "spec.maxUnavailible": 1}
+    (told,) = strictly(changed(bases()["poddisruptionbudget"], limits))
+    assert told.endswith("did you mean maxUnavailable?")
+
+
+@pytest.mark.parametrize("selector", [None, {}])
+def test_selector_of_a_metric_that_is_not_filled_in_is_warned_of(selector: object) -> None:
+    metric = {"name": "backlog", "selector": selector}
+    source = {"metric": metric, "target": {"type": "Value", "value": "1"}}
+    metrics = {"spec.metrics": [{"type": "External", "external": source}]}
+    (doubt,) = doubts("horizontalpodautoscaler", metrics)
+    assert doubt.startswith("spec.template.spec.metrics[0].external.metric.selector: is not filled in")
+
+
+@pytest.mark.parametrize("selector", [{}, {"selector": {"matchExpressions": [EXPRESSION]}}])
+def test_metric_of_all_versions_is_its_authors_choice(selector: dict[str, Any]) -> None:
+    metric = {"name": "backlog", **selector}
+    source = {"metric": metric, "target": {"type": "Value", "value": "1"}}
+    assert (
+        doubts("horizontalpodautoscaler", {"spec.metrics": [{"type": "External", "external": source}]}) == []
+    )
+
+
+@pytest.mark.parametrize("kind", [name for name in bases() if name != "pods"])
+@pytest.mark.parametrize(
+    ("field", "mark"),
+    [
+        ("labels", "temporal.io/deployment-name"),
+        ("labels", "temporal.io/build-id"),
+        ("labels", "twgen.io/rollout"),
+        ("annotations", "argocd.argoproj.io/sync-options"),
+        ("annotations", "argocd.argoproj.io/compare-options"),
+        ("annotations", "twgen.io/identity"),
+    ],
+)
+def test_marks_that_each_version_has_of_its_own_are_refused(kind: str, field: str, mark: str) -> None:
+    (refused,) = refusals(changed(bases()[kind], {f"metadata.{field}": {mark: "mine"}}))
+    assert refused == f"spec.template.metadata.{field}['{mark}']: is set for each version: remove it"
+
+
+def test_owners_of_a_template_are_refused() -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}
+    (refused,) = refusals(changed(bases()["poddisruptionbudget"], {"metadata.ownerReferences": [owner]}))
+    assert refused == "spec.template.metadata.ownerReferences: is generated for each version: remove it"
+
+
+def test_marks_of_others_stay() -> None:
+    marks = {
+        "metadata.labels": {"app.kubernetes.io/managed-by": "Helm", "temporal.io/team": "payments"},
+        "metadata.annotations": {"argocd.argoproj.io/sync-wave": "3", "autoscaling.keda.sh/paused": "true"},
+    }
+    assert strictly(changed(bases()["scaledobject"], marks)) == []
 
 
 def test_unknown_fields_are_never_rendered_however_many_are_told() -> None:
@@ -152,81 +220,3 @@ def test_unknown_fields_are_never_rendered_however_many_are_told() -> None:
     assert template_of(found) == base
     assert len(found.unknown_fields) == MOST_TOLD + 1
     assert found.unknown_fields[-1].message == "and more from here on: only the first 100 are told"
-
-
-HPA, KEDA, VPA = (
-    ("autoscaling/v2", "HorizontalPodAutoscaler", "scaleTargetRef"),
-    ("keda.sh/v1alpha1", "ScaledObject", "scaleTargetRef"),
-    ("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "targetRef"),
-)
-
-
-def scaling(api: str, scaler: str, field: str, namespace: str = "shop", **target: object) -> dict[str, Any]:
-    metadata = {"name": "scaler"} | ({"namespace": namespace} if namespace else {})
-    return {"apiVersion": api, "kind": scaler, "metadata": metadata, "spec": {field: target}}
-
-
-def deployment(name: str, namespace: str) -> dict[str, Any]:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace}}
-
-
-def warned(*others: dict[str, Any], namespace: str = "") -> list[str]:
-    values = (worker(), CONNECTION, *others)
-    read = [Document("specs.yaml", index, value) for index, value in enumerate(values)]
-    return told(parse_specs(read, NamespaceRule(namespace)).warnings)
-
-
-@pytest.mark.parametrize("scaler", [HPA, KEDA, VPA])
-def test_scaler_of_a_deployment_that_is_called_like_a_worker_scales_nothing(
-    scaler: tuple[str, str, str],
-) -> None:
-    said = (
-        "scales Deployment payments, which is no version of worker shop/payments: make it a WorkerResourceT"
-    )
-    [warning] = warned(scaling(*scaler, kind="Deployment", name="payments"))
-    assert warning.startswith(f"spec.{scaler[2]}.name: {said}")
-
-
-def test_target_of_keda_is_a_deployment_also_where_it_does_not_say_so() -> None:
-    assert len(warned(scaling(*KEDA, name="payments"))) == 1
-
-
-@pytest.mark.parametrize("default", ["", "shop"])
-def test_scaler_without_a_namespace_may_be_that_of_the_worker(default: str) -> None:
-    assert len(warned(scaling(*HPA, "", name="payments"), namespace=default)) == 1
-
-
-@pytest.mark.parametrize(
-    "others",
-    [
-        [scaling(*HPA, name="payments"), deployment("payments", "shop")],
-        [scaling(*HPA, "infra", name="payments")],
-        [scaling(*HPA, name="payments-api")],
-        [scaling(*HPA, kind="StatefulSet", name="payments")],
-        [scaling(*HPA, name=["payments"])],
-        [scaling("example.com/v1", *HPA[1:], name="payments")],
-    ],
-    ids=["is there", "another namespace", "another name", "another kind", "no name", "another group"],
-)
-def test_scaler_of_what_may_be_there_is_nobodys_mistake(others: list[dict[str, Any]]) -> None:
-    assert warned(*others) == []
-
-
-def test_deployment_of_another_namespace_is_not_what_is_scaled() -> None:
-    assert len(warned(scaling(*HPA, name="payments"), deployment("payments", "infra"))) == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "path"),
-    [
-        ({"spec.minReplicaCount": 0}, "minReplicaCount"),
-        ({"spec.minReplicaCount": None}, "minReplicaCount"),
-        ({"spec.idleReplicaCount": 0}, "idleReplicaCount"),
-        ({"spec.minReplicaCount": 2}, ""),
-    ],
-)
-def test_scaled_object_that_rests_at_zero_is_warned_of(changes: dict[str, Any], path: str) -> None:
-    warnings = [
-        item for item in parsed(changed(bases()["scaledobject"], changes)).warnings if "pods" in item.message
-    ]
-    assert [item.path for item in warnings] == ([f"spec.template.spec.{path}"] if path else [])

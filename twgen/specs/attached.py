@@ -1,15 +1,26 @@
 """Reading WorkerResourceTemplates: what every version of a worker gets a copy of."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from twgen.model.operator import NEVER_ATTACHED, GroupKind
 from twgen.model.paths import Path, join_path, value_at, written_path
-from twgen.model.problem import Document, Finding, Problem
-from twgen.model.spec import AttachedResource, WorkerSpec
+from twgen.model.problem import Finding
+from twgen.model.spec import AttachedResource
 from twgen.specs.fields import Fields
+from twgen.specs.keda import VERSION_FIELDS, check_triggers, warn_of_rest_at_zero
 from twgen.specs.validation.walk import refusals
-from twgen.versioning.names import DEPLOYMENT_API, filled, placeholders, unknown_placeholder
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    COMPARE_OPTIONS,
+    DEPLOYMENT_API,
+    DEPLOYMENT_NAME_LABEL,
+    SYNC_OPTIONS,
+    TWGEN_API,
+    filled,
+    placeholders,
+    unknown_placeholder,
+)
 from twgen.versioning.stored_form import stored_struct
 
 
@@ -45,18 +56,13 @@ KINDS = {
 """The kinds that may always be attached; specs.validation.attached has the rules for their fields."""
 TARGET_FIELDS = {kind.target for kind in KINDS.values() if kind.target}
 _METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
-_TRIGGER_FIELDS = {
-    "workerDeploymentName": "",
-    "workerDeploymentBuildId": "{{ .BuildID }}",
-    "buildId": "{{ .BuildID }}",
-    "namespace": "{{ .TemporalNamespace }}",
-}
-"""What tells the workers of one version for KEDA's Temporal scaler, and the placeholder that it may be.
-
-The fields are those of github.com/kedacore/keda, pkg/scalers/temporal_scaler.go.
-"""
 _SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace")
 _SAMPLE_TARGET = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
+_OWN_MARKS = {
+    "labels": (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL),
+    "annotations": (SYNC_OPTIONS, COMPARE_OPTIONS),
+}
+_OWN_PREFIX = TWGEN_API.partition("/")[0] + "/"
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _INJECT = "write {} to have it filled in for each version"
 
@@ -68,19 +74,18 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         spec.problem("template", "is required")
         return AttachedResource(name, {}, autoscales=False)
     group_kind, version = _group_kind(template, more_kinds)
-    for field in ("name", "namespace"):
-        if template.mapping("metadata").has(field):
-            template.mapping("metadata").problem(field, "is generated for each version: remove it")
+    _check_metadata(template)
     inner = template.mapping("spec")
     _check_references(template, inner)
-    _check_measurements(inner)
-    if group_kind == _PDB and is_sentinel(selector := inner.value.get("selector")):
-        whose = "no pods" if selector is None else "every pod of the namespace"
-        inner.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
+    _check_metrics(inner)
+    if group_kind == _PDB:
+        _warn_of_budget(inner)
     if inner.raw("minReplicas") == 0:
         inner.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
     if group_kind == _SCALED_OBJECT:
-        _warn_of_rest_at_zero(inner)
+        warn_of_rest_at_zero(inner)
+    if group_kind.group == _SCALED_OBJECT.group:
+        check_triggers(inner)
     kind = KINDS.get(group_kind)
     if not kind:
         return AttachedResource(name, template.value, autoscales=False)
@@ -163,15 +168,6 @@ def _checked(template: Fields, group_kind: GroupKind, kind: AttachedKind, versio
     return written if is_whole else {}
 
 
-def _warn_of_rest_at_zero(spec: Fields) -> None:
-    """KEDA takes 0 for a minimum that is left out, and whoever has a share of the traffic can be idle."""
-    rests = "idleReplicaCount" if spec.raw("idleReplicaCount") == 0 else "minReplicaCount"
-    if (spec.raw(rests) or 0) == 0:
-        told = "is 0" if spec.raw(rests) == 0 else "is 0 when it is left out"
-        why = "an idle version loses its pods, and a rollout waits for pods: write 1 or more"
-        spec.warning(rests, f"{told}: {why}")
-
-
 def _stored_fields(written: Any, stored: Any) -> Any:
     """What is written, less the fields that are not stored."""
     if isinstance(written, dict):
@@ -200,12 +196,42 @@ def _without_nulls(value: Any, key: str = "") -> Any:
         return value
     asking: dict[str, Any] = {"matchLabels": {}, **{name: {} for name in TARGET_FIELDS}}
     if key == "metadata":
-        asking |= dict.fromkeys(_TRIGGER_FIELDS, "")
+        asking |= dict.fromkeys(VERSION_FIELDS, "")
     return {
         name: asking[name] if item is None else _without_nulls(item, name)
         for name, item in value.items()
         if item is not None or name in asking
     }
+
+
+def _check_metadata(template: Fields) -> None:
+    """Refuse what each version's copy has of its own, which would be overwritten in silence."""
+    metadata = template.mapping("metadata")
+    for field in ("name", "namespace", "ownerReferences"):
+        if metadata.has(field):
+            metadata.problem(field, "is generated for each version: remove it")
+    for field, ours in _OWN_MARKS.items():
+        marks = metadata.value.get(field)
+        for name in marks if isinstance(marks, dict) else ():
+            if name in ours or name.startswith(_OWN_PREFIX):
+                metadata.problem(join_path(field, name), "is set for each version: remove it")
+
+
+def _warn_of_budget(spec: Fields) -> None:
+    """A budget that protects no pods, or whose copies for two versions select the same ones."""
+    written = {name for name, item in spec.value.items() if item is not None}
+    # any other field is one of the two, or told of as unknown
+    if written <= {"selector", "unhealthyPodEvictionPolicy"}:
+        spec.warning("", "protects no pods: write minAvailable or maxUnavailable")
+    selector = spec.value.get("selector")
+    if is_sentinel(selector):
+        whose = "no pods" if selector is None else "every pod of the namespace"
+        spec.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
+    elif isinstance(selector, dict) and selector.keys() == {"matchExpressions"}:
+        one, another = (_filled_in(selector, placeholders(name, name, "")) for name in "ab")
+        if one == another:
+            why = "selects the same pods for every version, and no pod that has two budgets can be evicted"
+            spec.warning("selector", f"{why}: write matchLabels: {{}} beside matchExpressions")
 
 
 def _check_references(template: Fields, spec: Fields) -> None:
@@ -224,58 +250,19 @@ def _check_references(template: Fields, spec: Fields) -> None:
             spec.problem(field, f"must be that of each version's own Deployment: {_INJECT}")
 
 
-def _check_measurements(spec: Fields) -> None:
-    """Refuse labels of metrics and fields of triggers that name a version: twgen fills them in."""
+def _check_metrics(spec: Fields) -> None:
+    """Refuse labels of metrics that name a version: twgen fills them in."""
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
-        labels = value_at(metric, "external", "metric", "selector", "matchLabels")
+        selected = value_at(metric, "external", "metric")
+        if isinstance(selected, dict) and "selector" in selected and is_sentinel(selected["selector"]):
+            why = "is not filled in: write {matchLabels: {}} for the metric of each version, or leave it out"
+            spec.warning(join_path("metrics", index, "external", "metric", "selector"), why)
+        labels = value_at(selected, "selector", "matchLabels")
         for label in _METRIC_LABELS:
             if isinstance(labels, dict) and label in labels:
                 path = join_path("metrics", index, "external", "metric", "selector", "matchLabels", label)
                 spec.problem(path, "is filled in for each version: remove it")
-    triggers = spec.raw("triggers")
-    for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
-        if value_at(trigger, "type") != "temporal":
-            continue
-        for field, placeholder in _TRIGGER_FIELDS.items():
-            value = value_at(trigger, "metadata", field)
-            is_same = isinstance(value, str) and value.replace(" ", "") == placeholder.replace(" ", "")
-            if value in (None, "") or (placeholder and is_same):
-                continue
-            path = join_path("triggers", index, "metadata", field)
-            spec.problem(path, 'is of each version: write "" to have it filled in')
-
-
-def scalers_of_nothing(
-    documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
-) -> Iterator[Problem]:
-    """A warning for each document that scales a Deployment called like a worker: versions have other names.
-
-    `namespace` is that of documents that name none; empty: not known, it may be any worker's.
-    """
-    # a dict keeps what was put in last: the first worker of a name that may be any
-    places = {("", worker.name): worker for worker in reversed(workers)}
-    places |= {(worker.namespace, worker.name): worker for worker in workers}
-
-    def place(document: Document, name: Any) -> tuple[str, str]:
-        return str(value_at(document.value, "metadata", "namespace") or namespace), str(name)
-
-    there = {
-        place(document, value_at(document.value, "metadata", "name"))
-        for document in documents
-        if GroupKind.of(document.value) == GroupKind("apps", "Deployment")
-    }
-    for document in documents:
-        kind = KINDS.get(GroupKind.of(document.value))
-        target = value_at(document.value, "spec", kind.target) if kind and kind.target else None
-        scaled = place(document, value_at(target, "name"))
-        worker = places.get(scaled)
-        if kind and worker and scaled not in there and value_at(target, "kind") in (None, "Deployment"):
-            message = (
-                f"scales Deployment {worker.name}, which is no version of worker {worker.worker_deployment}:"
-                " make it a WorkerResourceTemplate"
-            )
-            yield Problem.at(document, f"spec.{kind.target}.name", message)
 
 
 def _has_braces(template: Mapping[str, Any]) -> bool:

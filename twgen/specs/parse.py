@@ -13,11 +13,12 @@ from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
 from twgen.model.spec import AttachedResource, Connection, Policy, WorkerSpec
 from twgen.specs import kinds
-from twgen.specs.attached import parse_attached, scalers_of_nothing
+from twgen.specs.attached import parse_attached
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.hooks import hooks_on_versions
 from twgen.specs.policies import default_policy, parse_policy
+from twgen.specs.scalers import misplaced_scalers
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.workers import parse_worker
 from twgen.versioning.names import TWGEN_API
@@ -113,7 +114,7 @@ def parse_specs(
                 for document in found.passthrough
                 if (why := kinds.why_nameless(document.value))
             ),
-            *scalers_of_nothing(found.passthrough, workers, rule.default),
+            *misplaced_scalers(found.passthrough, workers, rule.default),
             *(
                 Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")
                 for document, kind in ([] if specs else found.records)

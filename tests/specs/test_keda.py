@@ -1,0 +1,184 @@
+"""What KEDA would refuse or ignore is told before it is deployed."""
+
+from typing import Any
+
+import pytest
+
+from tests.refused import bases, changed, documents, refusals, strictly
+from twgen.model.operator import GroupKind
+from twgen.model.problem import Document
+from twgen.specs.parse import parse_specs
+from twgen.specs.spec_document import NamespaceRule
+
+METADATA = "spec.triggers[0].metadata"
+GONE = "(removed)"
+
+
+def scaled(**metadata: Any) -> dict[str, Any]:
+    """A ScaledObject whose trigger has these beside its own, or instead of them."""
+    return changed(bases()["scaledobject"], {f"{METADATA}.{name}": value for name, value in metadata.items()})
+
+
+@pytest.mark.parametrize("field", ["namespace", "workerDeploymentName", "workerDeploymentBuildId", "buildId"])
+@pytest.mark.parametrize("value", ["fixed", "{{ .DeploymentName }}", ["a"], 5])
+def test_fixed_worker_in_a_temporal_trigger_is_refused(field: str, value: Any) -> None:
+    assert (
+        f"spec.template.spec.triggers[0].metadata.{field}: is of each version"
+        in refusals(scaled(**{field: value}))[0]
+    )
+
+
+@pytest.mark.parametrize("value", ["", None])
+def test_empty_worker_in_a_temporal_trigger_is_filled_in(value: str | None) -> None:
+    assert strictly(scaled(namespace=value, workerDeploymentName=value)) == []
+
+
+def test_temporal_trigger_may_name_what_is_replaced() -> None:
+    names = {"namespace": "{{ .TemporalNamespace }}", "workerDeploymentBuildId": "{{.BuildID}}"}
+    assert strictly(scaled(**names)) == []
+
+
+def test_namespace_of_another_trigger_is_its_own() -> None:
+    other = {"spec.triggers[0].type": "kubernetes-workload", "spec.triggers[0].metadata.namespace": "fixed"}
+    assert strictly(changed(bases()["scaledobject"], other)) == []
+
+
+@pytest.mark.parametrize("written", ["Temporal", "TEMPORAL", " temporal"])
+def test_type_of_a_trigger_is_written_as_keda_knows_it(written: str) -> None:
+    assert refusals(changed(bases()["scaledobject"], {"spec.triggers[0].type": written})) == [
+        f"spec.template.spec.triggers[0].type: KEDA knows no type {written!r}: write temporal"
+    ]
+
+
+def test_trigger_whose_type_is_misspelt_is_still_one_of_temporal() -> None:
+    told = refusals(changed(scaled(namespace="fixed"), {"spec.triggers[0].type": "Temporal"}))
+    assert len(told) == 2
+    assert told[0].startswith(f"spec.template.{METADATA}.namespace: is of each version")
+
+
+@pytest.mark.parametrize("field", ["endpoint", "taskQueue"])
+@pytest.mark.parametrize(
+    ("value", "wrong"), [(GONE, "is required"), ("", "must not be empty"), (" ", "must not be empty")]
+)
+def test_temporal_trigger_without_what_keda_requires_is_refused(field: str, value: str, wrong: str) -> None:
+    assert refusals(scaled(**{field: value})) == [f"spec.template.{METADATA}.{field}: {wrong}"]
+
+
+@pytest.mark.parametrize("field", ["endpoint", "taskQueue"])
+def test_temporal_trigger_may_take_what_keda_requires_from_the_environment(field: str) -> None:
+    assert strictly(scaled(**{field: GONE, f"{field}FromEnv": "TEMPORAL_ADDRESS"})) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("WorkerDeploymentBuildId", "workerDeploymentBuildId"),
+        ("workerDeploymentBuildID", "workerDeploymentBuildId"),
+        ("workerdeploymentname", "workerDeploymentName"),
+        ("Endpoint", "endpoint"),
+        ("taskqueue", "taskQueue"),
+        ("Namespace", "namespace"),
+    ],
+)
+def test_field_that_keda_ignores_for_its_capitals_is_told_once(written: str, right: str) -> None:
+    told = [f"spec.template.{METADATA}.{written}: KEDA knows no such field; did you mean {right}?"]
+    assert strictly(scaled(**{right: GONE, written: "a"})) == told
+    assert strictly(scaled(**{written: "a"})) == told
+
+
+def test_field_that_a_later_keda_may_know_is_nobodys_mistake() -> None:
+    assert strictly(scaled(backlogAge="5m", enableTLS="true", queueTypes="workflow")) == []
+
+
+@pytest.mark.parametrize(
+    ("left_out", "beside"),
+    [
+        ("workerDeploymentName", "workerDeploymentBuildId"),
+        ("workerDeploymentBuildId", "workerDeploymentName"),
+    ],
+)
+def test_half_of_what_tells_a_version_is_refused(left_out: str, beside: str) -> None:
+    assert refusals(scaled(**{left_out: GONE})) == [
+        f'spec.template.{METADATA}.{left_out}: is required beside {beside}: write "" to have it filled in'
+    ]
+
+
+NEITHER = {"workerDeploymentName": GONE, "workerDeploymentBuildId": GONE}
+
+
+@pytest.mark.parametrize("build_id", [{}, {"buildId": ""}])
+def test_temporal_trigger_that_tells_no_version_is_warned_of(build_id: dict[str, str]) -> None:
+    assert refusals(scaled(**NEITHER, **build_id)) == []
+    (doubt,) = strictly(scaled(**NEITHER, **build_id))
+    assert doubt.startswith(f"spec.template.{METADATA}: tells no version")
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        {"buildId": "{{ .BuildID }}"},
+        {"buildIdFromEnv": "TEMPORAL_WORKER_BUILD_ID"},
+        {"selectAllActive": "true"},
+        {
+            "workerDeploymentNameFromEnv": "TEMPORAL_DEPLOYMENT_NAME",
+            "workerDeploymentBuildIdFromEnv": "TEMPORAL_WORKER_BUILD_ID",
+        },
+    ],
+    ids=["build ID", "build ID of the environment", "all versions", "both of the environment"],
+)
+def test_temporal_trigger_may_tell_its_version_in_other_ways(version: dict[str, str]) -> None:
+    assert strictly(scaled(**NEITHER, **version)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "told"),
+    [
+        (
+            "temporal",
+            "averageValue",
+            "'averageValue' is not one of AverageValue, Value; did you mean AverageV",
+        ),
+        ("temporal", "Utilization", "'Utilization' is not one of AverageValue, Value"),
+        (
+            "cpu",
+            "utilization",
+            "'utilization' is not one of AverageValue, Value, Utilization; did you mean U",
+        ),
+    ],
+)
+def test_metric_type_that_keda_does_not_know_is_refused(kind: str, written: str, told: str) -> None:
+    trigger = {"spec.triggers[0].type": kind, "spec.triggers[0].metricType": written}
+    (refused,) = refusals(changed(bases()["scaledobject"], trigger))
+    assert refused.startswith(f"spec.template.spec.triggers[0].metricType: {told}")
+
+
+@pytest.mark.parametrize("metric_type", [None, "", "Value", "AverageValue", "Utilization"])
+def test_metric_type_that_keda_knows_is_in_order(metric_type: str | None) -> None:
+    trigger = {"spec.triggers[0].type": "cpu", "spec.triggers[0].metricType": metric_type}
+    assert strictly(changed(bases()["scaledobject"], trigger)) == []
+
+
+def test_triggers_of_other_kinds_are_not_kedas() -> None:
+    values = documents(
+        {"apiVersion": "example.com/v1", "kind": "Sensor", "spec": {"triggers": [{"type": "HTTP"}]}}
+    )
+    read = [Document("specs.yaml", index, value) for index, value in enumerate(values)]
+    kinds = (GroupKind("example.com", "Sensor"),)
+    found = parse_specs(read, NamespaceRule("shop"), kinds)
+    assert (found.problems, found.unknown_fields, found.warnings) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"spec.minReplicaCount": 0}, "minReplicaCount"),
+        ({"spec.minReplicaCount": None}, "minReplicaCount"),
+        ({"spec.idleReplicaCount": 0}, "idleReplicaCount"),
+        ({"spec.minReplicaCount": 2}, ""),
+    ],
+)
+def test_scaled_object_that_rests_at_zero_is_warned_of(changes: dict[str, Any], path: str) -> None:
+    told = strictly(changed(bases()["scaledobject"], changes))
+    assert [line.partition(": ")[0] for line in told if "pods" in line] == (
+        [f"spec.template.spec.{path}"] if path else []
+    )
