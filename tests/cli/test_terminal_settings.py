@@ -4,13 +4,18 @@ import json
 import os
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.cli.conftest import Run
+from twgen.cli.main import twgen
 from twgen.cli.rollout import command as rollout
 from twgen.cli.surroundings import Terminal, usual_kubeconfig
+from twgen.errors import InvalidInput
 from twgen.model.operator import Operator
 from twgen.reporting.printable import printable
+
+AT_A_TERMINAL = click.Context(twgen)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +43,40 @@ def test_operators_configuration_is_read_outside_of_argocd_too(run: Run, story: 
     ended = run(command, "specs", "--operator-config", "operator.json")
     assert ended.returncode == 2
     assert "operator.json:1: instanse: no such field" in ended.stderr
+
+
+OPTIONS_WITH_A_VALUE = [
+    (name, max(option.opts, key=len))
+    for name in twgen.list_commands(AT_A_TERMINAL)
+    for option in (twgen.get_command(AT_A_TERMINAL, name) or twgen).params
+    if isinstance(option, click.Option) and not option.is_flag
+]
+
+
+@pytest.mark.parametrize(("command", "option"), OPTIONS_WITH_A_VALUE)
+def test_value_of_an_option_is_never_empty(command: str, option: str) -> None:
+    """A script whose variable is not set asked for something, and not for what is usual."""
+    with (
+        twgen.make_context("twgen", [command, option, ""]) as context,
+        pytest.raises(InvalidInput, match=f"^{option} (must not be empty|'' is not one of)"),
+    ):
+        twgen.invoke(context)
+
+
+@pytest.mark.usefixtures("story")
+def test_variable_of_an_option_that_is_empty_is_one_that_is_not_set(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWGEN_IDENTITY", "")
+    assert run("render", "specs", "--snapshot", "snapshot.json").returncode == 0
+
+
+@pytest.mark.usefixtures("story")
+@pytest.mark.parametrize("identity", ["twgen/", "/prod", "shop//prod", "shop/", "me ", "\u201cme\u201d"])
+def test_identity_with_an_empty_part_or_blanks_is_refused(run: Run, identity: str) -> None:
+    ended = run("render", "specs", "--snapshot", "snapshot.json", "--identity", identity)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"--identity {identity!r} is not an identity such as payments/prod" in ended.stderr
 
 
 @pytest.mark.usefixtures("story")

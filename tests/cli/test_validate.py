@@ -292,3 +292,27 @@ def test_hook_beside_a_tracked_job_would_hold_up_every_sync(
     assert ended.returncode == int(refused), ended
     assert ("a sync with hooks or waves waits" in ended.stdout) is refused
     assert "sync-wave" not in ended.stdout, "wave 0 is where everything is"
+
+
+@pytest.mark.parametrize("command", ["validate", "render"])
+@pytest.mark.parametrize(("image", "refused"), [("twgen", True), ("", False)])
+def test_document_that_is_an_object_of_a_rollout_is_refused_before_it_is_rendered(
+    run: Run,
+    story: Path,
+    command: str,
+    image: str,
+    refused: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    worker = json.loads((story / "specs" / "workerdeployment.json").read_text())["metadata"]
+    own = {"name": f"{worker['name']}-rollout-status", "namespace": worker.get("namespace", "default")}
+    (story / "specs" / "own.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": own})
+    )
+    rollout = {"rollout": {"image": image}} if image else {}
+    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", **rollout}
+    (story / "operator.json").write_text(json.dumps(operator))
+    snapshot = ("--snapshot", "snapshot.json", "--identity", "me") if command == "render" else ()
+    ended = run(command, "specs", "--operator-config", "operator.json", *snapshot)
+    assert (ended.returncode != 0) is refused, ended
+    told = f"ConfigMap {own['namespace']}/{own['name']} is there twice, from the rollout of worker"
+    assert (ended.stdout + ended.stderr).count(told) == int(refused)

@@ -86,7 +86,10 @@ def test_every_field_is_read() -> None:
 
 names = st.text(min_size=1, max_size=5)
 # Hypothesis also draws words that it finds in the code, such as the kinds that are refused
-allowed_kinds = names.filter(lambda kind: kind not in NEVER_ATTACHED)
+allowed_kinds = st.from_regex(r"[A-Za-z][-A-Za-z0-9]*", fullmatch=True).filter(
+    lambda kind: kind not in NEVER_ATTACHED
+)
+groups = st.just("") | st.from_regex(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", fullmatch=True)
 paths = names.filter(lambda name: ":" not in name).map(lambda name: f"/{name}")
 texts = st.dictionaries(names, names)
 operators = st.builds(
@@ -108,7 +111,7 @@ operators = st.builds(
         resources=st.just({}) | st.just({"requests": {"cpu": "1"}}),
         ca_bundle=st.none() | st.just(CaBundle("temporal-ca", "tls.pem")),
     ),
-    attached_kinds=st.lists(st.builds(GroupKind, st.text(max_size=5), allowed_kinds)).map(tuple),
+    attached_kinds=st.lists(st.builds(GroupKind, groups, allowed_kinds)).map(tuple),
 )
 
 
@@ -210,7 +213,16 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
         ({"rollout": {"resources": {"limits": {"memory": "much"}}}}, "rollout.resources.limits.memory: "),
         ({"rollout": {"nodeSelector": {"a": True}}}, "rollout.nodeSelector.a: must be a string"),
         ({"rollout": {"caBundle": {"configMap": "A"}}}, "rollout.caBundle.configMap: 'A' is not the name of"),
-        ({"attached": {"kinds": ["Job"]}}, "attached.kinds[0]: must be a mapping, not 'Job'"),
+        (
+            {"attached": {"kinds": ["apps/Job"]}},
+            "attached.kinds[0]: must be a mapping such as {group: monitoring.coreos.com,",
+        ),
+        (
+            {"attached": {"kinds": [{"group": "apps/v1", "kind": "A"}]}},
+            "attached.kinds[0].group: 'apps/v1' is",
+        ),
+        ({"attached": {"kinds": [{"kind": "a b"}]}}, "attached.kinds[0].kind: 'a b' is not a kind, such as"),
+        ({"rollout": {"image": "twgen: 1"}}, "rollout.image: 'twgen: 1' is not an image, such as"),
         (
             {"clusters": [{"project": "a", "kubeconfig": "/f", "context": "c", "inCluster": True}]},
             "clusters[0]: needs kubeconfig or `inCluster: true`, and not both",

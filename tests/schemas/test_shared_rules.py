@@ -69,7 +69,7 @@ def may_be_empty(rules: dict[str, Any]) -> dict[str, Any]:
         ("connection", "spec.apiKeySecretRef.key", KEYS),
         ("connection", "spec.tls.serverName", {"pattern": f"^$(?!\\n)|{limits.SERVER_NAME}"}),
         ("rolloutpolicy", "spec.workerRef.name", NAMES),
-        ("rolloutpolicy", "spec.identity", may_be_empty(LINES)),
+        ("rolloutpolicy", "spec.identity", may_be_empty(LINES | {"pattern": limits.IDENTITY})),
         ("rolloutpolicy", "spec.adoptFrom[]", LINES),
         ("rolloutpolicy", "spec.serviceAccountName", may_be_empty(NAMES)),
         ("rolloutpolicy", "spec.controlPlaneSecretRef.name", may_be_empty(NAMES)),

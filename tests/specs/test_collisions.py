@@ -43,8 +43,8 @@ def told(workers: Sequence[WorkerSpec], passed: Sequence[Document], namespace: s
 def test_document_that_is_a_generated_object_is_to_be_renamed() -> None:
     assert told([worker()], [document(name="payments-v3", namespace="shop")]) == [
         (
-            "old.yaml: Deployment shop/payments-v3 is there twice, from worker shop/payments and from this"
-            " document: remove or rename this one; the other is at pay.yaml"
+            "old.yaml: Deployment shop/payments-v3 is there twice, from version v3 of worker"
+            " shop/payments and from this document: remove or rename this one; the other is at pay.yaml"
         )
     ]
 
@@ -52,8 +52,9 @@ def test_document_that_is_a_generated_object_is_to_be_renamed() -> None:
 def test_two_workers_whose_versions_get_one_name_are_named_with_their_files() -> None:
     assert told([worker("pay", "ments-v3"), worker("pay-ments", "v3", "other.yaml")], []) == [
         (
-            "other.yaml: Deployment shop/pay-ments-v3 is there twice, from worker shop/pay and from worker"
-            " shop/pay-ments: rename the worker shop/pay-ments; the other is at pay.yaml"
+            "other.yaml: Deployment shop/pay-ments-v3 is there twice, from version ments-v3 of worker"
+            " shop/pay and from version v3 of worker shop/pay-ments: rename the worker"
+            " shop/pay-ments; the other is at pay.yaml"
         )
     ]
 
@@ -63,6 +64,8 @@ def test_versions_of_one_worker_that_get_one_name_need_another_build_id() -> Non
     live = live_manifest(spec, "v3", 1)
     plans = plan_versions([spec], world(None, [live]), NOW, Caller("me", forced=True)).workers
     [problem] = collisions(generated_objects(plans), [], "")
+    worker_of_both = "of worker shop/payments"
+    assert f"from version V3 {worker_of_both} and from version v3 {worker_of_both}" in problem.message
     assert problem.message.endswith(": choose another build ID")
 
 

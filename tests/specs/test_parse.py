@@ -156,6 +156,41 @@ def test_policy_whose_every_field_is_used_is_not_warned_of() -> None:
     assert (found.problems, found.warnings) == ((), ())
 
 
+@pytest.mark.parametrize("written", ["twgen/", "/prod", "shop//prod", "shop/"])
+def test_identity_with_an_empty_part_is_refused(written: str) -> None:
+    [problem] = parsed(worker(), CONNECTION, policy(identity=written)).problems
+    assert (problem.path, "one line without empty parts" in problem.message) == ("spec.identity", True)
+
+
+def test_pattern_among_the_identities_to_take_over_from_is_warned_of() -> None:
+    [warning] = parsed(worker(), CONNECTION, policy(adoptFrom=["twgen/*"])).warnings
+    assert (warning.path, "not a pattern" in warning.message) == ("spec.adoptFrom[0]", True)
+
+
+@pytest.mark.parametrize("field", ["history", "workerRef", "identity", "holdFor"])
+def test_field_that_is_left_empty_is_absent(field: str) -> None:
+    assert parsed(worker(), CONNECTION, policy(**{field: None})).unknown_fields == ()
+
+
+@pytest.mark.parametrize("written", ["\u201cshop\u201d", "\u2018shop\u2019", "shop\u201d"])
+def test_typographic_quotes_around_a_name_are_refused(written: str) -> None:
+    options = {"connectionRef": {"name": "temporal"}, "temporalNamespace": written}
+    [problem] = parsed(worker(workerOptions=options), CONNECTION).problems
+    assert "without blanks or typographic quotes at its ends" in problem.message
+
+
+@pytest.mark.parametrize("replicas", [0, 3])
+def test_replicas_beside_an_autoscaler_are_warned_of(replicas: int) -> None:
+    spec = {"scaleTargetRef": {}, "minReplicas": 1, "maxReplicas": 5}
+    scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": spec}
+    [warning] = parsed(worker(replicas=replicas), CONNECTION, budget(template=scaler)).warnings
+    assert (warning.path, warning.message) == (
+        "spec.replicas",
+        f"{replicas} has no effect: attached template budget decides the replicas; remove one of the two",
+    )
+    assert parsed(worker(replicas=replicas), CONNECTION, budget()).warnings == ()
+
+
 @pytest.mark.parametrize("written", ["shop/ci", "twgen/shop/ci"])
 def test_identity_is_one_with_and_without_its_prefix(written: str) -> None:
     found = parsed(worker(), CONNECTION, policy(identity=written))

@@ -15,7 +15,7 @@ from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Problem
 from twgen.model.spec import Driver, WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, World
-from twgen.planning.drivers import driver_of_render, tracks_jobs
+from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs
 from twgen.planning.reads import versions_to_look_for
 from twgen.reading.documents import Documents, Sources, read_paths
 from twgen.reading.records import read_ledgers, read_snapshot_file
@@ -66,8 +66,10 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
 
 def parse(settings: Settings, read: Documents) -> Specs:
     """The specs of what was read, with what its operator's choices make a problem."""
-    specs = parse_specs(read.documents, settings.namespace_rule, settings.operator.attached_kinds)
-    if not tracks_jobs(specs.workers, settings.operator.rollout_image):
+    operator = settings.operator
+    drivers = drivers_with_objects(operator.rollout_image)
+    specs = parse_specs(read.documents, settings.namespace_rule, operator.attached_kinds, drivers)
+    if not tracks_jobs(specs.workers, operator.rollout_image):
         return specs
     hooks = hooks_beside_jobs(specs.passthrough, specs.workers)
     return specs._replace(problems=(*specs.problems, *hooks))

@@ -18,7 +18,9 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic only in newer 
         self._meaning = meaning
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """What the text means."""
+        """What the text means; an empty one is a variable of a script that was not set, never a default."""
+        if not value and isinstance(param, click.Option):
+            self.fail("must not be empty", param, ctx)
         try:
             return self._meaning(value)
         except ValueError as error:
@@ -52,10 +54,11 @@ def _printable(text: str) -> str:
 def _identity(text: str) -> str:
     """As Temporal has it."""
     from twgen.model.operator import manager_identity
+    from twgen.specs.limits import IDENTITY
 
-    if text != text.strip():
-        raise ValueError("has blanks at its ends")
-    return manager_identity(_printable(text)) if text else ""
+    if not re.search(IDENTITY, _printable(text)):
+        raise ValueError("is not an identity such as payments/prod: one line without empty parts")
+    return manager_identity(text)
 
 
 def _time(text: str) -> datetime:

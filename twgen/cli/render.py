@@ -18,6 +18,7 @@ from twgen.cli.inputs import (
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
+from twgen.planning.drivers import drivers_with_objects
 from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
 from twgen.rendering.manifests import FORMATS, render_manifests
 
@@ -42,7 +43,7 @@ def command(output: str, **params: Any) -> None:
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
-        refuse_collisions(settings, specs, plan.workers, jobs.drivers if jobs else ())
+        refuse_collisions(settings, specs, plan.workers, drivers_with_objects(jobs.image) if jobs else ())
     if settings.surroundings.warns_nobody:
         # what else the world warns of is in the intents: a version that is left behind must not keep others
         # from being rendered, nor a cap that is reached itself from being left

@@ -66,6 +66,11 @@ def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
     return bool(driven) and rollout_driver(driven, in_argocd=True) is Driver.JOB
 
 
+def drivers_with_objects(image: str) -> frozenset[Driver]:
+    """The drivers of a policy by which a worker gets objects for its rollout."""
+    return frozenset(Driver if image else {Driver.NONE})
+
+
 def longest_rollout(spec: WorkerSpec) -> timedelta:
     """How long all pauses of a rollout take."""
     return sum((step.pause for step in spec.rollout.steps), timedelta())

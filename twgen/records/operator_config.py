@@ -13,7 +13,7 @@ from twgen.model.operator import (
     RolloutPod,
 )
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import Finding
+from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Field, record
 from twgen.model.shapes import (
     FLAG,
@@ -34,6 +34,12 @@ from twgen.versioning.stored_form import stored_struct
 KIND = "OperatorConfig"
 
 _NAME = text(least=1)
+_IMAGE = text(r"^[^\s\x00-\x1f]+$(?!\n)", "an image, such as registry.example.com/twgen:1.0", least=1)
+_GROUP = text(
+    r"^$(?!\n)|^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)",
+    "an API group without its version, such as monitoring.coreos.com",
+)
+_KIND = text(r"^[A-Za-z][-A-Za-z0-9]*$(?!\n)", "a kind, such as ServiceMonitor", least=1)
 _POD = RolloutPod()
 _CONFIG_MAP = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)"
 _KEY = r"^[-._a-zA-Z0-9]+$(?!\n)"
@@ -140,13 +146,24 @@ _CLUSTER = Shape(
 def _read_attached_kind(value: Any, path: Path, findings: Findings) -> Any:
     if isinstance(value, str) and value in NEVER_ATTACHED:
         refuse(findings, path, f"{value} can never be attached to a version: remove it")
-    return _NAME.read(value, path, findings)
+    return _KIND.read(value, path, findings)
 
 
 _ATTACHED_KIND = Shape(
-    _read_attached_kind, _NAME.write, _NAME.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}}
+    _read_attached_kind, _KIND.write, _KIND.schema | {"not": {"enum": sorted(NEVER_ATTACHED)}}
 )
-_GROUP_KIND = record(GroupKind, Field("group", TEXT), Field("kind", _ATTACHED_KIND, required=True))
+_GROUP_KIND_FIELDS = record(GroupKind, Field("group", _GROUP), Field("kind", _ATTACHED_KIND, required=True))
+
+
+def _read_group_kind(value: Any, path: Path, findings: Findings) -> Any:
+    if isinstance(value, str):
+        such_as = "{group: monitoring.coreos.com, kind: ServiceMonitor}"
+        refuse(findings, path, f"must be a mapping such as {such_as}, not {quoted(value)}")
+        return None
+    return _GROUP_KIND_FIELDS.read(value, path, findings)
+
+
+_GROUP_KIND = Shape(_read_group_kind, unchanged, _GROUP_KIND_FIELDS.schema)
 
 
 def _part_of_a_pod(struct: str) -> Shape:
@@ -162,7 +179,7 @@ def _part_of_a_pod(struct: str) -> Shape:
 
 _ROLLOUT = record(
     _Rollout,
-    Field("image", _NAME, absent=""),
+    Field("image", _IMAGE, absent=""),
     Field("labels", TEXTS, absent=_POD.labels),
     Field("annotations", TEXTS, absent=_POD.annotations),
     Field("nodeSelector", TEXTS, absent=_POD.node_selector),

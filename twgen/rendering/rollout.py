@@ -65,11 +65,6 @@ class RolloutJobs:
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What a worker's intent repeats beside the warnings of its own plan, by worker deployment."""
 
-    @property
-    def drivers(self) -> frozenset[Driver]:
-        """The drivers of a policy by which a worker gets an object for its rollout."""
-        return frozenset(Driver if self.image else {Driver.NONE})
-
 
 def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) -> Iterator[Manifest]:
     """The objects that carry out the rollout of a worker; only its intent where a person or CI does so.

@@ -68,13 +68,15 @@ def generated_objects(
             if version.is_rendered or (
                 may_be_there and version.reason is not VersionReason.VERSION_CAP_REACHED
             ):
-                yield _deployment(worker.spec, version.deployment)
+                yield _deployment(worker.spec, version.deployment, version.build_id)
             yield from _attached(worker.spec, (item.name for item in version.attached))
 
 
-def target_objects(spec: WorkerSpec) -> Iterator[GeneratedObject]:
-    """The objects of the version that a spec describes."""
-    yield _deployment(spec, versioned_deployment_name(spec.name, spec.build_id))
+def target_objects(spec: WorkerSpec, drivers: Collection[Driver] = ()) -> Iterator[GeneratedObject]:
+    """The objects of the version that a spec describes, and of its rollout by one of these drivers."""
+    if spec.policy.driver in drivers:
+        yield from _rollout(spec)
+    yield _deployment(spec, versioned_deployment_name(spec.name, spec.build_id), spec.build_id)
     names = (attached_resource_name(spec.name, resource.name, spec.build_id) for resource in spec.attached)
     yield from _attached(spec, names)
 
@@ -89,11 +91,10 @@ def _rollout(spec: WorkerSpec) -> Iterator[GeneratedObject]:
         yield GeneratedObject(group, kind, spec.namespace, name, maker, remedy, spec.document)
 
 
-def _deployment(spec: WorkerSpec, name: str) -> GeneratedObject:
-    maker = f"worker {spec.worker_deployment}"
-    return GeneratedObject(
-        "apps", "Deployment", spec.namespace, name, maker, f"rename the {maker}", spec.document
-    )
+def _deployment(spec: WorkerSpec, name: str, build_id: str) -> GeneratedObject:
+    worker = f"worker {spec.worker_deployment}"
+    origin = f"version {build_id} of {worker}", f"rename the {worker}", spec.document
+    return GeneratedObject("apps", "Deployment", spec.namespace, name, *origin)
 
 
 def _attached(spec: WorkerSpec, names: Iterable[str]) -> Iterator[GeneratedObject]:

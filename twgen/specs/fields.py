@@ -14,6 +14,7 @@ from twgen.specs.durations import parse_duration
 from twgen.specs.limits import (
     DATA_KEY,
     HOST_PORT,
+    IDENTITY,
     LABEL,
     LINE,
     LONGEST_NAME,
@@ -28,7 +29,8 @@ _INT32 = range(-(2**31), 2**31)
 _WRONG_FORMS = {
     LABEL: "is not a name of lower-case letters, digits and -",
     NAME: "is not a name of lower-case letters, digits, - and .",
-    LINE: "is not text on one line without blanks at its ends",
+    LINE: "is not text on one line without blanks or typographic quotes at its ends",
+    IDENTITY: "is not an identity such as payments/prod: one line without empty parts",
     DATA_KEY: "is not a key of letters, digits, -, _ and .",
     SERVER_NAME: "is not the name of a host",
     HOST_PORT: "is not host:port, such as temporal.example.com:7233",
@@ -99,7 +101,7 @@ class Fields:
 
     def has(self, name: str) -> bool:
         """The field is there and not null."""
-        return self.value.get(name) is not None
+        return self.raw(name) is not None
 
     def raw(self, name: str) -> Any:
         """The field as it is, null when absent."""
@@ -127,6 +129,10 @@ class Fields:
     def line(self, name: str, *, required: bool = False) -> str:
         """A name that is not Kubernetes': text on one line."""
         return self.text(name, required=required, form=LINE)
+
+    def identity(self, name: str) -> str:
+        """Who manages workers, with `twgen/` before it or without."""
+        return self.text(name, form=IDENTITY)
 
     def object_name(self, name: str, *, required: bool = False) -> str:
         """The name of a Kubernetes object."""

@@ -20,8 +20,12 @@ NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\\n
 """RFC 1123, as Kubernetes checks the names of most objects."""
 DATA_KEY = "^(?!\\.\\.)(?!\\.$)[-._a-zA-Z0-9]+$(?!\\n)"
 """As Kubernetes checks the keys of Secrets and ConfigMaps."""
-LINE = "^(?!.*\\{\\{)[^\\s\\x00-\\x1f\\x7f]([^\\x00-\\x1f\\x7f]*[^\\s\\x00-\\x1f\\x7f])?$(?!\\n)"
-"""Text on one line, without blanks at its ends and without a template of Helm."""
+_INSIDE = "[^\\x00-\\x1f\\x7f]"
+_AT_ENDS = "[^\\s\\x00-\\x1f\\x7f\u2018-\u201f]"
+LINE = f"^(?!.*\\{{\\{{){_AT_ENDS}({_INSIDE}*{_AT_ENDS})?$(?!\\n)"
+"""Text on one line, without blanks and typographic quotes at its ends and without a template of Helm."""
+IDENTITY = LINE.replace("^", "^(?!/)(?!.*//)(?!.*/$)", 1)
+"""A line whose parts, which a slash divides, all say something."""
 SERVER_NAME = "^[a-zA-Z0-9.-]+$(?!\\n)"
 HOST_PORT = (
     "^([A-Za-z0-9.-]+|\\[[0-9a-fA-F:]+\\])"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
-from twgen.model.spec import AttachedResource, Connection, Policy, WorkerSpec
+from twgen.model.spec import AttachedResource, Connection, Driver, Policy, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
 from twgen.specs.collisions import collisions, target_objects
@@ -80,10 +80,12 @@ def parse_specs(
     documents: Sequence[Document],
     rule: NamespaceRule,
     attached_kinds: tuple[GroupKind, ...] = (),
+    drivers: Collection[Driver] = (),
 ) -> Specs:
     """Read every document; the workers are complete only when there are no problems.
 
-    `attached_kinds` are those that the operator allows beside the kinds that twgen knows.
+    `attached_kinds` are those that the operator allows beside the kinds that twgen knows; workers whose
+    policy has one of `drivers` also get objects for their rollout.
     """
     found = _sorted(documents, rule)
     workers = _workers(found, attached_kinds)
@@ -100,7 +102,7 @@ def parse_specs(
             *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
             *hooks_on_versions(first_ones.values()),
             *collisions(
-                (item for worker in reversed(first_ones.values()) for item in target_objects(worker)),
+                (item for spec in reversed(first_ones.values()) for item in target_objects(spec, drivers)),
                 found.passthrough,
                 rule.default,
             ),

@@ -22,7 +22,7 @@ def parse_policy(spec: Fields) -> Policy:
     worker, control_plane = spec.mapping("workerRef"), spec.mapping("controlPlaneSecretRef")
     policy = Policy(
         worker=worker.object_name("name", required=spec.has("workerRef")),
-        identity=spec.line("identity"),
+        identity=spec.identity("identity"),
         adopt_from=spec.lines("adoptFrom"),
         driver=spec.choice("driver", Driver, Driver.AUTO),
         hold_for=spec.duration("holdFor", timedelta(minutes=5)),
@@ -39,6 +39,9 @@ def parse_policy(spec: Fields) -> Policy:
     )
     if policy.max_versions > MOST_VERSIONS:
         spec.problem("maxVersions", f"{policy.max_versions} is above {MOST_VERSIONS}, Temporal's own cap")
+    for index, identity in enumerate(policy.adopt_from):
+        if "*" in identity:
+            spec.warning(f"adoptFrom[{index}]", "is an identity, not a pattern: name each manager")
     for fields in (worker, control_plane, spec):
         fields.close()
     return policy

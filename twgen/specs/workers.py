@@ -81,16 +81,28 @@ def parse_worker(
     if custom and cleaned_build_id(custom) != custom:
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a legal label value: {cleaned}")
-    if policy.control_plane_secret and worker.connection.host_port and not worker.connection.secret_name:
+    _warn_of_no_effect(spec, options, worker)
+    check_template(spec, worker, wrong)
+    for fields in (options, sunset, spec):
+        fields.close()
+    return worker
+
+
+def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> None:
+    if (
+        worker.policy.control_plane_secret
+        and worker.connection.host_port
+        and not worker.connection.secret_name
+    ):
         message = (
             f"Connection {worker.connection.name} has neither mutualTLSSecretRef nor apiKeySecretRef: the"
             " controlPlaneSecretRef of its RolloutPolicy has no effect"
         )
         options.warning("connectionRef", message)
-    check_template(spec, worker, wrong)
-    for fields in (options, sunset, spec):
-        fields.close()
-    return worker
+    autoscaler = next((item for item in worker.attached if item.autoscales), None)
+    if worker.replicas is not None and autoscaler:
+        message = f"{worker.replicas} has no effect: attached template {autoscaler.name} decides the replicas"
+        spec.warning("replicas", f"{message}; remove one of the two")
 
 
 def _connection(
