@@ -28,7 +28,7 @@ _GRACE = 10.0
 def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answer:
     """The condition's first true answer; AssertionError with its last one after the deadline in seconds.
 
-    A failed assertion inside the condition counts as not yet. The longer it takes, the less often it is asked.
+    A failed assertion inside the condition counts as not yet. What takes longer is asked less often.
     """
     began = time.monotonic()
     end = began + deadline
