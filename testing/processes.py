@@ -16,10 +16,7 @@ Answer = TypeVar("Answer")
 ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own code does not see it
 """The environment that this process started with."""
 
-_PAUSES = (0.05, 0.5)
-_PART_OF_WAIT = 0.05
-_RARE_COLLECTIONS = {"GOGC": "400"}
-"""For servers in Go: there is memory, and two cores for dozens of them (https://go.dev/doc/gc-guide)."""
+_PAUSE = 0.05
 # below those that Linux gives to outgoing connections, which could take one before the server does
 _PORTS = range(15000, 32000)
 _GRACE = 10.0
@@ -28,10 +25,9 @@ _GRACE = 10.0
 def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answer:
     """The condition's first true answer; AssertionError with its last one after the deadline in seconds.
 
-    A failed assertion inside the condition counts as not yet. What takes longer is asked less often.
+    A failed assertion inside the condition counts as not yet.
     """
-    began = time.monotonic()
-    end = began + deadline
+    end = time.monotonic() + deadline
     while True:
         try:
             answer = condition()
@@ -44,8 +40,7 @@ def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answ
             if time.monotonic() >= end:
                 message = f"not within {deadline:g} s; the last answer was {answer!r}"
                 raise AssertionError(message)
-        shortest, longest = _PAUSES
-        time.sleep(min(max(shortest, (time.monotonic() - began) * _PART_OF_WAIT), longest))
+        time.sleep(_PAUSE)
 
 
 @contextmanager
@@ -63,7 +58,7 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**ENVIRONMENT, **_RARE_COLLECTIONS, **(environment or {})},
+            env={**ENVIRONMENT, **(environment or {})},
             # Ctrl-C is meant for us, who stop it when nobody needs it any more
             process_group=0,
         )
