@@ -16,7 +16,10 @@ Answer = TypeVar("Answer")
 ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own code does not see it
 """The environment that this process started with."""
 
-_PAUSE = 0.05
+_PAUSES = (0.05, 0.5)
+_PART_OF_WAIT = 0.05
+_RARE_COLLECTIONS = {"GOGC": "400"}
+"""For servers in Go: there is memory, and two cores for dozens of them (https://go.dev/doc/gc-guide)."""
 # below those that Linux gives to outgoing connections, which could take one before the server does
 _PORTS = range(15000, 32000)
 _GRACE = 10.0
@@ -25,9 +28,10 @@ _GRACE = 10.0
 def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answer:
     """The condition's first true answer; AssertionError with its last one after the deadline in seconds.
 
-    A failed assertion inside the condition counts as not yet.
+    A failed assertion inside the condition counts as not yet. What takes longer is asked less often.
     """
-    end = time.monotonic() + deadline
+    began = time.monotonic()
+    end = began + deadline
     while True:
         try:
             answer = condition()
@@ -40,7 +44,8 @@ def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answ
             if time.monotonic() >= end:
                 message = f"not within {deadline:g} s; the last answer was {answer!r}"
                 raise AssertionError(message)
-        time.sleep(_PAUSE)
+        shortest, longest = _PAUSES
+        time.sleep(min(max(shortest, (time.monotonic() - began) * _PART_OF_WAIT), longest))
 
 
 @contextmanager
@@ -58,7 +63,7 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**ENVIRONMENT, **(environment or {})},
+            env={**ENVIRONMENT, **_RARE_COLLECTIONS, **(environment or {})},
             # Ctrl-C is meant for us, who stop it when nobody needs it any more
             process_group=0,
         )

@@ -27,6 +27,7 @@ from tests.servers.live import (
     in_namespace,
     run,
     share_of,
+    without_replicas_if_scaled,
     worker_container,
     worker_document,
 )
@@ -103,7 +104,7 @@ class ApplicationStory:
                 *container["command"],
             ]
         worker["spec"]["template"]["spec"]["containers"] = [container]
-        worker["spec"] |= spec or {}
+        worker["spec"] = without_replicas_if_scaled(worker, *more) | (spec or {})
         connection = connection_document(address or self.temporal.address)
         return in_namespace(self.namespace, connection, worker, *more)
 

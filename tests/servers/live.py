@@ -124,6 +124,15 @@ def temporal_trigger(task_queue: str) -> Document:
     return {"type": "temporal", "metadata": metadata}
 
 
+def without_replicas_if_scaled(worker: Document, *more: Document) -> Document:
+    """The worker's `spec`, whose replicas would have no effect beside an autoscaler among the others."""
+    kinds = {document.get("spec", {}).get("template", {}).get("kind") for document in more}
+    spec: Document = dict(worker["spec"])
+    if kinds & {"HorizontalPodAutoscaler", "ScaledObject"}:
+        del spec["replicas"]
+    return spec
+
+
 def worker_container(build_id: str, task_queue: str, *variables: Document) -> Document:
     """A real worker, for a local node."""
     return {

@@ -32,6 +32,7 @@ from tests.servers.live import (
     in_namespace,
     run,
     share_of,
+    without_replicas_if_scaled,
     worker_container,
     worker_document,
 )
@@ -84,7 +85,7 @@ class Story:
         worker = worker_document("greeter", build_id, **options)
         own = {**worker_container(build_id, self.task_queue, *variables), **(container or {})}
         worker["spec"]["template"]["spec"]["containers"] = [own]
-        worker["spec"].update(spec or {})
+        worker["spec"] = without_replicas_if_scaled(worker, *more) | (spec or {})
         self.write(worker, *more)
 
     def write(self, *documents: Document) -> None:

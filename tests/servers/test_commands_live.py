@@ -48,7 +48,7 @@ def test_plan_ramps_the_new_version(specs: Path) -> None:
 def test_render_holds_both_versions(specs: Path) -> None:
     manifests = read_documents(printed(specs, "render"))
     labels = {manifest["metadata"]["labels"]["temporal.io/build-id"] for manifest in manifests}
-    assert labels == {"v1", "v2"}
+    assert labels == {"v1", "v2"}, run(specs, "plan").stdout
 
 
 def test_plan_of_a_recorded_snapshot_is_the_plan_of_the_server(specs: Path, tmp_path: Path) -> None:
