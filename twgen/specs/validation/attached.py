@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twgen.specs.validation import syntax
-from twgen.specs.validation.containers import resource_name
+from twgen.specs.validation.resources import resource_name
 from twgen.specs.validation.rules import Rule, Wrong, at_most_one, exactly_one, in_order
 from twgen.specs.validation.syntax import Check, Range, not_empty, not_negative, positive
 

@@ -1,18 +1,28 @@
 """The rules for containers, and for what they share with the rest of their pod."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from twgen.model.problem import did_you_mean, quoted
 from twgen.specs.validation import syntax
+from twgen.specs.validation.hosts import (
+    containers,
+    host_namespaces,
+    host_processes,
+    operating_system,
+    sysctls,
+)
+from twgen.specs.validation.resources import (
+    HUGE_PAGES,
+    NATIVE_RESOURCES,
+    overhead,
+    resources,
+    resources_of_pod,
+)
 from twgen.specs.validation.rules import Rule, Steps, Wrong, exactly_one, required
-from twgen.versioning.quantities import canonical_quantity, quantity_nanos, quantity_text
+from twgen.versioning.quantities import canonical_quantity, quantity_text
 
-_NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-_HUGE_PAGES = "hugepages-"
-_KUBERNETES = "kubernetes.io/"
-_WHOLE = 10**9
 _DEFAULT_GRACE_PERIOD = 30
 _SUBSCRIPTED = r"(?P<field>.+?)\['(?P<key>.*)'\]"
 _POD_FIELDS = frozenset({
@@ -26,51 +36,6 @@ _BYTES = frozenset({"1", *(f"1{suffix}" for suffix in ("k", "M", "G", "T", "P", 
     f"1{suffix}i" for suffix in ("K", "M", "G", "T", "P", "E")
 )
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-
-
-def _resources(struct: Mapping[str, Any]) -> Wrong:
-    limits, requests = struct.get("limits") or {}, struct.get("requests") or {}
-    for field, amounts in (("limits", limits), ("requests", requests)):
-        for name, amount in amounts.items():
-            if wrong := resource_name(name) or _resource_amount(name, amount):
-                yield (field, name), wrong
-    for name, amount in requests.items():
-        native = "/" not in name and not name.startswith(_HUGE_PAGES)
-        if name not in limits:
-            if not native:
-                yield ("limits", name), "is required: it must equal the request"
-        elif native and quantity_nanos(amount) > quantity_nanos(limits[name]) >= 0:
-            yield ("requests", name), f"{amount} is above its limit ({limits[name]})"
-        elif not native and quantity_nanos(amount) != quantity_nanos(limits[name]):
-            yield ("requests", name), f"{amount} must equal its limit ({limits[name]})"
-    names = {*limits, *requests}
-    if any(name.startswith(_HUGE_PAGES) for name in names) and not names & {"cpu", "memory"}:
-        yield (), "has huge pages, which need cpu or memory beside them"
-
-
-def resource_name(name: str) -> str:
-    """The name of a resource of a container."""
-    if name in _NATIVE_RESOURCES:
-        return ""
-    if wrong := syntax.qualified_name(name):
-        return wrong
-    if "/" not in name:
-        if name.startswith(_HUGE_PAGES):
-            return ""
-        return f"{quoted(name)} is no resource of containers: {', '.join(_NATIVE_RESOURCES)} are"
-    if _KUBERNETES not in name and (
-        name.startswith("requests.") or syntax.qualified_name(f"requests.{name}")
-    ):
-        return f"{quoted(name)} is no name of an extended resource"
-    return ""
-
-
-def _resource_amount(name: str, amount: str | float) -> str:
-    if wrong := syntax.not_negative(amount):
-        return wrong
-    if "/" in name and _KUBERNETES not in name and quantity_nanos(amount) % _WHOLE:
-        return f"{amount} must be a whole number"
-    return ""
 
 
 def _security(struct: Mapping[str, Any]) -> Wrong:
@@ -116,7 +81,7 @@ def _field_reference(reference: Mapping[str, Any], fields: frozenset[str], steps
 
 def _resource_reference(reference: Mapping[str, Any], steps: Steps) -> Wrong:
     of, _, name = reference["resource"].partition(".")
-    if of not in {"limits", "requests"} or not (name in _NATIVE_RESOURCES or name.startswith(_HUGE_PAGES)):
+    if of not in {"limits", "requests"} or not (name in NATIVE_RESOURCES or name.startswith(HUGE_PAGES)):
         yield (*steps, "resource"), f"{quoted(reference['resource'])} is not limits.cpu or the like"
     divisor = canonical_quantity(quantity_text(reference.get("divisor", "0")))
     if divisor != "0" and divisor not in ({"1", "1m"} if name == "cpu" else _BYTES):
@@ -177,15 +142,9 @@ def _probes(struct: Mapping[str, Any]) -> Wrong:
         yield ("restartPolicy",), "is required beside restartPolicyRules"
 
 
-def _containers(pod: Mapping[str, Any]) -> Iterator[tuple[Steps, Mapping[str, Any]]]:
-    for field in ("containers", "initContainers"):
-        for index, container in enumerate(pod.get(field) or ()):
-            yield (field, index), container
-
-
 def _volume_names(pod: Mapping[str, Any]) -> Wrong:
     volumes = {volume["name"]: volume for volume in pod.get("volumes") or ()}
-    for steps, container in _containers(pod):
+    for steps, container in containers(pod):
         for index, mount in enumerate(container.get("volumeMounts") or ()):
             if mount["name"] not in volumes:
                 yield (*steps, "volumeMounts", index, "name"), _no_volume(mount["name"], volumes)
@@ -241,7 +200,7 @@ def _host_ports(pod: Mapping[str, Any]) -> Wrong:
 
 def _lifecycles(pod: Mapping[str, Any]) -> Wrong:
     grace = pod.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_PERIOD)
-    for steps, container in _containers(pod):
+    for steps, container in containers(pod):
         lifecycle = container.get("lifecycle") or {}
         for hook in ("postStart", "preStop"):
             seconds = ((lifecycle.get(hook) or {}).get("sleep") or {}).get("seconds")
@@ -252,21 +211,11 @@ def _lifecycles(pod: Mapping[str, Any]) -> Wrong:
 
 def _claims(pod: Mapping[str, Any]) -> Wrong:
     claims = {claim["name"] for claim in pod.get("resourceClaims") or ()}
-    for steps, container in _containers(pod):
+    for steps, container in containers(pod):
         for index, claim in enumerate((container.get("resources") or {}).get("claims") or ()):
             if claim["name"] not in claims:
                 place = (*steps, "resources", "claims", index, "name")
                 yield place, f"there is no resource claim {quoted(claim['name'])}"
-
-
-def _host_namespaces(pod: Mapping[str, Any]) -> Wrong:
-    if pod.get("shareProcessNamespace") and pod.get("hostPID"):
-        yield ("shareProcessNamespace",), "cannot stand beside hostPID: keep one"
-    for name in ("hostPID", "hostIPC"):
-        if pod.get("hostUsers") is False and pod.get(name):
-            yield (name,), "cannot stand beside hostUsers: false"
-    if pod.get("dnsPolicy") == "None" and not (pod.get("dnsConfig") or {}).get("nameservers"):
-        yield ("dnsConfig",), "must name a name server: dnsPolicy is None"
 
 
 pod_rules: tuple[Rule, ...] = (
@@ -276,14 +225,19 @@ pod_rules: tuple[Rule, ...] = (
     _host_ports,
     _lifecycles,
     _claims,
-    _host_namespaces,
+    host_namespaces,
+    host_processes,
+    operating_system,
+    overhead,
+    resources_of_pod,
+    sysctls,
 )
 
 CONTAINER_RULES: dict[str, tuple[Rule, ...]] = {
     "Container": (required("image"), _mounts, _named_ports, _resize_policy, _probes),
     "DownwardAPIVolumeFile": (exactly_one("fieldRef", "resourceFieldRef"), _downward_file),
     "EnvVar": (_variable,),
-    "ResourceRequirements": (_resources,),
+    "ResourceRequirements": (resources,),
     "SecurityContext": (_security,),
     "VolumeMount": (_mount,),
 }

@@ -6,25 +6,23 @@ from typing import Any
 from twgen.model.problem import quoted
 from twgen.specs.validation import syntax
 from twgen.specs.validation.containers import CONTAINER_RULES, pod_rules
+from twgen.specs.validation.hosts import HOST_FIELDS
+from twgen.specs.validation.pod_annotations import annotations_of_pods
 from twgen.specs.validation.rules import (
     Rule,
     Wrong,
     annotations,
-    at_most_one,
     exactly_one,
     forbidden,
     labels,
     required,
     requirement,
 )
-from twgen.specs.validation.syntax import FILE_MODE, PORT, USER_ID, Check, Range, not_negative
+from twgen.specs.validation.syntax import PORT, USER_ID, Check, Range, when_filled
+from twgen.specs.validation.volumes import VOLUME_FIELDS, VOLUME_RULES
 
 _MOST_NAME_SERVERS = 3
 _MOST_SEARCH_DOMAINS = 32
-
-
-def _when_filled(check: Check) -> Check:
-    return lambda value: check(value) if value else ""
 
 
 def _at_most(most: int, what: str) -> Check:
@@ -32,21 +30,16 @@ def _at_most(most: int, what: str) -> Check:
 
 
 FIELDS: dict[str, Check] = {
-    "ClusterTrustBundleProjection.path": syntax.file_in_volume,
+    **HOST_FIELDS,
+    **VOLUME_FIELDS,
     "ConfigMapEnvSource.name": syntax.SUBDOMAIN,
     "ConfigMapKeySelector.key": syntax.CONFIG_KEY,
     "ConfigMapKeySelector.name": syntax.SUBDOMAIN,
-    "ConfigMapVolumeSource.defaultMode": FILE_MODE,
     "Container.name": syntax.DNS_LABEL,
     "ContainerPort.containerPort": PORT,
-    "ContainerPort.hostPort": _when_filled(PORT),
-    "ContainerPort.name": _when_filled(syntax.PORT_NAME),
-    "CSIVolumeSource.driver": syntax.CSI_DRIVER,
-    "DownwardAPIVolumeFile.mode": FILE_MODE,
-    "DownwardAPIVolumeFile.path": syntax.file_in_volume,
-    "DownwardAPIVolumeSource.defaultMode": FILE_MODE,
-    "EmptyDirVolumeSource.sizeLimit": not_negative,
-    "EnvFromSource.prefix": _when_filled(syntax.VARIABLE_NAME),
+    "ContainerPort.hostPort": when_filled(PORT),
+    "ContainerPort.name": when_filled(syntax.PORT_NAME),
+    "EnvFromSource.prefix": when_filled(syntax.VARIABLE_NAME),
     "EnvVar.name": syntax.VARIABLE_NAME,
     "FileKeySelector.key": syntax.VARIABLE_NAME,
     "FileKeySelector.path": syntax.path_without_backsteps,
@@ -54,11 +47,8 @@ FIELDS: dict[str, Check] = {
     "GRPCAction.port": PORT,
     "HostAlias.hostnames[]": syntax.SUBDOMAIN,
     "HostAlias.ip": syntax.address,
-    "HostPathVolumeSource.path": syntax.path_without_backsteps,
     "HTTPGetAction.port": syntax.port,
     "HTTPHeader.name": syntax.HEADER_NAME,
-    "KeyToPath.mode": FILE_MODE,
-    "KeyToPath.path": syntax.file_in_volume,
     "LabelSelectorRequirement.key": syntax.qualified_name,
     "NodeSelectorRequirement.key": syntax.qualified_name,
     "PodAffinityTerm.matchLabelKeys[]": syntax.qualified_name,
@@ -75,18 +65,21 @@ FIELDS: dict[str, Check] = {
     "PodSecurityContext.fsGroup": USER_ID,
     "PodSecurityContext.runAsGroup": USER_ID,
     "PodSecurityContext.runAsUser": USER_ID,
+    "PodSecurityContext.seLinuxChangePolicy": lambda value: (
+        "" if value == "Recursive" else f"{value} is taken by no API server that has its default features"
+    ),
     "PodSecurityContext.supplementalGroups[]": USER_ID,
-    "PodSpec.hostname": _when_filled(syntax.DNS_LABEL),
+    "PodSpec.hostname": when_filled(syntax.DNS_LABEL),
     "PodSpec.hostnameOverride": syntax.Form(syntax.SUBDOMAIN.pattern, 64, syntax.SUBDOMAIN.words),
-    "PodSpec.nodeName": _when_filled(syntax.SUBDOMAIN),
-    "PodSpec.priorityClassName": _when_filled(syntax.SUBDOMAIN),
+    "PodSpec.nodeName": when_filled(syntax.SUBDOMAIN),
+    "PodSpec.priorityClassName": when_filled(syntax.SUBDOMAIN),
     "PodSpec.restartPolicy": lambda value: (
         "" if value in {"Always", ""} else "of a Deployment must be Always"
     ),
     "PodSpec.runtimeClassName": syntax.SUBDOMAIN,
-    "PodSpec.serviceAccount": _when_filled(syntax.SUBDOMAIN),
-    "PodSpec.serviceAccountName": _when_filled(syntax.SUBDOMAIN),
-    "PodSpec.subdomain": _when_filled(syntax.DNS_LABEL),
+    "PodSpec.serviceAccount": when_filled(syntax.SUBDOMAIN),
+    "PodSpec.serviceAccountName": when_filled(syntax.SUBDOMAIN),
+    "PodSpec.subdomain": when_filled(syntax.DNS_LABEL),
     "PreferredSchedulingTerm.weight": Range(1, 100),
     "Probe.failureThreshold": Range(0),
     "Probe.initialDelaySeconds": Range(0),
@@ -94,23 +87,18 @@ FIELDS: dict[str, Check] = {
     "Probe.successThreshold": Range(0),
     "Probe.terminationGracePeriodSeconds": Range(1),
     "Probe.timeoutSeconds": Range(0),
-    "ProjectedVolumeSource.defaultMode": FILE_MODE,
     "SecretEnvSource.name": syntax.SUBDOMAIN,
     "SecretKeySelector.key": syntax.CONFIG_KEY,
     "SecretKeySelector.name": syntax.SUBDOMAIN,
-    "SecretVolumeSource.defaultMode": FILE_MODE,
     "SecurityContext.runAsGroup": USER_ID,
     "SecurityContext.runAsUser": USER_ID,
-    "ServiceAccountTokenProjection.expirationSeconds": Range(600, 2**32),
-    "ServiceAccountTokenProjection.path": syntax.file_in_volume,
     "Sysctl.name": syntax.SYSCTL_NAME,
     "TCPSocketAction.port": syntax.port,
     "TopologySpreadConstraint.matchLabelKeys[]": syntax.qualified_name,
     "TopologySpreadConstraint.maxSkew": Range(1),
     "TopologySpreadConstraint.minDomains": Range(1),
-    "VolumeMount.subPath": _when_filled(syntax.inner_path),
-    "VolumeMount.subPathExpr": _when_filled(syntax.inner_path),
-    "Volume.name": syntax.DNS_LABEL,
+    "VolumeMount.subPath": when_filled(syntax.inner_path),
+    "VolumeMount.subPathExpr": when_filled(syntax.inner_path),
     "WeightedPodAffinityTerm.weight": Range(1, 100),
 }
 """By struct and field of kubernetes_types, `[]`: of each item of a list."""
@@ -192,38 +180,15 @@ def _sysctls(struct: Mapping[str, Any]) -> Wrong:
         seen.add(item["name"])
 
 
-def _projection(struct: Mapping[str, Any]) -> Wrong:
-    """The files of all sources lie in one folder."""
-    seen: set[str] = set()
-    for index, source in enumerate(struct.get("sources") or ()):
-        for kind in ("secret", "configMap", "downwardAPI"):
-            for place, item in enumerate((source.get(kind) or {}).get("items") or ()):
-                path = item["path"]
-                if path and path in seen:
-                    yield ("sources", index, kind, "items", place, "path"), f"{quoted(path)} is there twice"
-                seen.add(path)
-
-
-def _trust_bundle(struct: Mapping[str, Any]) -> Wrong:
-    if "name" in struct and "labelSelector" in struct:
-        yield ("labelSelector",), "cannot stand beside name: keep one"
-
-
 _METADATA: tuple[Rule, ...] = (labels("labels"), annotations)
-_VOLUMES = ("awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "configMap", "csi",
-            "downwardAPI", "emptyDir", "ephemeral", "fc", "flexVolume", "flocker", "gcePersistentDisk",
-            "gitRepo", "glusterfs", "hostPath", "image", "iscsi", "nfs", "persistentVolumeClaim",
-            "photonPersistentDisk", "portworxVolume", "projected", "quobyte", "rbd", "scaleIO", "secret",
-            "storageos", "vsphereVolume")  # fmt: skip
 _SOURCES_OF_VARIABLES = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
 
-STRUCTS: dict[str, tuple[Rule, ...]] = CONTAINER_RULES | {
+STRUCTS: dict[str, tuple[Rule, ...]] = {
+    **CONTAINER_RULES,
+    **VOLUME_RULES,
     "AppArmorProfile": (_local_profile,),
-    "ClusterTrustBundleProjection": (exactly_one("name", "signerName"), _trust_bundle),
     "ConfigMapEnvSource": (required("name"),),
     "ConfigMapKeySelector": (required("name"),),
-    "ConfigMapProjection": (required("name"),),
-    "ConfigMapVolumeSource": (required("name"),),
     "EnvFromSource": (exactly_one("configMapRef", "secretRef"),),
     "EnvVarSource": (exactly_one(*_SOURCES_OF_VARIABLES),),
     "ExecAction": (required("command"),),
@@ -247,25 +212,12 @@ STRUCTS: dict[str, tuple[Rule, ...]] = CONTAINER_RULES | {
         *pod_rules,
     ),
     "PodSecurityContext": (_sysctls,),
+    "PodTemplateSpec": (annotations_of_pods,),
     "Probe": (exactly_one("exec", "httpGet", "tcpSocket", "grpc"),),
-    "ProjectedVolumeSource": (_projection,),
     "SeccompProfile": (_local_profile,),
     "SecretEnvSource": (required("name"),),
     "SecretKeySelector": (required("name"),),
-    "SecretProjection": (required("name"),),
-    "SecretVolumeSource": (required("secretName"),),
     "Toleration": (_toleration,),
     "TopologySpreadConstraint": (_spread,),
-    "Volume": (at_most_one(*_VOLUMES),),
-    "VolumeProjection": (
-        at_most_one(
-            "clusterTrustBundle",
-            "configMap",
-            "downwardAPI",
-            "podCertificate",
-            "secret",
-            "serviceAccountToken",
-        ),
-    ),
 }
 """By struct of kubernetes_types."""

@@ -51,6 +51,16 @@ def at_most_one(*names: str) -> Rule:
     return rule
 
 
+def named_secret(field: str) -> Rule:
+    """A reference to a Secret that may be left out, but not its name."""
+
+    def rule(struct: Mapping[str, Any]) -> Wrong:
+        if struct.get(field) is not None and not struct[field].get("name"):
+            yield (field, "name"), "is required"
+
+    return rule
+
+
 def forbidden(**reasons: str) -> Rule:
     """Fields that must not be there, each with the reason."""
 

@@ -68,6 +68,11 @@ def not_empty(value: Any) -> str:
     return "" if value else "must not be empty"
 
 
+def when_filled(check: Check) -> Check:
+    """Another check, of a value that may be empty."""
+    return lambda value: check(value) if value else ""
+
+
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
