@@ -19,7 +19,7 @@ def served() -> Iterator[Served]:
         yield server
 
 
-def ask(argocd: ArgoCD, name: str = "pay", timeout: float = 5, *, hard: bool = False) -> str:
+def ask(argocd: ArgoCD, name: str = "pay", timeout: float = 60, *, hard: bool = False) -> str:
     answer = asyncio.run(argocd.application(name, Deadline(timeout), hard_refresh=hard))
     return str(answer["metadata"]["name"])
 
@@ -88,9 +88,9 @@ def test_render_that_cannot_be_read_is_told(served: Served, body: bytes) -> None
     served.status, served.body = 200, body
     argocd = ArgoCD(served.address, served.token)
     with pytest.raises(StateUnavailable, match="application pay: it answers with something else"):
-        asyncio.run(argocd.config_maps("pay", Deadline(5)))
+        asyncio.run(argocd.config_maps("pay", Deadline(60)))
     served.body = b'{"items": null}'
-    assert asyncio.run(argocd.config_maps("team-a_pay", Deadline(5))) == []
+    assert asyncio.run(argocd.config_maps("team-a_pay", Deadline(60))) == []
     path = "/api/v1/applications/pay/managed-resources?appNamespace=team-a&kind=ConfigMap"
     assert served.asked[-1] == path
 

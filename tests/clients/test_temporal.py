@@ -40,7 +40,7 @@ def test_server_that_nobody_answers_for_is_to_be_reached_through_a_forwarded_por
     monkeypatch.setattr(ServiceClient, "connect", Network(refused=1).connect)
     clients = TemporalClients(lambda: Profiles(allow_unlisted=True), via)
     with pytest.raises(StateUnavailable) as refused:
-        asyncio.run(clients.ask(CALL, Deadline(5)))
+        asyncio.run(clients.ask(CALL, Deadline(60)))
     who = f"Temporal at temporal.invalid:7233{place}, namespace 'default' (for shop/payments)"
     assert str(refused.value).startswith(f"{who} cannot be reached: {advice}")
     assert str(refused.value).endswith("(Connection refused)")
@@ -68,7 +68,7 @@ class Network:
 async def ask_until_it_answers(clients: TemporalClients) -> str:
     while True:
         try:
-            return await clients.ask(CALL, Deadline(5))
+            return await clients.ask(CALL, Deadline(60))
         except StateUnavailable:
             continue
 
@@ -107,7 +107,7 @@ def test_waiter_on_a_connection_that_failed_does_not_forget_the_next_one(
         clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
         # the first to hear of a failure asks anew before the others hear of it
         together = await asyncio.gather(*(ask_until_it_answers(clients) for _ in range(3)))
-        return [*together, await clients.ask(CALL, Deadline(5))]
+        return [*together, await clients.ask(CALL, Deadline(60))]
 
     assert asyncio.run(story()) == ["answered, retry False"] * 4
     assert network.opened == 3
@@ -152,7 +152,7 @@ def test_connection_that_failed_at_the_same_moment_is_no_failure_of_another_one(
         monkeypatch.setattr(ServiceClient, "connect", connect)
         clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
         there = replace(CALL, connection=Connection("there", "another.invalid:7233"))
-        asked = [asyncio.create_task(clients.ask(call, Deadline(5))) for call in (there, CALL)]
+        asked = [asyncio.create_task(clients.ask(call, Deadline(60))) for call in (there, CALL)]
         await asyncio.sleep(0.05)
         is_over.set()  # both come in by one turn of the event loop
         ends = await asyncio.gather(*asked, return_exceptions=True)
@@ -177,8 +177,8 @@ def test_connection_whose_certificate_was_not_there_yet_is_tried_anew(
     async def story() -> str:
         clients = TemporalClients(lambda: Profiles((profile,)), {})
         with pytest.raises(StateUnavailable, match=r"profile 'prod' of Temporal: .*ca\.pem cannot be read"):
-            await clients.ask(CALL, Deadline(5))
+            await clients.ask(CALL, Deadline(60))
         certificate.write_bytes(b"pem")
-        return await clients.ask(CALL, Deadline(5))
+        return await clients.ask(CALL, Deadline(60))
 
     assert asyncio.run(story()) == "answered, retry False"
