@@ -27,6 +27,7 @@ def test_success_says_what_was_checked(run: Run, story: Path) -> None:
         ("workerdeployment.json", ("spec",), "spce"),
         ("workerdeployment.json", ("spec", "template"), "tempalte"),
         ("workerdeployment.json", ("spec", "rollout", "strategy"), "stratgy"),
+        ("workerdeployment.json", ("spec", "rollout", "steps"), "step"),
         ("workerdeployment.json", ("spec", "template", "spec", "containers"), "continers"),
         ("workerdeployment.json", ("spec", "template", "spec", "containers", 0, "name"), "nmae"),
         ("connection.json", ("spec", "hostPort"), "hostport"),
@@ -97,10 +98,42 @@ def test_template_of_helm_says_which_command_to_run_first(run: Run, story: Path,
     (templates.parent / "values.yaml").write_text("on: true\n")
     ended = run(command, "specs", *(WORLD if command == "render" else ()))
     lines = [line for line in (ended.stdout + ended.stderr).splitlines() if "chart" in line]
-    assert lines == [
-        f"specs/chart/{what} of Helm: run `helm template specs/chart | twgen render -`"
-        for what in ("templates/worker.yaml:1: is a template", "Chart.yaml:1: is a chart")
+    first = "run `helm template specs/chart | twgen render -`"
+    assert lines == [f"specs/chart/Chart.yaml:1: is a chart of Helm: {first}"]
+
+
+@pytest.mark.usefixtures("story")
+def test_templates_of_one_chart_are_one_problem(run: Run, story: Path) -> None:
+    for name in ("a/templates/w.yaml", "a/templates/below/v.yaml", "b/templates/w.yaml"):
+        file = story / "specs" / name
+        file.parent.mkdir(parents=True)
+        file.write_text("{{- if .Values.on }}\nkind: WorkerDeployment\n{{- end }}\n")
+    assert run("validate", "specs").stdout.splitlines() == [
+        f"specs/{file}:1: is a template of Helm: run `helm template specs/{file[0]} | twgen render -`"
+        for file in ("a/templates/below/v.yaml", "b/templates/w.yaml")
     ]
+
+
+def test_field_that_stands_beside_its_spec_is_one_problem(run: Run, story: Path) -> None:
+    path = story / "specs" / "workerdeployment.json"
+    worker = json.loads(path.read_text())
+    worker["template"] = worker["spec"].pop("template")
+    path.write_text(json.dumps(worker))
+    ended = run("validate", "specs")
+    assert ended.stdout.endswith(
+        ": template: no such field; the fields of a WorkerDeployment stand in spec\n"
+    )
+    assert ended.stderr == "twgen: 1 problem found\n"
+
+
+def test_end_of_a_required_field_is_one_problem(run: Run, story: Path) -> None:
+    path = story / "specs" / "workerdeployment.json"
+    worker = json.loads(path.read_text())
+    worker["spec"]["template"]["spec"]["volumes"] = [{"name": "keys", "secret": {"name": "keys"}}]
+    path.write_text(json.dumps(worker))
+    ended = run("validate", "specs")
+    assert ended.stdout.endswith(".secret.name: is not a field of a pod template; did you mean secretName?\n")
+    assert ended.stderr == "twgen: 1 problem found\n"
 
 
 def test_kustomization_never_reaches_the_output(run: Run, story: Path) -> None:

@@ -30,6 +30,7 @@ _NOUNS: dict[type, str] = {
     type(None): "null",
 }
 _MOST_SHOWN = 80
+_SHORTEST_END = 4
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
 _NUMBERS = {"a number", _NOUNS[int]}
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(%)?")
@@ -96,11 +97,18 @@ def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
 
 
 def did_you_mean(written: str, possible: Iterable[str]) -> str:
-    """`; did you mean replicas?` for `replica`; empty when nothing is similar."""
+    """`; did you mean replicas?` for `replica`; empty when nothing is similar.
+
+    Of names that no other is similar to, one may be the end of a single other one: `name` of `secretName`.
+    """
     from difflib import get_close_matches  # most runs find nothing wrong
 
     by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
-    similar = get_close_matches(written[:_MOST_SHOWN].lower(), by_lower_case, n=1)
+    start = written[:_MOST_SHOWN].lower()
+    similar = get_close_matches(start, by_lower_case, n=1)
+    if not similar and len(start) >= _SHORTEST_END:
+        ends = [name for name in by_lower_case if name.endswith(start)]
+        similar = ends if len(ends) == 1 else []
     return f"; did you mean {by_lower_case[similar[0]]}?" if similar else ""
 
 

@@ -5,13 +5,22 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import parse_path
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Place, Problem, shortened
-from twgen.specs.kinds import LEDGER_FOLDER, is_in_ledger, template_of_helm, without_lists
+from twgen.specs.kinds import (
+    CHART_FILE,
+    LEDGER_FOLDER,
+    chart_of,
+    is_in_ledger,
+    render_first,
+    template_of_helm,
+    without_lists,
+)
 from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
@@ -66,44 +75,60 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
     a line of `unreadable`.
     """
     paths = tuple(paths)
-    documents: list[Document] = []
-    unreadable: list[str] = []
+    read = _Read(sources)
     # a ledger may be empty yet
     without = {_place(path): path for path in paths if os.path.basename(path) != LEDGER_FOLDER}
-    budget = Budget()
-    for file, place, path in _files(paths, unreadable):
-        text = b""
-        before = len(documents) + len(unreadable)
-        try:
-            text = sources.text(file)
-            for at, value in enumerate(read_documents(text, budget)):
-                documents += without_lists(Document(file, at, value)) if value is not None else ()
-                _refuse_too_many(documents, file, budget)
-        except YamlError as error:
-            unreadable.append(why_unreadable(file, text, error, template_of_helm(file, text)))
-        except InvalidInput as error:
-            unreadable.append(str(error))
-        if len(documents) + len(unreadable) > before:
+    for file, place, path in _files(paths, read.unreadable):
+        if read.add(file):
             without = {other: name for other, name in without.items() if other not in {place, _place(path)}}
         elif is_in_ledger(file):
-            unreadable.append(f"{file} is empty: take it back from Git, or remove it")
-        if budget.is_spent:
-            return Documents(tuple(documents), tuple(unreadable))
-    if not documents and not unreadable:
+            read.unreadable.append(f"{file} is empty: take it back from Git, or remove it")
+        if read.budget.is_spent:
+            return Documents(tuple(read.documents), tuple(read.unreadable))
+    if not read.documents and not read.unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: name the folder of your specs")
-    if not budget.is_spent:
-        unreadable += (
-            f"no document found in {path}: mend it, or do not name it" for path in without.values()
-        )
-    return Documents(tuple(documents), tuple(unreadable))
+    left = (f"no document found in {path}: mend it, or do not name it" for path in without.values())
+    return Documents(tuple(read.documents), (*read.unreadable, *left))
 
 
-def _refuse_too_many(documents: list[Document], file: str, budget: Budget) -> None:
-    """The items of Lists are documents too."""
-    most = budget.limits.documents
-    if len(documents) > most:
-        del documents[most:]
-        raise InvalidInput(f"{file}: {budget.spent(f'{most} documents')}")
+@dataclass(eq=False, repr=False)
+class _Read:
+    """What was read of files so far."""
+
+    sources: Sources
+    documents: list[Document] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    budget: Budget = field(default_factory=Budget)
+    _charts: set[PurePath] = field(default_factory=set)
+    """Those of which a line tells: all of their files need the same command."""
+
+    def add(self, file: str) -> bool:
+        """Read a file; whether there was anything in it."""
+        text, known = b"", len(self.documents)
+        try:
+            text = self.sources.text(file)
+            for at, value in enumerate(read_documents(text, self.budget)):
+                self.documents += without_lists(Document(file, at, value)) if value is not None else ()
+                self._refuse_too_many(file)
+        except YamlError as error:
+            run_first = template_of_helm(file, text)
+            if not run_first or chart_of(file) not in self._charts:
+                self.unreadable.append(why_unreadable(file, text, error, run_first))
+            self._charts |= {chart_of(file)} if run_first else set()
+            return True
+        except InvalidInput as error:
+            self.unreadable.append(str(error))
+            return True
+        if file.endswith(CHART_FILE) and any(map(render_first, self.documents[known:])):
+            self._charts.add(chart_of(file))
+        return len(self.documents) > known
+
+    def _refuse_too_many(self, file: str) -> None:
+        """The items of Lists are documents too."""
+        most = self.budget.limits.documents
+        if len(self.documents) > most:
+            del self.documents[most:]
+            raise InvalidInput(f"{file}: {self.budget.spent(f'{most} documents')}")
 
 
 def ledger_files(paths: Iterable[str]) -> Iterator[str]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 80
 """A message quotes what it is about, which can be a whole document."""
+_AT_THE_TOP = 2 + 1
+"""The steps of the place of a document, and that of one of its fields."""
 _LONGEST_MATCHED = 10_000
 _MISTYPED = re.compile(r"(?:no such field|is not a field of .+); did you mean (\S+)\?")
 _POD_TEMPLATE = "podtemplate.json"
@@ -50,12 +52,14 @@ def schema_problems(
 
 
 def without_consequences(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Less those about a required field that is there, under a name which another one says is mistyped."""
-    meant = {
-        (*_place(problem)[:-1], matched[1])
-        for problem in problems
-        if (matched := _MISTYPED.fullmatch(problem.message))
-    }
+    """Less those about a required field that is there: under a mistyped name, or one level too far out."""
+    meant: set[tuple[Any, ...]] = set()
+    for problem in problems:
+        *above, last = place = _place(problem)
+        if matched := _MISTYPED.fullmatch(problem.message):
+            meant.add((*above, matched[1]))
+        elif problem.message.startswith("no such field") and len(place) == _AT_THE_TOP:
+            meant.add((*above, "spec", last))
     return tuple(
         problem
         for problem in problems

@@ -208,13 +208,16 @@ class Fields:
                 self.diagnostics.add_problems([Finding(path, wrong_type(noun(dict), item))])
             yield Fields(item, path, self.diagnostics)
 
-    def close(self, *also: str) -> None:
-        """Note every field that nobody has read, but those in `also`: there is no such field."""
+    def close(self, *also: str, elsewhere: str = "") -> None:
+        """Note every field that nobody has read, but those in `also`: there is no such field.
+
+        `elsewhere` says where one may belong whose name is like none of them.
+        """
         names = self._read.union(also)
         if names.issuperset(self.value):
             return
         self.diagnostics.add_unknown(
-            Finding(join_path(self.path, name), f"no such field{did_you_mean(name, names)}")
+            Finding(join_path(self.path, name), f"no such field{did_you_mean(name, names) or elsewhere}")
             for name in self.value
             if name not in names
         )

@@ -22,6 +22,8 @@ STATUS = "Status"
 VALIDATION = "Validation"
 OPERATOR_CONFIG = "OperatorConfig"
 
+CHART_FILE = "Chart.yaml"
+"""What describes a chart of Helm, in the folder of the chart."""
 LEDGER_FOLDER = "twgen.lock"
 
 _OLD_KINDS = {
@@ -160,7 +162,7 @@ def render_first(document: Document) -> str:
 
 def is_chart(document: Document) -> bool:
     """The document describes a chart of Helm, whose other files stand beside it."""
-    return document.source.rpartition("/")[2] == "Chart.yaml" and "kind" not in document.value
+    return document.source.rpartition("/")[2] == CHART_FILE and "kind" not in document.value
 
 
 def template_of_helm(source: str, text: bytes) -> str:
@@ -169,9 +171,13 @@ def template_of_helm(source: str, text: bytes) -> str:
         return ""
     from shlex import quote
 
-    folder = PurePath(source).parent
-    chart = folder.parent if folder.name == "templates" else folder
-    return f"is a template of Helm: run `helm template {quote(str(chart))} | twgen render -`"
+    return f"is a template of Helm: run `helm template {quote(str(chart_of(source)))} | twgen render -`"
+
+
+def chart_of(source: str) -> PurePath:
+    """The folder of the chart of Helm that a file belongs to, if it belongs to one."""
+    folders = PurePath(source).parents
+    return next((folder.parent for folder in folders if folder.name == "templates"), folders[0])
 
 
 def without_lists(document: Document) -> Iterator[Document]:

@@ -134,7 +134,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
     if not top.has("spec") and kind.name != kinds.POLICY:
         top.problem("spec", "is required")
     spec = top.mapping("spec")
-    top.close("apiVersion", "kind", "status")
+    top.close("apiVersion", "kind", "status", elsewhere=f"; the fields of a {kind.name} stand in spec")
     return SpecDocument(document, kind, namespace, name, spec, diagnostics, old_paths)
 
 

@@ -151,7 +151,7 @@ def _rollout(spec: Fields) -> Rollout:
     strategy = fields.choice("strategy", Strategy, Strategy.MANUAL, hint=more)
     steps = _steps(fields)
     if strategy is Strategy.PROGRESSIVE and not steps:
-        fields.problem("steps", "Progressive needs at least one step")
+        fields.problem("steps", "is required: Progressive needs at least one step")
     # an unknown strategy is told already, and may be one with steps
     if steps and fields.raw("strategy") == strategy == Strategy.MANUAL:
         fields.warning("steps", "are made by `twgen promote` alone: strategy Manual moves no traffic")
