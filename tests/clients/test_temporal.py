@@ -12,6 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.profiles import Profile, Profiles
 from twgen.clients.temporal import Call, TemporalClients
+from twgen.clients.temporal_failures import refusal
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.spec import Connection
 
@@ -130,6 +131,13 @@ def test_namespace_out_of_its_rate_limit_is_not_asked_again_for_long_by_a_look_t
     with pytest.raises(StateUnavailable, match="limits the rate of calls"):
         asyncio.run(clients.ask(CALL, AnswerDeadline(4)))
     assert len(calls) == 3
+
+
+def test_change_that_the_server_lost_is_to_be_tried_again() -> None:
+    said = "Unable to perform workflow execution update due to unexpected workflow task failure."
+    error = refusal("Temporal", RPCError(said, RPCStatusCode.FAILED_PRECONDITION, b""))
+    assert isinstance(error, StateUnavailable)
+    assert str(error).startswith("Temporal: the server did not come to make this change: try again (FAILED")
 
 
 @pytest.mark.parametrize("end", [RuntimeError("Connection refused"), asyncio.CancelledError()])

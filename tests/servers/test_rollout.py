@@ -15,6 +15,7 @@ from testing.processes import eventually
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
 from tests.servers.live import ENVIRONMENT, MANAGER, TWGEN
 from tests.servers.terminal import OPTIONS, SOON, Story, becomes_current, telling, until
+from twgen.errors import StateUnavailable
 
 pytestmark = pytest.mark.server
 
@@ -171,7 +172,10 @@ def test_rollout_that_the_page_looks_at_closely_happens_so(story: Story) -> None
     [block] = re.findall(r"^```\n(twgen rollout \. --once\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
     shares = []
     for line in block.splitlines():
-        ended = story.run(*(word for word in line.split()[1:] if word != "."))
+        command = [word for word in line.split()[1:] if word != "."]
+        ended = story.run(*command)
+        if ended.code == StateUnavailable.exit_code and "try again" in ended.stderr:
+            ended = story.run(*command)  # 1.29.1 loses a task of its own now and then
         assert ended.code == 0, (line, ended)
         shares.append(story.shares()["v2"])
     assert shares == [25, 25, 25, 50, 50, 0, 0, 100, 100, 100, 100, 100]

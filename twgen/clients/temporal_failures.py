@@ -22,6 +22,8 @@ _CONFLICTS = {
     "already running": "nothing was started: somebody else started the gate at the same time",
 }
 """Of the server's own words: such an error has no code of its own."""
+_LOST = "due to unexpected workflow task failure"
+"""Its own workflow of a worker or a version did not come to carry out a change: FAILED_PRECONDITION."""
 _OTHER_ADVICE = "answered with an error: look into its log"
 _HANGS_UP = "hangs up: it may ask for TLS, or for another client certificate than that of {profile}"
 _NO_CONNECTION = {
@@ -92,6 +94,8 @@ def refusal(server: str, error: "RPCError") -> TwgenError:
         )
     status = error.status.name
     advice = _ADVICE.get(status, _OTHER_ADVICE)
+    if _LOST in str(error):
+        advice = "did not come to make this change: try again"
     return StateUnavailable(f"{server}: the server {advice} ({status}: {_one_line(error)})")
 
 
