@@ -31,6 +31,13 @@ def test_dangling_link_is_said(run: Run, story: Path) -> None:
     refused(run(*RENDER), "specs/more is a link to nothing: mend or remove it")
 
 
+def test_folder_of_one_dangling_link_is_one_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "only").mkdir()
+    (tmp_path / "only" / "pay.yaml").symlink_to("nowhere")
+    ended = run("validate", str(tmp_path / "only"))
+    assert ended.stdout == f"{tmp_path}/only/pay.yaml is a link to nothing: mend or remove it\n"
+
+
 def test_link_to_itself_is_said(run: Run, story: Path) -> None:
     (story / "specs" / "loop.yaml").symlink_to("loop.yaml")
     refused(run(*RENDER), "specs/loop.yaml is a link to nothing: mend or remove it")

@@ -87,7 +87,8 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
             return Documents(tuple(read.documents), tuple(read.unreadable))
     if not read.documents and not read.unreadable:
         raise InvalidInput(f"no document found in {' '.join(paths)}: name the folder of your specs")
-    left = (f"no document found in {path}: mend it, or do not name it" for path in without.values())
+    silent = (path for path in without.values() if not any(line.startswith(path) for line in read.unreadable))
+    left = (f"no document found in {path}: mend it, or do not name it" for path in silent)
     return Documents(tuple(read.documents), (*read.unreadable, *left))
 
 

@@ -25,6 +25,13 @@ def test_whole_document_is_not_refused(name: str) -> None:
     assert strictly(bases()[name]) == []
 
 
+def test_finalizer_that_only_the_pods_are_refused_for_is_refused() -> None:
+    """The server takes the Deployment, and then refuses every Pod of it: nothing would say so."""
+    (refusal,) = strictly(changed(bases()["pods"], {"metadata.finalizers": ["keep"]}))
+    assert "'keep' needs the prefix of whoever removes it" in refusal
+    assert strictly(changed(bases()["pods"], {"metadata.finalizers": ["example.com/keep", "orphan"]})) == []
+
+
 def test_no_place_of_a_broken_document_is_told_twice() -> None:
     """By parsers, the rules of an API server and schemas together, as `validate` tells it."""
     twice = []

@@ -51,6 +51,7 @@ FIELDS: dict[str, Check] = {
     "HTTPHeader.name": syntax.HEADER_NAME,
     "LabelSelectorRequirement.key": syntax.qualified_name,
     "NodeSelectorRequirement.key": syntax.qualified_name,
+    "ObjectMeta.finalizers[]": syntax.finalizer,
     "PodAffinityTerm.matchLabelKeys[]": syntax.qualified_name,
     "PodAffinityTerm.mismatchLabelKeys[]": syntax.qualified_name,
     "PodAffinityTerm.namespaces[]": syntax.DNS_LABEL,

@@ -115,6 +115,7 @@ SYSCTL_NAME = Form(
 )
 CSI_DRIVER = Form(rf"(?i:{_SUBDOMAIN})", _LONGEST_NAME, "the name of a CSI driver, a DNS name")
 PATH_SEGMENT = Form(r"(?!\.{1,2}$)[^/%]+", 2**20, "a name: it must not be . or .., nor hold / or %")
+_FINALIZERS = {"foregroundDeletion", "kubernetes", "orphan"}
 PORT = Range(1, 65535)
 FILE_MODE = Range(0, 0o777)
 USER_ID = Range(0, 2**31 - 1)
@@ -131,6 +132,13 @@ def qualified_name(value: str) -> str:
     if not re.fullmatch(_NAME, name):
         return f"{quoted(value)} is not a name: letters and digits, and -, _ or . between them"
     return ""
+
+
+def finalizer(value: str) -> str:
+    """What holds an object's removal back; a ReplicaSet whose pods have another one never makes any."""
+    if "/" in value or value in _FINALIZERS:
+        return qualified_name(value)
+    return f"{quoted(value)} needs the prefix of whoever removes it, such as example.com/{value}"
 
 
 def port(value: int | str) -> str:
