@@ -224,6 +224,21 @@ def test_number_in_quotes_or_with_its_sign_is_told_how_to_be_written(value: str,
     assert found == f"spec.rollout.steps[0].rampPercentage: must be a number, not a string{hint}"
 
 
+@pytest.mark.parametrize("kind", ["Connection", "ClusterConnection"])
+def test_certificate_authority_of_a_later_controller_says_where_it_belongs(kind: str) -> None:
+    connection = {**CONNECTION, "kind": kind}
+    connection["spec"] = {**CONNECTION["spec"], "tls": {"caCertSecretRef": {"name": "ca"}}}
+    instead = "mount it in the pod template, and set TEMPORAL_TLS_SERVER_CA_CERT_PATH"
+    problems = told(parsed(worker(), connection).problems)
+    assert problems == [f"spec.tls.caCertSecretRef: is not read: {instead}"]
+
+
+def test_template_of_a_group_of_workers_is_refused() -> None:
+    assert told(parsed(worker(), CONNECTION, budget(workerGroup="parse")).problems) == [
+        "spec.workerGroup: is not read: a version has one Deployment"
+    ]
+
+
 def test_step_that_sends_everything_is_to_be_left_out() -> None:
     rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": 100, "pauseDuration": "1m"}]}
     [found] = told(parsed(worker(rollout=rollout), CONNECTION).problems)

@@ -23,6 +23,7 @@ _AT_THE_TOP = 2 + 1
 """The steps of the place of a document, and that of one of its fields."""
 _LONGEST_MATCHED = 10_000
 _MISTYPED = re.compile(r"(?:no such field|is not a field of .+); did you mean (\S+)\?")
+_INSTEAD = re.compile(r"is not read: write (spec[.\w]+)")
 _POD_TEMPLATE = "podtemplate.json"
 _TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
 
@@ -52,12 +53,14 @@ def schema_problems(
 
 
 def without_consequences(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Less those about a required field that is there: under a mistyped name, or one level too far out."""
+    """Less those about a required field that is there: under another name, or one level too far out."""
     meant: set[tuple[Any, ...]] = set()
     for problem in problems:
         *above, last = place = _place(problem)
         if matched := _MISTYPED.fullmatch(problem.message):
             meant.add((*above, matched[1]))
+        elif matched := _INSTEAD.match(problem.message):
+            meant.add(_place(Problem.at(problem.document, matched[1], "")))
         elif problem.message.startswith("no such field") and len(place) == _AT_THE_TOP:
             meant.add((*above, "spec", last))
     return tuple(

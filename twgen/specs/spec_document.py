@@ -36,6 +36,19 @@ _RENAMED = {
     },
 }
 """What fields used to be called; whoever reads a SpecDocument meets the new names only."""
+_CA = "is not read: mount it in the pod template, and set TEMPORAL_TLS_SERVER_CA_CERT_PATH"
+_OF_LATER_CONTROLLERS = {
+    kinds.WORKER: {
+        "spec.deployment": "is not read: write spec.template and spec.replicas",
+        "spec.workerGroups": "is not read: write spec.template, for the one Deployment of each version",
+        "spec.workerOptions.connectionRef.objectRef": "is not read: write"
+                                                      " spec.workerOptions.connectionRef.name and its kind",
+    },
+    kinds.ATTACHED: {"spec.workerGroup": "is not read: a version has one Deployment"},
+    kinds.CONNECTION: {"spec.tls.caCertSecretRef": _CA},
+    kinds.CLUSTER_CONNECTION: {"spec.tls.caCertSecretRef": _CA},
+}  # fmt: skip
+"""What the controller took up after release 1.8.1: https://github.com/temporalio/temporal-worker-controller."""
 _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",
                 "managedFields", "resourceVersion", "uid")  # fmt: skip
 
@@ -105,6 +118,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
     """
     diagnostics = Diagnostics(most)
     value, old_paths = _in_todays_spelling(kind, document.value, diagnostics)
+    value = _without_later_fields(kind, value, diagnostics)
     top = Fields(value, "", diagnostics)
     metadata = top.mapping("metadata")
     if kind.name == kinds.WORKER:
@@ -156,6 +170,16 @@ def _in_todays_spelling(
             message = f"means the same as {old_paths.get(new, new)}, which is there too: keep one"
             diagnostics.add_problems([Finding(old, message)])
     return value, old_paths
+
+
+def _without_later_fields(
+    kind: kinds.Kind, value: dict[str, Any], diagnostics: Diagnostics
+) -> dict[str, Any]:
+    for path, message in _OF_LATER_CONTROLLERS.get(kind.name, {}).items():
+        if value_at(value, *path.split(".")) is not None:
+            value = _without(value, path.split("."))
+            diagnostics.add_problems([Finding(path, message)])
+    return value
 
 
 def _without(value: dict[str, Any], path: list[str]) -> dict[str, Any]:
