@@ -40,11 +40,10 @@ def test_null_in_a_map_goes_and_in_a_list_is_refused() -> None:
 def test_unknown_fields_go_and_are_reported() -> None:
     stored = _stored({"imagee": "hello", "x/y": {"z": 1}})
     assert stored.template == {"spec": {"containers": [{"name": "w"}]}}
+    container, wrong = "spec.template.spec.containers[0]", "is not a field of a pod template"
     assert stored.unknown == (
-        Finding(
-            "spec.template.spec.containers[0].imagee", "is not a field of a pod template; did you mean image?"
-        ),
-        Finding("spec.template.spec.containers[0].x/y", "is not a field of a pod template"),
+        Finding(f"{container}.imagee", f"{wrong}; did you mean image?", instead_of=f"{container}.image"),
+        Finding(f"{container}.x/y", wrong),
     )
 
 

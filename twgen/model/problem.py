@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
+from twgen.model.paths import join_path
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -57,6 +59,8 @@ class Finding(NamedTuple):
     message: str
     other: Place | None = None
     """A second place, whose file and line are to stand at the end of the message."""
+    instead_of: str = ""
+    """The path of the field that was meant: that it is missing is no second mistake."""
 
 
 class Problem(NamedTuple):
@@ -67,11 +71,21 @@ class Problem(NamedTuple):
     message: str
     other: Place | None = None
     """A second place, whose file and line are to stand at the end of the message."""
+    instead_of: str = ""
+    """The path of the field that was meant: that it is missing is no second mistake."""
 
     @classmethod
-    def at(cls, document: Document, path: str, message: str, other: Place | None = None) -> Self:
-        """The problem of a document that may be an item of a List: `path` begins at the item."""
-        return cls(document, path_in_file(document, path), message, other)
+    def at(
+        cls,
+        document: Document,
+        path: str,
+        message: str,
+        other: Place | None = None,
+        instead_of: str = "",
+    ) -> Self:
+        """The problem of a document that may be an item of a List: the paths begin at the item."""
+        meant = path_in_file(document, instead_of) if instead_of else ""
+        return cls(document, path_in_file(document, path), message, other, meant)
 
 
 Found = TypeVar("Found", Finding, Problem)
@@ -93,14 +107,33 @@ def shortened(findings: Sequence[Found], most: int) -> Iterator[Found]:
     yield from findings[:most]
     for finding in findings[most : most + 1]:
         more = f"and more from here on: only the first {most} are told"
-        yield finding._replace(message=more, other=None)
+        yield finding._replace(message=more, other=None, instead_of="")
 
 
 def did_you_mean(written: str, possible: Iterable[str]) -> str:
-    """`; did you mean replicas?` for `replica`; empty when nothing is similar.
+    """`; did you mean replicas?` for `replica`; empty when nothing is similar."""
+    similar = _similar(written, possible)
+    return f"; did you mean {similar}?" if similar else ""
 
-    Of names that no other is similar to, one may be the end of a single other one: `name` of `secretName`.
+
+def unknown_field(
+    above: str, name: str, possible: Iterable[str], wrong: str = "no such field", elsewhere: str = ""
+) -> Finding:
+    """The finding of a field that is none of the possible ones of the mapping at `above`.
+
+    Where none of them is similar, `elsewhere` is the mapping that has the document's fields.
     """
+    path, similar = join_path(above, name), _similar(name, possible)
+    if similar:
+        return Finding(path, f"{wrong}; did you mean {similar}?", instead_of=join_path(above, similar))
+    if elsewhere:
+        hint = f"; the fields of this kind stand in {elsewhere}"
+        return Finding(path, wrong + hint, instead_of=join_path(elsewhere, name))
+    return Finding(path, wrong)
+
+
+def _similar(written: str, possible: Iterable[str]) -> str:
+    """Of names that none is similar to, one may be the end of a single other one: `name` of `secretName`."""
     from difflib import get_close_matches  # most runs find nothing wrong
 
     by_lower_case = {name.lower(): name for name in islice(possible, _MOST_COMPARED)}
@@ -109,7 +142,7 @@ def did_you_mean(written: str, possible: Iterable[str]) -> str:
     if not similar and len(start) >= _SHORTEST_END:
         ends = [name for name in by_lower_case if name.endswith(start)]
         similar = ends if len(ends) == 1 else []
-    return f"; did you mean {by_lower_case[similar[0]]}?" if similar else ""
+    return by_lower_case[similar[0]] if similar else ""
 
 
 def noun(kind: type) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.model.paths import join_path, parse_path
-from twgen.model.problem import MOST_TOLD, Document, Problem, did_you_mean, most_told, noun, wrong_type
+from twgen.model.problem import MOST_TOLD, Document, Problem, most_told, noun, unknown_field, wrong_type
 from twgen.specs import kinds
 
 if TYPE_CHECKING:
@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 80
 """A message quotes what it is about, which can be a whole document."""
-_AT_THE_TOP = 2 + 1
-"""The steps of the place of a document, and that of one of its fields."""
 _LONGEST_MATCHED = 10_000
-_MISTYPED = re.compile(r"(?:no such field|is not a field of .+); did you mean (\S+)\?")
-_INSTEAD = re.compile(r"is not read: write (spec[.\w]+)")
 _POD_TEMPLATE = "podtemplate.json"
 _TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
 
@@ -54,15 +50,7 @@ def schema_problems(
 
 def without_consequences(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     """Less those about a required field that is there: under another name, or one level too far out."""
-    meant: set[tuple[Any, ...]] = set()
-    for problem in problems:
-        *above, last = place = _place(problem)
-        if matched := _MISTYPED.fullmatch(problem.message):
-            meant.add((*above, matched[1]))
-        elif matched := _INSTEAD.match(problem.message):
-            meant.add(_place(Problem.at(problem.document, matched[1], "")))
-        elif problem.message.startswith("no such field") and len(place) == _AT_THE_TOP:
-            meant.add((*above, "spec", last))
+    meant = {_place(problem._replace(path=problem.instead_of)) for problem in problems if problem.instead_of}
     return tuple(
         problem
         for problem in problems
@@ -104,8 +92,7 @@ def _problem(document: Document, error: "ValidationError") -> Problem:
             message = f"is longer than {rule}"
         case "additionalProperties":
             extra = next(name for name in value if name not in schema["properties"])
-            hint = did_you_mean(extra, schema["properties"])
-            return Problem.at(document, join_path(path, extra), f"no such field{hint}")
+            return Problem.at(document, *unknown_field(path, extra, schema["properties"]))
         case _:
             wanted = schema.get("description", f"does not fit {deepest.validator} in the schema")
             message = f"{_shown(value)} does not fit: {wanted}"

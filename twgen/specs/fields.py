@@ -8,8 +8,16 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar
 
-from twgen.model.paths import join_path
-from twgen.model.problem import MOST_TOLD, Finding, Place, did_you_mean, noun, quoted, wrong_type
+from twgen.model.problem import (
+    MOST_TOLD,
+    Finding,
+    Place,
+    did_you_mean,
+    noun,
+    quoted,
+    unknown_field,
+    wrong_type,
+)
 from twgen.specs.durations import parse_duration
 from twgen.specs.limits import (
     DATA_KEY,
@@ -211,13 +219,13 @@ class Fields:
     def close(self, *also: str, elsewhere: str = "") -> None:
         """Note every field that nobody has read, but those in `also`: there is no such field.
 
-        `elsewhere` says where one may belong whose name is like none of them.
+        `elsewhere` is the mapping that one may belong into whose name is like none of them.
         """
         names = self._read.union(also)
         if names.issuperset(self.value):
             return
         self.diagnostics.add_unknown(
-            Finding(join_path(self.path, name), f"no such field{did_you_mean(name, names) or elsewhere}")
+            unknown_field(self.path, name, names, elsewhere=elsewhere)
             for name in self.value
             if name not in names
         )

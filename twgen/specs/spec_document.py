@@ -36,19 +36,22 @@ _RENAMED = {
     },
 }
 """What fields used to be called; whoever reads a SpecDocument meets the new names only."""
-_CA = "is not read: mount it in the pod template, and set TEMPORAL_TLS_SERVER_CA_CERT_PATH"
+_REFERENCE = "spec.workerOptions.connectionRef"
+_CA = ("", "mount it in the pod template, and set TEMPORAL_TLS_SERVER_CA_CERT_PATH")
 _OF_LATER_CONTROLLERS = {
     kinds.WORKER: {
-        "spec.deployment": "is not read: write spec.template and spec.replicas",
-        "spec.workerGroups": "is not read: write spec.template, for the one Deployment of each version",
-        "spec.workerOptions.connectionRef.objectRef": "is not read: write"
-                                                      " spec.workerOptions.connectionRef.name and its kind",
+        "spec.deployment": ("spec.template", "write spec.template and spec.replicas"),
+        "spec.workerGroups": ("spec.template", "write spec.template, for the one Deployment of each version"),
+        f"{_REFERENCE}.objectRef": (f"{_REFERENCE}.name", "write its name and kind in connectionRef"),
     },
-    kinds.ATTACHED: {"spec.workerGroup": "is not read: a version has one Deployment"},
+    kinds.ATTACHED: {"spec.workerGroup": ("", "a version has one Deployment")},
     kinds.CONNECTION: {"spec.tls.caCertSecretRef": _CA},
     kinds.CLUSTER_CONNECTION: {"spec.tls.caCertSecretRef": _CA},
-}  # fmt: skip
-"""What the controller took up after release 1.8.1: https://github.com/temporalio/temporal-worker-controller."""
+}
+"""Fields that the controller took up after release 1.8.1: what they stand for, and what to do instead.
+
+https://github.com/temporalio/temporal-worker-controller/tree/main/docs
+"""
 _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",
                 "managedFields", "resourceVersion", "uid")  # fmt: skip
 
@@ -95,7 +98,7 @@ class SpecDocument(NamedTuple):
     def located(self, findings: Sequence[Finding]) -> Iterator[Problem]:
         """The findings as problems of the document, at the paths that its file has."""
         for item in shortened(findings, self.diagnostics.most):
-            yield Problem.at(self.document, self._as_written(item.path), item.message, item.other)
+            yield Problem.at(self.document, *item._replace(path=self._as_written(item.path)))
 
     def deprecations(self) -> list[Problem]:
         """The fields, and the kind, that are called otherwise today."""
@@ -148,7 +151,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
     if not top.has("spec") and kind.name != kinds.POLICY:
         top.problem("spec", "is required")
     spec = top.mapping("spec")
-    top.close("apiVersion", "kind", "status", elsewhere=f"; the fields of a {kind.name} stand in spec")
+    top.close("apiVersion", "kind", "status", elsewhere="spec")
     return SpecDocument(document, kind, namespace, name, spec, diagnostics, old_paths)
 
 
@@ -175,10 +178,11 @@ def _in_todays_spelling(
 def _without_later_fields(
     kind: kinds.Kind, value: dict[str, Any], diagnostics: Diagnostics
 ) -> dict[str, Any]:
-    for path, message in _OF_LATER_CONTROLLERS.get(kind.name, {}).items():
+    for path, (instead_of, advice) in _OF_LATER_CONTROLLERS.get(kind.name, {}).items():
         if value_at(value, *path.split(".")) is not None:
             value = _without(value, path.split("."))
-            diagnostics.add_problems([Finding(path, message)])
+            finding = Finding(path, f"is not read: {advice}", instead_of=instead_of)
+            diagnostics.add_problems([finding])
     return value
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
 from twgen.model.paths import Path, written_path
-from twgen.model.problem import MOST_TOLD, Finding, did_you_mean, noun, wrong_type
+from twgen.model.problem import MOST_TOLD, Finding, noun, unknown_field, wrong_type
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 from twgen.versioning.quantities import canonical_quantity, quantity_text
 
@@ -69,8 +69,8 @@ class _Walk:
 
     def add_unknown(self, path: Path, name: str, fields: dict[str, str]) -> None:
         if len(self.unknown) <= self.most:
-            message = f"is not a field of {self.kind}{did_you_mean(name, fields)}"
-            self.unknown.append(Finding(written_path((path, name), self.start), message))
+            wrong = f"is not a field of {self.kind}"
+            self.unknown.append(unknown_field(written_path(path, self.start), name, fields, wrong))
 
 
 # Returns what is stored of a value: None when it is refused, and the walk says why.
