@@ -76,8 +76,13 @@ def test_worker_leaves_temporal_by_the_commands_of_the_page(server: TemporalServ
         answer(server, unmanaged)
         answer(server, unversioned)
         assert run(server, deleted_version).returncode != 0, "a version with pods was deleted"
-    [version] = answer(server, described)["versionSummaries"]
-    assert version["BuildID"] == BUILD_ID
+
+    def drained() -> bool:
+        [version] = answer(server, described)["versionSummaries"]
+        return bool(version["BuildID"] == BUILD_ID and version["drainageStatus"] == "drained")
+
+    # each deletion that is refused keeps the version from looking whether it is drained
+    eventually(drained, SOON)
     eventually(lambda: run(server, deleted_version).returncode == 0, SOON)
     answer(server, deleted)
     assert "no Worker Deployment found" in run(server, described).stderr

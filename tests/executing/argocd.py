@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
@@ -93,7 +93,8 @@ def serving(served: Served) -> Iterator[Served]:
             if status in {301, 307}:
                 self.send_header("Location", f"{served.address}/elsewhere")
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(BrokenPipeError):  # whoever asked may be gone
+                self.wfile.write(body)
 
         def log_message(self, *_: object) -> None: ...
 
