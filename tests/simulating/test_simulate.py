@@ -111,6 +111,13 @@ def test_gate_that_fails_blocks_and_says_so() -> None:
     assert happenings(worker, "previous") == [H.FOUND]
 
 
+def test_gate_of_a_version_that_registers_in_the_future_starts_once() -> None:
+    registered = NOW + HOUR
+    versions = version("v3", created_at=registered), version("v2", VersionStatus.CURRENT)
+    found = situation(temporal(*versions, traffic=routing("v2")), [live("v3"), live("v2")])
+    assert happenings(told(GATED, found), "v3").count(H.GATE_STARTED) == 1
+
+
 def test_manual_rollout_waits_for_a_person() -> None:
     worker = told(Rollout(Strategy.MANUAL))
     assert worker.outcome is Outcome.WAITING

@@ -84,6 +84,8 @@ _CONDITION = excerpt(
 )
 _STATUS = excerpt(
     Field("observedGeneration", whole_number()),
+    Field("replicas", whole_number(most=_LARGEST_INT32)),
+    Field("updatedReplicas", whole_number(most=_LARGEST_INT32)),
     Field("availableReplicas", whole_number(most=_LARGEST_INT32)),
     Field("conditions", listing(_CONDITION)),
 )
@@ -138,6 +140,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         replicas=replicas,
         replicas_are_external=replicas_are_external(metadata, replicas),
         serving=_is_serving(metadata, status),
+        replacing=_is_replacing(status),
         protected=NOT_PRUNED in annotations.get(SYNC_OPTIONS, ""),
         identity=annotations.get(IDENTITY, ""),
         created_at=parse_time(created) if created else None,
@@ -163,6 +166,15 @@ def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     is_newest = (status.get("observedGeneration") or 0) >= (metadata.get("generation") or 0)
     is_available = conditions.get("Available") == "True" and bool(status.get("availableReplicas"))
     return is_newest and is_available
+
+
+def _is_replacing(status: Mapping[str, Any]) -> bool:
+    """Of the pods that are available, all may be of an older template."""
+    replicas, updated, available = (
+        status.get(name) or 0 for name in ("replicas", "updatedReplicas", "availableReplicas")
+    )
+    # no server leaves out the updated ones for long, people do
+    return bool(updated and available <= replicas - updated)
 
 
 def _why_stalled(status: Mapping[str, Any]) -> str:

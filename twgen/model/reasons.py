@@ -94,7 +94,7 @@ class VersionReason(StrEnum):
     Nothing.
     """
     AWAITS_REGISTRATION = "AwaitsRegistration"
-    """Temporal does not know it yet, and its Deployment is young.
+    """Temporal does not know it yet, and its Deployment is young, or is being deleted.
 
     Nothing, for ten minutes.
     """
@@ -255,7 +255,7 @@ class RoutingReason(StrEnum):
     Deploy code that polls it, or let its work end and stop polling it in the current version first.
     """
     NO_TASK_QUEUES = "NoTaskQueues", Until.READINESS
-    """There is no current version, and no task queue of the target is known.
+    """There is no current version, and no task queue of the target is known, for a minute none for workflows.
 
     Nothing at first. After minutes, see whether its workers register a workflow or an activity.
     """

@@ -188,6 +188,8 @@ class LiveDeployment:
     """It has been deleted and is not gone yet."""
     paused: bool = False
     """Somebody paused its roll-out by hand: `spec.paused`."""
+    replacing: bool = False
+    """Its pods are being replaced, and nothing tells that one of the new ones is available."""
     stalled: str = ""
     """Why it cannot progress, in the words of its own conditions; empty: nothing is said against it."""
     template_is_as_applied: bool = False

@@ -147,8 +147,10 @@ class SimulatedWorker:
 
     def _start_gate(self, gate: GateStart) -> None:
         ends_as = GateStatus.COMPLETED if self.assumed.gate_passes else GateStatus.FAILED
+        # a snapshot may be from the future, and only runs from after the registration count
+        began = max(self.now, self.temporal.versions[self.spec.build_id].created_at or self.now)
         until = later(self.now, self.assumed.gate_duration)
-        run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, self.now)
+        run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, began)
         self.temporal.start_gate(self.spec.build_id, run, until, ends_as)
 
     def _route(self, change: RoutingPlan) -> None:

@@ -129,6 +129,14 @@ def test_run_started(age: timedelta | None, counts: bool) -> None:  # noqa: FBT0
     assert moves(gated(run("main", age=age), run("billing"))) is counts
 
 
+@pytest.mark.parametrize(
+    ("mark", "skips"),
+    [({"by": "alice"}, True), ({}, True), ("false", False), ("no", False), (0, False), (True, False)],
+)
+def test_gate_is_skipped_by_the_mark_of_a_person_alone(mark: Any, *, skips: bool) -> None:
+    assert moves(gated(metadata={"twgen.io/gate-skipped": mark})) is skips
+
+
 def test_run_of_another_version_does_not_count() -> None:
     foreign = GateRun("main", "test-shop/payments:v1-main", COMPLETED, ago(MINUTE))
     assert not moves(gated(foreign, run("billing")))

@@ -84,6 +84,11 @@ def test_rollback_ends_with_its_window_by_the_fastest_clock_that_was_heard() -> 
         assert is_rollback(doubtful) is expected
 
 
+@pytest.mark.parametrize(("ahead", "expected"), [(5 * MINUTE, True), (5 * MINUTE + SECOND, False)])
+def test_version_that_was_current_in_the_future_takes_the_steps(ahead: timedelta, *, expected: bool) -> None:
+    assert is_rollback(world(was_current(HOUR, last_current_at=NOW + ahead), replaced=HOUR)) is expected
+
+
 def test_version_that_became_current_lately_comes_back_at_once() -> None:
     lately = was_current(9 * MINUTE, last_current_at=ago(10 * MINUTE))
     assert is_rollback(world(lately, replaced=30 * MINUTE))

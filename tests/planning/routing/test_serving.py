@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.planning.situations import MAIN, SPEC, live, routed, routing, situation, temporal, version
+from tests.planning.situations import MAIN, SPEC, live, planned, routed, routing, situation, temporal, version
 from tests.strategies import AUTOSCALER
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.spec import WorkerSpec
@@ -113,3 +113,22 @@ def test_second_deployment_of_the_target_says_nothing_of_its_pods() -> None:
     twin["metadata"]["name"] = "a-copy"
     says = temporal(OLD, version(), traffic=routing("v1"))
     assert routed(situation(says, [twin, live("v3")])).reason != "NotServing"
+
+
+REPLACED = condition(replicas=4, updatedReplicas=1, availableReplicas=3)
+
+
+def test_target_whose_new_pods_never_came_up_takes_no_more_traffic_by_its_older_ones() -> None:
+    says = temporal(OLD, version(), traffic=routing("v1"))
+    plan = routed(situation(says, [REPLACED]))
+    assert (plan.action, plan.because) == (
+        RoutingAction.NONE,
+        "its pods are being replaced, and none of the new ones is available yet",
+    )
+    assert moves(situation(says, [condition(replicas=4, updatedReplicas=2, availableReplicas=3)]))
+
+
+def test_current_target_is_served_while_its_pods_are_replaced() -> None:
+    says = temporal(version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
+    worker = planned(situation(says, [REPLACED]))
+    assert (worker.routing.phase, worker.unserved) == (Phase.SETTLED, "")

@@ -236,6 +236,20 @@ def test_first_version(queues: tuple[TaskQueue, ...] | None, expected: tuple[Any
     assert told(routed(found, STEPWISE)) == expected
 
 
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [
+        pytest.param(59 * SECOND, WAITS, id="may poll for workflows in a moment"),
+        pytest.param(MINUTE, CURRENT, id="has no workflows"),
+    ],
+)
+def test_first_version_that_polls_for_activities_alone(age: timedelta, expected: tuple[Any, ...]) -> None:
+    """Its own workflows may be another's still, who polls for them without a version."""
+    known = version(created_at=ago(age), task_queues=(SAME_NAME,))
+    found = situation(temporal(known), [live("v3")])
+    assert told(routed(found, STEPWISE)) == expected
+
+
 def test_first_version_that_ramps_already_goes_on() -> None:
     says = temporal(version("v3", S.RAMPING), traffic=routing(None, ("v3", 5)))
     assert told(routed(situation(says, [live("v3")]), STEPWISE)) == ramp(33.3)

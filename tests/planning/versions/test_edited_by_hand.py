@@ -196,6 +196,15 @@ def test_deployment_that_is_being_deleted_is_created_again() -> None:
     assert "created again when it is gone" in old.because
 
 
+def test_deployment_that_is_being_deleted_is_not_said_to_come_back_where_temporal_does_not_know_it() -> None:
+    going = live("v0", 2, deletionTimestamp="2026-11-21T11:59:00Z")
+    old = versions(plan([going, live("v1"), live("v3")]))["v0"]
+    assert (old.action, old.because) == (
+        VersionAction.CREATE,
+        "Temporal does not know it, and its Deployment is being deleted",
+    )
+
+
 def test_version_on_its_way_to_zero_is_rendered_as_it_runs() -> None:
     locked = version_deployment(
         replace(SPEC, policy=replace(SPEC.policy, environment=EnvironmentNames.HOST_PORT)),

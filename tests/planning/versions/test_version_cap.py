@@ -57,6 +57,14 @@ def test_target_that_exists_goes_on() -> None:
     assert worker.routing.phase is Phase.MOVING
 
 
+def test_target_that_polled_is_rendered_where_nobody_sees_its_pods() -> None:
+    """Left out, the Deployment that it has would be pruned."""
+    says = temporal(V1, V2, version("v3"), traffic=routing("v2"))
+    worker = planned(situation(says, None, {"v1": live("v1"), "v2": live("v2")}), CAPPED)
+    assert {item.action for item in worker.versions.versions} == {VersionAction.CREATE}
+    assert not worker.versions.not_created
+
+
 @pytest.mark.parametrize("cluster_read", [True, False])
 @pytest.mark.parametrize(
     "target",

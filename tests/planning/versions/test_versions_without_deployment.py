@@ -22,8 +22,8 @@ from tests.planning.situations import (
 )
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction
-from twgen.model.spec import MissingTemplate
-from twgen.model.world import Version, VersionStatus, World
+from twgen.model.spec import MissingTemplate, Sunset
+from twgen.model.world import Routing, Version, VersionStatus, World
 
 CREATE, SCALE_DOWN = VersionAction.CREATE, VersionAction.SCALE_DOWN
 S = VersionStatus
@@ -77,6 +77,29 @@ def test_current_version_comes_back_even_when_temporal_lists_it_nowhere_else(*, 
     plan = decided(world, "v1")
     assert plan
     assert (plan.action, plan.status) == (CREATE, S.CURRENT)
+
+
+@pytest.mark.parametrize("traffic", [routing("v1"), routing("v2", ("v1", 25))])
+@pytest.mark.parametrize(("replicas", "expected"), [(10, 10), (0, 1), (None, None)])
+def test_version_that_takes_traffic_comes_back_as_large_as_the_spec_says(
+    traffic: Routing, replicas: int | None, expected: int | None
+) -> None:
+    says = temporal(version("v3"), version("v1", S.CURRENT), traffic=traffic)
+    plan = decided(situation(says, None, {"v1": live("v1", 2)}), "v1", replace(SPEC, replicas=replicas))
+    assert plan
+    assert (plan.action, plan.replicas) == (CREATE, expected)
+
+
+@pytest.mark.parametrize(
+    ("length", "listed"), [(HOUR + SECOND, True), (25 * HOUR, True), (25 * HOUR + SECOND, False)]
+)
+def test_version_that_nobody_sees_is_held_at_zero_for_a_day_also_where_it_is_deleted_at_once(
+    length: timedelta, *, listed: bool
+) -> None:
+    """Some render must take it to zero first: it may run still, and is protected from pruning."""
+    spec = replace(SPEC, sunset=Sunset(HOUR, timedelta()))
+    plan = decided(found(drained(length), cluster_read=False), "v1", spec)
+    assert (plan is not None and (plan.action, plan.replicas) == (SCALE_DOWN, 0)) is listed
 
 
 def test_version_recorded_at_zero_comes_back_with_one() -> None:

@@ -38,7 +38,9 @@ def plan_gates(target: Target) -> tuple[GateStart, ...]:
 
 def unserved_traffic(target: Target) -> str:
     """What must be read first: new workflows go to a version that nobody serves; empty: none do."""
-    found = target.obstacle if target.obstacle and target.obstacle.is_known else None
+    found = target.obstacle
+    if found and (not found.is_known or found.older_pods_serve):
+        found = None
     if found and target.is_current and target.spec.replicas != 0:
         return f"new workflows go to {target.build_id}, and nobody serves them: {found.because}"
     if found and target.ramp and target.ramp.percentage > 0:

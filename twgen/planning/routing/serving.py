@@ -16,9 +16,11 @@ class Obstacle:
     is_known: bool = True
     """No: nothing was read that tells whether it serves."""
     has_pods: bool = True
-    """No: a gate would only run into its timeout."""
+    """No: a gate would only run into its timeout, or on pods that go."""
     needs_a_person: bool = False
     """Waiting alone does not help."""
+    older_pods_serve: bool = False
+    """What goes to it is served, by pods of an older template."""
 
 
 def obstacle(
@@ -53,7 +55,8 @@ def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None
         return Obstacle(because, has_pods=False, needs_a_person=True)
     if not live.serving:
         return Obstacle(f"its Deployment is not available yet{told}")
-    return None
+    because = f"its pods are being replaced, and none of the new ones is available yet{told}"
+    return Obstacle(because, has_pods=False, older_pods_serve=True) if live.replacing else None
 
 
 def _without_cluster(queues: Sequence[TaskQueue]) -> Obstacle | None:

@@ -28,6 +28,8 @@ _UPDATE_LIMIT = timedelta(minutes=2)
 _QUEUE_LIMIT = timedelta(minutes=5)
 """How long a new version may take to poll every task queue of the current one, or one for its gate."""
 
+_FIRST_POLLS = timedelta(minutes=1)
+"""How long a worker may take from its first poll to one for workflows; it may have none."""
 _TOLD_FROM = timedelta(seconds=30)
 """Clocks that are further apart are told of."""
 
@@ -75,7 +77,8 @@ TABLE: _Table = (
         lambda t: t.is_current and t.other_ramp is not None,
         lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),
     Row(Reason.CURRENT_NOT_SERVING,
-        lambda t: t.is_current and t.spec.replicas != 0 and t.obstacle is not None,
+        lambda t: t.is_current and t.spec.replicas != 0
+        and t.obstacle is not None and not t.obstacle.older_pods_serve,
         lambda t: _wait_for_serving(t)),
     Row(Reason.SETTLED,
         lambda t: t.is_current,
@@ -91,8 +94,9 @@ TABLE: _Table = (
         lambda t: _set_current(t, "it was current until lately: a rollback needs no gate and no steps")),
     Row(Reason.UPDATE_IN_PROGRESS,
         lambda t: is_updating(t.temporal.routing, t.now),
-        lambda t: _none("Temporal has not yet told every task queue of the last change",
-                        due=_update_ends(t.temporal.routing))),
+        lambda t: _none("Temporal has not yet told every task queue of the last change"
+                        + ("" if (ends := _update_ends(t.temporal.routing)) else ", nor when that was made"),
+                        due=ends)),
     Row(Reason.GATE_FAILED,
         lambda t: bool(gate_failures(t)),
         lambda t: _none(f"{_failed_gate(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
@@ -108,8 +112,9 @@ TABLE: _Table = (
                                           "Temporal would refuse: deploy a worker that polls it, or retire"
                                           " the task queue first")),
     Row(Reason.NO_TASK_QUEUES,
-        lambda t: t.current is None and t.ramp is None and not t.task_queues,
-        lambda _: _none("no task queue of it is known yet")),
+        lambda t: t.current is None and t.ramp is None and (not t.task_queues or _may_poll_more(t)),
+        lambda t: _none("no workflow task queue of it is known yet", due=_first_polls_end(t))
+        if t.task_queues else _none("no task queue of it is known yet")),
     Row(Reason.FIRST_VERSION,
         lambda t: t.current is None and t.temporal.routing.ramping is None
         and not any(version.status in IN_ROUTING for version in t.temporal.versions)
@@ -235,6 +240,17 @@ def missing_queue(t: Target) -> str:
     polled = {(queue.name, queue.type) for queue in t.task_queues}
     missing = [queue for queue in current.task_queues if (queue.name, queue.type) not in polled]
     return f"{missing[0].type.lower()} task queue {missing[0].name}" if missing else ""
+
+
+def _first_polls_end(t: Target) -> datetime | None:
+    created = t.version.created_at if t.version else None
+    return created + _FIRST_POLLS if created else None
+
+
+def _may_poll_more(t: Target) -> bool:
+    """It polls for activities so far: whether others poll for its workflows is not known yet."""
+    ends = _first_polls_end(t)
+    return not t.workflow_task_queues and ends is not None and t.now < ends
 
 
 def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:

@@ -1,8 +1,10 @@
 """What the routing table asks about a worker's target version."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Any
 
 from twgen.model.spec import RolloutStep, WorkerSpec
 from twgen.model.times import later
@@ -24,6 +26,8 @@ from twgen.versioning.names import ABORTED, GATE_SKIPPED, PAUSED
 
 _SAME_CHANGE = timedelta(seconds=5)
 """Two times within it belong to one change of routing."""
+_CLOCKS_DIFFER = timedelta(minutes=5)
+"""A time that is later than that is no time that was."""
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
@@ -128,11 +132,15 @@ class Target:
     @property
     def skips_gate(self) -> bool:
         """A person goes on without its gate."""
-        return self._is_marked(GATE_SKIPPED)
+        # what stops a rollout counts whatever it holds, what speeds one up only as twgen writes it
+        return isinstance(self._mark(GATE_SKIPPED), Mapping)
 
     def _is_marked(self, key: str) -> bool:
-        mark = (self.version.metadata or {}).get(key) if self.version else None
+        mark = self._mark(key)
         return mark is not None and mark is not False
+
+    def _mark(self, key: str) -> Any:
+        return (self.version.metadata or {}).get(key) if self.version else None
 
     @property
     def is_foreign(self) -> bool:
@@ -177,9 +185,11 @@ class Target:
         was_replaced = any(_together(version.last_deactivated_at, became) for became in became_current)
         times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
         left = max((time for time in times if time), default=None)
+        if left is None:
+            return False
         # of all waits the one that an early `now` would cut short: it goes by the fastest clock
-        latest = later(self.now, self.world.clocks_apart)
-        return left is not None and latest - left <= self.spec.policy.rollback_window
+        ago = later(self.now, self.world.clocks_apart) - left
+        return -_CLOCKS_DIFFER <= ago <= self.spec.policy.rollback_window
 
     @property
     def asks_gate(self) -> bool:

@@ -160,6 +160,9 @@ def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Dec
     target = next(version for version, _ in decided if version.is_target)
     # one that Temporal may already send work to needs its pods, however many there are
     may_wait = not target.live and not may_have_work(target.status, target.version)
+    # where no cluster was read, a worker that polled may still be there: left out, it would be pruned
+    is_seen = target.worker.deployments is not None
+    may_wait = may_wait and (is_seen or target.status is VersionStatus.NOT_REGISTERED)
     holding = [
         version
         for version, decision in (decided if may_wait else ())

@@ -128,11 +128,14 @@ WITHOUT_DEPLOYMENT: _Table = (
     Row(Reason.NOT_NEEDED,
         lambda v: v.status is VersionStatus.INACTIVE
         or (v.status is VersionStatus.DRAINED and v.worker.deployments is not None)
-        or _longer(v.drained_for, v.both_delays),
+        or _longer(v.drained_for, v.delays_unseen),
         lambda _: _drop("it has no Deployment and needs none")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
         lambda v: _longer(v.drained_for, v.spec.sunset.scaledown_delay),
         lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
+    Row(Reason.AWAITS_REGISTRATION,
+        lambda v: v.status is VersionStatus.NOT_REGISTERED,
+        lambda v: _create(_recorded(v), "Temporal does not know it, and its Deployment is being deleted")),
     Row(Reason.MAY_BE_NEEDED,
         lambda _: True,
         lambda v: _create(_recorded(v), f"{_state(v)}: workflows may still need it{_absence(v)}")),
@@ -183,8 +186,9 @@ def _live_or_spec(v: VersionFacts) -> int | None:
 
 
 def _recorded(v: VersionFacts) -> int | None:
-    """What its own spec said when it was recorded, at least one."""
-    said = v.recorded.replicas if v.recorded else None
+    """At least one: of a version that takes traffic as the spec says, of others as their own did."""
+    own = v.recorded.replicas if v.recorded else None
+    said = v.spec.replicas if v.status in IN_ROUTING else own
     return None if said is None or v.spec.replicas_are_external else max(said, 1)
 
 
