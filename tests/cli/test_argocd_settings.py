@@ -102,8 +102,15 @@ def test_option_of_the_operator_is_refused_from_a_repository(run: Run, operator:
     refused(run(*RENDER, env=plugin(operator, **{f"ARGOCD_ENV_{variable}": "x"})), *said)
 
 
+def test_rollout_that_would_be_left_out_is_refused_from_the_operator_too(run: Run, operator: Path) -> None:
+    """Argo CD would prune the Job, the intent and the status of every worker, and nothing would say so."""
+    refused(
+        run(*RENDER, env={**plugin(operator), "TWGEN_NO_HOOKS": "true"}), "Argo CD would prune the rollouts"
+    )
+
+
 WRITTEN = 'as {"name": "strict", "string": "true"}'
-OWN = "an application may set identity, no-hooks, quiet, strict"
+OWN = "an application may set identity, quiet, strict"
 
 
 @pytest.mark.parametrize(

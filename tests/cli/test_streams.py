@@ -56,6 +56,11 @@ def test_usage_without_stderr_is_no_bug(story: Path) -> None:
     assert shell(story, f"{TWGEN} 2>/dev/full").returncode == 2
 
 
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
+def test_success_without_stderr_is_one(story: Path, stderr: str) -> None:
+    assert shell(story, f"{TWGEN} validate specs {stderr}").returncode == 0
+
+
 def test_closed_stdin_is_said(story: Path, rendered: str) -> None:
     assert "cannot read stdin: it is closed" in shell(story, f"{TWGEN} render - <&-").stderr
     assert shell(story, f"{RENDER} <&-").stdout == rendered

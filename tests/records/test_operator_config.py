@@ -94,7 +94,7 @@ paths = names.filter(lambda name: ":" not in name).map(lambda name: f"/{name}")
 texts = st.dictionaries(names, names)
 operators = st.builds(
     Operator,
-    instance=st.text(max_size=5),
+    instance=st.sampled_from(("", "prod-eu", "a/b.c_d")),
     temporal_config_file=st.just("") | paths,
     grants=st.lists(st.builds(ProfileGrant, names, st.lists(st.text(max_size=5)).map(tuple))).map(tuple),
     clusters=st.lists(
@@ -192,6 +192,19 @@ def test_profile_is_used_by_projects_that_are_granted_it(profile: str, project: 
     [
         ({"kind": "Config"}, "kind: must be OperatorConfig"),
         ({"instanse": "a"}, "instanse: no such field; did you mean instance?"),
+        *(
+            ({"instance": name}, f"instance: {name!r} is not the name of an Argo CD")
+            for name in (
+                "${ENV}",
+                "{{ .Values.env }}",
+                "<instance>",
+                "/",
+                "prod ",
+                "twgen/prod",
+                "a//b",
+                "a/",
+            )
+        ),
         ({"temporal": {"profiles": [{"projects": ["a"]}]}}, "temporal.profiles[0].name: is required"),
         (
             {"temporal": {"profiles": [{"name": "a", "project": "b"}]}},

@@ -78,7 +78,7 @@ STRICT: Document = {"name": "strict", "string": "true"}
         ([{"name": "strict", "map": {"is": "true"}}], "'strict' is not a text alone"),
         ([STRICT, STRICT], "'strict' is given twice"),
         ([{"name": "strikt", "string": "true"}], "'strikt': no such setting; did you mean strict?"),
-        ([{"name": "no-hooks", "string": "perhaps"}], "'no-hooks': 'perhaps' is neither true nor false"),
+        ([{"name": "strict", "string": "perhaps"}], "'strict': 'perhaps' is neither true nor false"),
     ],
     ids=["list", "map", "twice", "unknown", "no flag"],
 )
@@ -92,10 +92,16 @@ def test_mistaken_parameter_is_told_in_the_application(
 
 @side_by_side
 def test_parameter_that_a_repository_may_set_has_its_effect(story: ApplicationStory) -> None:
-    give(story, [{"name": "no-hooks", "string": "true"}])
+    give(story, [{"name": "identity", "string": "repositories/own"}])
     story.application.create()
-    eventually(lambda: ("Deployment", "greeter-v1") in story.application.tracked(), SOON)
-    assert {kind for kind, _ in story.application.tracked()} == {"Deployment"}
+    made = eventually(lambda: story.deployment("v1"), SOON)
+    assert made["metadata"]["annotations"]["twgen.io/identity"] == "twgen/repositories/own"
+
+
+@side_by_side
+def test_repository_cannot_leave_its_rollout_to_be_pruned(story: ApplicationStory) -> None:
+    give(story, [{"name": "no-hooks", "string": "true"}])
+    refused(story, "'no-hooks' is the operator's: a repository may not set it")
 
 
 def give(story: ApplicationStory, parameters: list[Document]) -> None:

@@ -182,3 +182,20 @@ def test_scaled_object_that_rests_at_zero_is_warned_of(changes: dict[str, Any], 
     assert [line.partition(": ")[0] for line in told if "pods" in line] == (
         [f"spec.template.spec.{path}"] if path else []
     )
+
+
+@pytest.mark.parametrize("name", ["payments", "{{ .TemporalNamespace }}"])
+def test_name_of_the_autoscaler_that_keda_makes_is_of_each_version(name: str) -> None:
+    place = "spec.advanced.horizontalPodAutoscalerConfig.name"
+    [told] = refusals(changed(bases()["scaledobject"], {place: name}))
+    assert told.startswith(f"spec.template.{place}: would be that of one autoscaler for all versions")
+    for own in ("payments-{{ .BuildID }}", "{{ .DeploymentName }}"):
+        assert strictly(changed(bases()["scaledobject"], {place: own})) == []
+
+
+def test_replicas_that_a_pause_holds_would_be_those_of_every_version() -> None:
+    marks = {"metadata": {"annotations": {"autoscaling.keda.sh/paused-replicas": "0"}}}
+    [told] = refusals({**bases()["scaledobject"], **marks})
+    assert "would hold every version at this number" in told
+    paused = {"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}}
+    assert strictly({**bases()["scaledobject"], **paused}) == []

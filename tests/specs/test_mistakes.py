@@ -224,6 +224,48 @@ def test_number_in_quotes_or_with_its_sign_is_told_how_to_be_written(value: str,
     assert found == f"spec.rollout.steps[0].rampPercentage: must be a number, not a string{hint}"
 
 
+def test_two_budgets_of_one_worker_are_refused_since_no_pod_of_both_can_be_evicted() -> None:
+    second = {**budget(), "metadata": {"name": "another", "namespace": "shop"}}
+    [problem] = told(parsed(worker(), CONNECTION, budget(), second).problems)
+    assert problem.startswith("spec.template: another and budget would both protect the pods of payments")
+
+
+UNFILLED = (
+    "${GIT_SHA}",
+    "$GIT_SHA",
+    "$(GIT_SHA)",
+    "{{ .Values.tag }}",
+    "${{ github.sha }}",
+    "#{Build.BuildId}#",
+)
+
+
+@pytest.mark.parametrize("written", UNFILLED)
+def test_build_id_that_nothing_has_filled_in_is_refused(written: str) -> None:
+    """Cleaned, it would be one build ID for every image."""
+    options = worker()["spec"]["workerOptions"] | {"unsafeCustomBuildID": written}
+    [problem] = told(parsed(worker(workerOptions=options), CONNECTION).problems)
+    assert problem.startswith("spec.workerOptions.unsafeCustomBuildID: ")
+    assert problem.endswith(
+        (
+            "holds a variable that nothing has filled in: render the file first",
+            "is a template of Helm: run `helm template` first",
+        )
+    )
+
+
+@pytest.mark.parametrize("written", ["${NS}", "$(NS)", "payments-${STAGE}"])
+def test_temporal_namespace_that_nothing_has_filled_in_is_refused(written: str) -> None:
+    options = worker()["spec"]["workerOptions"] | {"temporalNamespace": written}
+    [problem] = told(parsed(worker(workerOptions=options), CONNECTION).problems)
+    assert "holds a variable that nothing has filled in" in problem
+
+
+def test_type_of_a_gate_may_be_a_class_inside_another() -> None:
+    rollout = {"strategy": "AllAtOnce", "gate": {"workflowType": "Gates$Smoke"}}
+    assert parsed(worker(rollout=rollout), CONNECTION).problems == ()
+
+
 @pytest.mark.parametrize("kind", ["Connection", "ClusterConnection"])
 def test_certificate_authority_of_a_later_controller_says_where_it_belongs(kind: str) -> None:
     connection = {**CONNECTION, "kind": kind}
@@ -252,6 +294,17 @@ def test_image_that_no_node_reads_for_its_capital_letters_is_refused(image: str)
     template = {"spec": {"containers": [{"name": "w", "image": image}]}}
     [found] = told(parsed(worker(template=template), CONNECTION).problems)
     assert found.endswith("is no image: only its registry and its tag may have capital letters")
+
+
+@pytest.mark.parametrize(
+    "image", ["a:v1+meta", "a:<TAG>", "a:-v1", f"a:{'v' * 129}", "a:feature/foo", "a@sha256:0123"]
+)
+def test_image_that_no_node_can_read_is_warned_of(image: str) -> None:
+    """The controller takes it, and hashes it; `--strict` refuses it."""
+    template = {"spec": {"containers": [{"name": "w", "image": image}]}}
+    found = parsed(worker(template=template), CONNECTION)
+    assert found.problems == ()
+    assert any("is no image that a node can read" in item for item in told(found.warnings))
 
 
 @pytest.mark.parametrize("image", ["Registry.example.com/shop/payments:V1-Final", "payments:RC1"])

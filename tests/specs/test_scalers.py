@@ -84,3 +84,12 @@ def test_scaler_of_what_may_be_there_is_nobodys_mistake(others: list[dict[str, A
 
 def test_deployment_of_another_namespace_is_not_what_is_scaled() -> None:
     assert len(warned(scaling(*HPA, name="payments"), deployment("payments", "infra"))) == 1
+
+
+@pytest.mark.parametrize("kind", ["WorkerDeployment", "TemporalWorkerDeployment"])
+def test_scaler_of_a_worker_itself_scales_nothing(kind: str) -> None:
+    [warning] = warned(scaling(*HPA, apiVersion="temporal.io/v1alpha1", kind=kind, name="payments"))
+    assert warning.startswith(
+        f"spec.scaleTargetRef.name: scales {kind} payments, which is no version of worker"
+    )
+    assert warned(scaling(*HPA, kind=["WorkerDeployment"], name="payments")) == []

@@ -47,8 +47,13 @@ def test_unknown_fields_go_and_are_reported() -> None:
     )
 
 
+def test_empty_time_that_kubectl_writes_into_templates_is_no_mistake() -> None:
+    stored = stored_template({"metadata": {"creationTimestamp": None, "name": "n"}}, "spec.template")
+    assert stored == Stored({"metadata": {"name": "n"}}, (), ())
+
+
 def test_metadata_that_an_api_server_sets_is_not_kept() -> None:
-    metadata = {"name": "n", "creationTimestamp": None, "uid": "u"}
+    metadata = {"name": "n", "creationTimestamp": "2026-11-21T12:00:00Z", "uid": "u"}
     stored = stored_template({"metadata": metadata}, "spec.template")
     assert stored.template == {"metadata": {"name": "n"}}
     assert [each.path for each in stored.unknown] == [

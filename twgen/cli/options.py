@@ -115,9 +115,7 @@ OPTIONS: Mapping[str, Option] = {
     "no_cluster": _flag("--no-cluster", text="Do not read Kubernetes."),
     "kubeconfig": Option(("--kubeconfig",), "Read Kubernetes as this file says, not KUBECONFIG.", FILE),
     "context": Option(("--context",), "Read Kubernetes through this context.", NAME),
-    "no_hooks": _flag(
-        "--no-hooks", text="Leave rollout objects out, for `kubectl diff`.", of_application=True
-    ),
+    "no_hooks": _flag("--no-hooks", text="Leave rollout objects out, for `kubectl diff`."),
     "allow_unlisted_connections": _flag(
         "--allow-unlisted-connections",
         text="In Argo CD, use connections that need no credentials and that no Temporal profile lists.",

@@ -18,6 +18,7 @@ from twgen.cli.inputs import (
 from twgen.cli.options import READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
+from twgen.errors import InvalidInput
 from twgen.planning.drivers import drivers_with_objects
 from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
 from twgen.rendering.manifests import FORMATS, render_manifests
@@ -35,6 +36,10 @@ def command(output: str, **params: Any) -> None:
     twgen render . > /tmp/manifests.yaml && kubectl diff -f /tmp/manifests.yaml
     """
     settings = settings_of(params)
+    if params["no_hooks"] and settings.surroundings.needs_identity:
+        raise InvalidInput(
+            "--no-hooks is for a terminal: Argo CD would prune the rollouts that it leaves out"
+        )
     specs = load_specs(settings)
     caller = settings.rendering_caller
     plan, namespace = VersionsPlan((), ()), settings.namespace_rule.default

@@ -7,7 +7,7 @@ import click
 
 from twgen.cli.inputs import all_problems, no_worker, parse
 from twgen.cli.options import options, output_option, paths_argument
-from twgen.cli.output import warn, write
+from twgen.cli.output import say, warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.planning.sentences import counted
@@ -68,7 +68,7 @@ def command(output: str, **params: Any) -> None:
         raise NegativeAnswer(f"{counted(count, 'problem')} found")
     if not settings.quiet:
         doubts = f", {counted(len(warnings), 'warning')}" if warnings else ""
-        click.echo(f"{_checked(read)}; no problems{doubts}", err=True)
+        say(f"{_checked(read)}; no problems{doubts}")
 
 
 def _checked(read: Documents) -> str:

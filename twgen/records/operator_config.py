@@ -40,6 +40,10 @@ _GROUP = text(
     "an API group without its version, such as monitoring.coreos.com",
 )
 _KIND = text(r"^[A-Za-z][-A-Za-z0-9]*$(?!\n)", "a kind, such as ServiceMonitor", least=1)
+_INSTANCE = text(
+    r"^$(?!\n)|^(?!twgen/)[A-Za-z0-9][-A-Za-z0-9_.]*(/[A-Za-z0-9][-A-Za-z0-9_.]*)*$(?!\n)",
+    "the name of an Argo CD, such as prod-eu: letters, digits and - _ . /, and no twgen/ before it",
+)
 _POD = RolloutPod()
 _CONFIG_MAP = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)"
 _KEY = r"^[-._a-zA-Z0-9]+$(?!\n)"
@@ -200,7 +204,7 @@ OPERATOR_CONFIG = record(
     Field("apiVersion", constant(TWGEN_API), required=True),
     Field("kind", constant(KIND), required=True),
     Field("metadata", mapping()),
-    Field("instance", TEXT),
+    Field("instance", _INSTANCE, absent=""),
     Field("temporal", _TEMPORAL),
     Field("clusters", listing(_CLUSTER)),
     Field("rollout", _ROLLOUT),

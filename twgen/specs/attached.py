@@ -8,7 +8,7 @@ from twgen.model.paths import Path, join_path, value_at, written_path
 from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
 from twgen.specs.fields import Fields
-from twgen.specs.keda import VERSION_FIELDS, check_triggers, warn_of_rest_at_zero
+from twgen.specs.keda import VERSION_FIELDS, check_copies, check_triggers, warn_of_rest_at_zero
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -84,6 +84,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         inner.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
     if group_kind == _SCALED_OBJECT:
         warn_of_rest_at_zero(inner)
+        check_copies(template, inner)
     if group_kind.group == _SCALED_OBJECT.group:
         check_triggers(inner)
     kind = KINDS.get(group_kind)

@@ -21,6 +21,7 @@ from twgen.model.problem import (
 from twgen.specs.durations import parse_duration
 from twgen.specs.limits import (
     DATA_KEY,
+    FILLED,
     HOST_PORT,
     IDENTITY,
     LABEL,
@@ -33,10 +34,14 @@ from twgen.specs.limits import (
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
+UNFILLED = "holds a variable that nothing has filled in: render the file first"
+"""What is wrong with a text that is not FILLED."""
+
 _INT32 = range(-(2**31), 2**31)
 _WRONG_FORMS = {
     LABEL: "is not a name of lower-case letters, digits and -",
     NAME: "is not a name of lower-case letters, digits, - and .",
+    FILLED: UNFILLED,
     LINE: "is not text on one line without blanks or typographic quotes at its ends",
     IDENTITY: "is not an identity such as payments/prod: one line without empty parts",
     DATA_KEY: "is not a key of letters, digits, -, _ and .",
@@ -246,6 +251,8 @@ class Fields:
             return
         elif "{{" in value:
             wrong = "is a template of Helm: run `helm template` first"
+        elif "${" in value or "$(" in value:
+            wrong = UNFILLED
         else:
             wrong = _WRONG_FORMS[form]
         # where the name of a Secret is wanted, people also write what it holds

@@ -6,6 +6,7 @@ from typing import Any
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Finding, did_you_mean, quoted
 from twgen.specs.fields import Fields
+from twgen.versioning.names import filled, placeholders
 
 _TEMPORAL = "temporal"
 _BUILD_ID = "buildId"
@@ -37,6 +38,8 @@ _KNOWN = (
     "unsafeSsl",
     "workflowTaskQueueForCount",
 )
+_PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
+_HPA_NAME = ("advanced", "horizontalPodAutoscalerConfig", "name")
 _EXTERNAL_METRICS = ("AverageValue", "Value")
 """The metricType of a trigger other than `cpu` and `memory`, which have a Utilization too."""
 
@@ -48,6 +51,19 @@ def warn_of_rest_at_zero(spec: Fields) -> None:
         told = "is 0" if spec.raw(rests) == 0 else "is 0 when it is left out"
         why = "an idle version loses its pods, and a rollout waits for pods: write 1 or more"
         spec.warning(rests, f"{told}: {why}")
+
+
+def check_copies(template: Fields, spec: Fields) -> None:
+    """Refuse what would be the same for every version, and must not be."""
+    annotations = template.mapping("metadata").value.get("annotations")
+    if isinstance(annotations, dict) and annotations.get(_PAUSED_REPLICAS) is not None:
+        why = "would hold every version at this number, also one that workflows need: remove it"
+        template.problem(join_path("metadata.annotations", _PAUSED_REPLICAS), why)
+    name = value_at(spec.value, *_HPA_NAME)
+    copies = {filled(name, placeholders(item, item, "")) for item in "ab"} if isinstance(name, str) else ()
+    if name and len(copies) == 1:
+        why = "would be that of one autoscaler for all versions: leave it out, or write {{ .BuildID }} in it"
+        spec.problem(".".join(_HPA_NAME), why)
 
 
 def check_triggers(spec: Fields) -> None:

@@ -32,6 +32,8 @@ _OLD_KINDS = {
     "TemporalConnection": CONNECTION,
     "TemporalWorkerOwnedResource": ATTACHED,
 }
+WORKER_KINDS = (WORKER, *(old for old, new in _OLD_KINDS.items() if new == WORKER))
+"""What a worker is called in documents, today's name first."""
 _KINDS = {
     CONTROLLER_API: {WORKER, CONNECTION, CLUSTER_CONNECTION, ATTACHED, *_OLD_KINDS},
     TWGEN_API: {POLICY, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE, VALIDATION, OPERATOR_CONFIG},

@@ -22,8 +22,13 @@ DATA_KEY = "^(?!\\.\\.)(?!\\.$)[-._a-zA-Z0-9]+$(?!\\n)"
 """As Kubernetes checks the keys of Secrets and ConfigMaps."""
 _INSIDE = "[^\\x00-\\x1f\\x7f]"
 _AT_ENDS = "[^\\s\\x00-\\x1f\\x7f\u2018-\u201f]"
-LINE = f"^(?!.*\\{{\\{{){_AT_ENDS}({_INSIDE}*{_AT_ENDS})?$(?!\\n)"
-"""Text on one line, without blanks and typographic quotes at its ends and without a template of Helm."""
+LINE = f"^(?!.*(\\{{\\{{|\\$[{{(])){_AT_ENDS}({_INSIDE}*{_AT_ENDS})?$(?!\\n)"
+"""Text on one line that is filled in, without blanks and typographic quotes at its ends.
+
+The name of a class may hold a `$`.
+"""
+FILLED = "^(?![\\s\\S]*(\\{\\{|\\$|#\\{))"
+"""Text without what Helm, a shell or a pipeline is yet to fill in."""
 IDENTITY = LINE.replace("^", "^(?!/)(?!.*//)(?!.*/$)", 1)
 """A line whose parts, which a slash divides, all say something."""
 SERVER_NAME = "^[a-zA-Z0-9.-]+$(?!\\n)"

@@ -202,7 +202,7 @@ def _attached(
     specs: Iterable[SpecDocument], attached_kinds: tuple[GroupKind, ...]
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
-    autoscalers: dict[tuple[str, str], SpecDocument] = {}
+    only_ones: dict[tuple[str, str, str], SpecDocument] = {}
     # many workers have templates that are equal, and one that is right need not be read again
     right: dict[str, AttachedResource] = {}
     for spec in specs:
@@ -217,14 +217,14 @@ def _attached(
         if is_short and not (found.problems or found.unknown or found.warnings):
             right[template] = resource
         attached.setdefault(key, []).append(replace(resource, name=spec.name, document=spec.document))
-        if resource.autoscales and worker:
-            first = autoscalers.setdefault(key, spec)
-            if first is not spec:
-                message = (
-                    f"{spec.name} and {first.name} would both set the replicas of {worker}: keep one;"
-                    " the other is at"
-                )
-                spec.fields.problem("template", message, first.place("spec.template"))
+        # Kubernetes evicts no pod that two budgets select
+        deeds = {"PodDisruptionBudget": "protect the pods"}
+        deed = "set the replicas" if resource.autoscales else deeds.get(resource.kind, "")
+        # of one name there can be but one anyway
+        first = only_ones.setdefault((*key, deed), spec)
+        if deed and worker and first.name != spec.name:
+            message = f"{spec.name} and {first.name} would both {deed} of {worker}: keep one; the other is at"
+            spec.fields.problem("template", message, first.place("spec.template"))
     return attached
 
 

@@ -8,6 +8,7 @@ from twgen.model.paths import value_at
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import KINDS
+from twgen.specs.kinds import WORKER_KINDS
 from twgen.versioning.names import versioned_deployment_name
 
 
@@ -40,10 +41,13 @@ def misplaced_scalers(
         target = value_at(document.value, "spec", field)
         scaled = place(document, value_at(target, "name"))
         found = places.get(scaled)
-        if found and scaled not in there and value_at(target, "kind") in (None, "Deployment"):
-            what = "no version" if scaled[1] == found.name else "only one version"
-            message = (
-                f"scales Deployment {scaled[1]}, which is {what} of worker {found.worker_deployment}:"
-                " make it a WorkerResourceTemplate"
-            )
-            yield Problem.at(document, f"spec.{field}.name", message)
+        kind = value_at(target, "kind") or "Deployment"
+        is_there = kind == "Deployment" and scaled in there
+        if not found or is_there or kind not in ("Deployment", *WORKER_KINDS):
+            continue
+        what = "no version" if kind != "Deployment" or scaled[1] == found.name else "only one version"
+        message = (
+            f"scales {kind} {scaled[1]}, which is {what} of worker {found.worker_deployment}:"
+            " make it a WorkerResourceTemplate"
+        )
+        yield Problem.at(document, f"spec.{field}.name", message)

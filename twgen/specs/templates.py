@@ -1,5 +1,6 @@
 """The rules for a worker's pods that go beyond the types of their fields."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -7,7 +8,8 @@ from twgen.model.paths import join_path, parse_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
-from twgen.specs.fields import Fields
+from twgen.specs.fields import UNFILLED, Fields
+from twgen.specs.limits import FILLED
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.build_ids import image_tag, is_image
 from twgen.versioning.injection import Identity, Injection, injection
@@ -65,7 +67,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     containers = pod.get("containers") or [{}]
     image = (containers[0] or {}).get("image") or ""
     tag = image_tag(image)
-    can_move = not _is_template(image) and "@" not in image and (not tag or tag in _MUTABLE_TAGS)
+    can_move = re.search(FILLED, image) and "@" not in image and (not tag or tag in _MUTABLE_TAGS)
     if image and can_move and not worker.has_custom_build_id:
         what = f"the tag {tag!r} can move" if tag else "there is no tag"
         doubt = f"{what}: a changed image keeps its build ID, so nothing would be deployed"
@@ -91,19 +93,28 @@ def _refuse_injected(path: Fields, pod: Mapping[str, Any], injected: Injection) 
 
 
 def _check_images(path: Fields, pod: Mapping[str, Any]) -> None:
-    """Refuse what an API server takes for an image, and no node ever finds."""
     for field in ("initContainers", "containers"):
         for index, container in _items(pod, field):
             image = container.get("image") or ""
-            if _is_template(image):
-                wrong = "holds a variable that nothing has filled in: render the file first"
-            elif image != image.strip() or not (image.isascii() and image.isprintable()):
-                wrong = "is no image: it may hold letters, digits and - _ . / : @"
-            elif not is_image(image) and is_image(image.lower()):
-                wrong = "is no image: only its registry and its tag may have capital letters"
-            else:
-                continue
-            path.problem(f"{field}[{index}].image", f"{quoted(image)} {wrong}")
+            if wrong := why_no_image(image):
+                path.problem(f"{field}[{index}].image", wrong)
+            elif image and not is_image(image):
+                such_as = "registry.example.com/payments:v1"
+                wrong = f"{quoted(image)} is no image that a node can read, such as {such_as}"
+                path.warning(f"{field}[{index}].image", wrong)
+
+
+def why_no_image(image: str) -> str:
+    """Why no node ever finds what an API server takes for an image; empty: it may."""
+    if not re.search(FILLED, image):
+        wrong = UNFILLED
+    elif image != image.strip() or not (image.isascii() and image.isprintable()):
+        wrong = "is no image: it may hold letters, digits and - _ . / : @"
+    elif not is_image(image) and is_image(image.lower()):
+        wrong = "is no image: only its registry and its tag may have capital letters"
+    else:
+        return ""
+    return f"{quoted(image)} {wrong}"
 
 
 def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -111,10 +122,6 @@ def _items(holder: Mapping[str, Any], field: str) -> Iterator[tuple[int, Mapping
     for index, item in enumerate(holder.get(field) or ()):
         if item is not None:
             yield index, item
-
-
-def _is_template(image: str) -> bool:
-    return "$" in image or "{{" in image
 
 
 def _is_empty(spec: Fields, wrong: Finding) -> bool:

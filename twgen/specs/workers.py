@@ -22,7 +22,7 @@ from twgen.model.spec import (
 from twgen.specs.connections import parse_data_key
 from twgen.specs.fields import Fields
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
-from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
+from twgen.specs.limits import FILLED, MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
 from twgen.versioning.build_ids import LONGEST_BUILD_ID, build_id, cleaned_build_id, pod_template_hash
@@ -50,7 +50,7 @@ def parse_worker(
     options = spec.mapping("workerOptions")
     if not spec.has("workerOptions"):
         spec.problem("workerOptions", "is required")
-    custom = options.text("unsafeCustomBuildID", most=LONGEST_BUILD_ID)
+    custom = options.text("unsafeCustomBuildID", form=FILLED, most=LONGEST_BUILD_ID)
     template, target, wrong = _template(spec, custom)
     sunset = spec.mapping("sunset")
     worker = WorkerSpec(

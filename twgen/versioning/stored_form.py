@@ -101,7 +101,9 @@ def _struct_storer(fields: tuple[Field, ...]) -> _Store:
         for name, item in value.items():
             type_name = types.get(name)
             if type_name is None:
-                walk.add_unknown(path, name, types)
+                # `kubectl create --dry-run` writes it so into every template
+                if item is not None or name != "creationTimestamp":
+                    walk.add_unknown(path, name, types)
             elif item is not None:
                 stored[name] = _storer(type_name)(item, (path, name), walk)
         for name, default in defaults:
