@@ -22,7 +22,7 @@ from tests.planning.situations import (
 )
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction
-from twgen.model.spec import MissingTemplate, Sunset
+from twgen.model.spec import MissingTemplate
 from twgen.model.world import Routing, Version, VersionStatus, World
 
 CREATE, SCALE_DOWN = VersionAction.CREATE, VersionAction.SCALE_DOWN
@@ -88,18 +88,6 @@ def test_version_that_takes_traffic_comes_back_as_large_as_the_spec_says(
     plan = decided(situation(says, None, {"v1": live("v1", 2)}), "v1", replace(SPEC, replicas=replicas))
     assert plan
     assert (plan.action, plan.replicas) == (CREATE, expected)
-
-
-@pytest.mark.parametrize(
-    ("length", "listed"), [(HOUR + SECOND, True), (25 * HOUR, True), (25 * HOUR + SECOND, False)]
-)
-def test_version_that_nobody_sees_is_held_at_zero_for_a_day_also_where_it_is_deleted_at_once(
-    length: timedelta, *, listed: bool
-) -> None:
-    """Some render must take it to zero first: it may run still, and is protected from pruning."""
-    spec = replace(SPEC, sunset=Sunset(HOUR, timedelta()))
-    plan = decided(found(drained(length), cluster_read=False), "v1", spec)
-    assert (plan is not None and (plan.action, plan.replicas) == (SCALE_DOWN, 0)) is listed
 
 
 def test_version_recorded_at_zero_comes_back_with_one() -> None:

@@ -14,8 +14,6 @@ from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.injection import ADDRESS, DEPLOYMENT, NAMESPACE
 from twgen.versioning.names import versioned_deployment_name
 
-RENDERED_WITHIN = timedelta(days=1)
-"""Argo CD renders each application so often at least: its cache expires (`--repo-cache-expiration`)."""
 UNREGISTERED_DELAY = timedelta(minutes=10)
 """How long a Deployment may take until Temporal knows its version."""
 
@@ -155,11 +153,6 @@ class VersionFacts:
         return self.spec.sunset.scaledown_delay + self.spec.sunset.delete_delay
 
     @property
-    def delays_unseen(self) -> timedelta:
-        """How long a Deployment that nobody sees is rendered: some render must have taken it to zero."""
-        return self.spec.sunset.scaledown_delay + max(self.spec.sunset.delete_delay, RENDERED_WITHIN)
-
-    @property
     def drained_for(self) -> timedelta | None:
         """How long it has been drained; None: it is not, or since nobody knows when."""
         drainage = self.version.drainage if self.version else None
@@ -187,7 +180,7 @@ class VersionFacts:
     def moments(self) -> Iterator[datetime]:
         """The times at which time alone may change what becomes of it."""
         for age, limits in (
-            (self.drained_for, (self.spec.sunset.scaledown_delay, self.both_delays, self.delays_unseen)),
+            (self.drained_for, (self.spec.sunset.scaledown_delay, self.both_delays)),
             (self.registered_for if self.never_active else None, (self.both_delays,)),
             (
                 self.deployed_for if self.status is VersionStatus.NOT_REGISTERED else None,

@@ -128,7 +128,7 @@ WITHOUT_DEPLOYMENT: _Table = (
     Row(Reason.NOT_NEEDED,
         lambda v: v.status is VersionStatus.INACTIVE
         or (v.status is VersionStatus.DRAINED and v.worker.deployments is not None)
-        or _longer(v.drained_for, v.delays_unseen),
+        or _longer(v.drained_for, v.both_delays),
         lambda _: _drop("it has no Deployment and needs none")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
         lambda v: _longer(v.drained_for, v.spec.sunset.scaledown_delay),
