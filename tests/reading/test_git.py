@@ -66,7 +66,27 @@ def test_commit_that_is_there_in_part_tells_nothing(repository: Repository) -> N
     assert first in history(repository.root / "app", first).versions
     (repository.root / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
     found = history(repository.root / "app", first)
-    assert (dict(found.versions), found.ends) == ({}, "git cannot read all of it: is the clone whole?")
+    assert (dict(found.versions), found.ends) == (
+        {},
+        "git cannot read all of it: is the clone whole, and no file in it huge?",
+    )
+
+
+@pytest.mark.parametrize("is_a_difference", [False, True])
+def test_huge_files_of_earlier_commits_take_no_memory(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, *, is_a_difference: bool
+) -> None:
+    monkeypatch.setattr(git, "_MOST_MEMORY", 16 * 2**20)
+    first = repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})["pay"]
+    for end in ("x", "longer"):
+        repository.commit({"app/pay.yaml": " " * (24 * 2**20) + end})
+    repository.commit({"app/pay.yaml": worker("2")})
+    repository.git("-c", f"core.bigFileThreshold={'1g' if is_a_difference else '1m'}", "repack", "-adfq")
+    found = history(repository.root / "app", first)
+    if is_a_difference:  # git has to take it apart as a whole
+        assert found.ends == "git cannot read all of it: is the clone whole, and no file in it huge?"
+    else:
+        assert first in found.versions
 
 
 def test_folder_that_only_looks_like_a_repository_is_none(repository: Repository) -> None:

@@ -7,26 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from tests.planning.situations import NOW
 from tests.strategies import a_spec
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.operator import GroupKind
-from twgen.model.plan import Phase
 from twgen.model.rollout import RolloutInCluster
-from twgen.model.status import RolloutStatus
-from twgen.model.times import format_time
 from twgen.reading.rollout import (
     RolloutReader,
-    RolloutsInCluster,
     attached_objects,
     read_intent,
-    rollouts_in_cluster,
     specs_of,
 )
 from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
-from twgen.records.rollout_status import write_rollout_status
 
 OLD, NEW = (intent_of(a_spec(build_id=build_id), "twgen/me") for build_id in ("v3", "v4"))
 NEWER_JOB = {"metadata": {"name": "newer", "uid": "u", "annotations": {"twgen.io/intent-hash": NEW.hash}}}
@@ -109,87 +102,6 @@ def test_pod_whose_job_is_gone_is_waited_for() -> None:
     cluster = Cluster()
     cluster.jobs, cluster.pods = [at(5, "newest")], [at(4, "left over", owner="deleted")]
     assert read(cluster).older_pods == ("left over",)
-
-
-class Fleet:
-    """A cluster with the status of one rollout, and Jobs."""
-
-    def __init__(self, *jobs: Mapping[str, Any], **told: Any) -> None:
-        self.jobs = jobs
-        told = {"phase": Phase.WAITING, "reason": "RampPaused", "message": "it stays at 25 %", **told}
-        left = RolloutStatus(
-            "shop/payments", target="v3", current="v1", percentage=25, since=NOW, document=DOCUMENT, **told
-        )
-        metadata = {"name": "payments-rollout-status", "namespace": "shop"}
-        self.status = {"metadata": metadata, "data": write_rollout_status(left)}
-        self.asked: list[str] = []
-
-    async def ask(self, _: str, path: str, *__: object, **___: object) -> tuple[int, Mapping[str, Any]]:
-        self.asked.append(path.rpartition("/")[2])
-        if self.jobs == ("forbidden",) and path.endswith("jobs"):
-            return 403, {"message": "jobs.batch is forbidden"}
-        return 200, {"items": self.jobs if path.endswith("jobs") else [self.status]}
-
-    def read(self) -> RolloutsInCluster:
-        return asyncio.run(rollouts_in_cluster(cast("KubernetesClient", self), "shop", Deadline(5)))
-
-
-DOCUMENT = {"workers": [{"worker": "shop/payments", "phase": "Waiting", "reason": "RampPaused"}]}
-
-
-def job_of(name: str, second: int, worker: str = "payments", *, ended: bool = True) -> Mapping[str, Any]:
-    found = at(second, name)
-    metadata = {**found["metadata"], "namespace": "shop", "labels": {"twgen.io/rollout": worker}}
-    how = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
-    end = {"type": "Failed", "status": "True", "lastTransitionTime": "2026-11-21T13:00:00Z", **how}
-    return {"metadata": metadata, "status": {"conditions": [end] if ended else []}}
-
-
-def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
-    fleet = Fleet(job_of("first", 3), job_of("killed", 5), job_of("other", 9, "mail", ended=False))
-    [status] = fleet.read().statuses
-    message = (
-        "nobody moves its traffic: Job killed has ended as Failed (BackoffLimitExceeded Job has reached the"
-        " specified backoff limit); before, it was Waiting: it stays at 25 %"
-    )
-    assert (status.phase, status.reason, status.message) == (Phase.BLOCKED, "RolloutEnded", message)
-    assert format_time(status.since) == "2026-11-21T13:00:00Z"
-    [worker] = status.document["workers"]
-    assert (worker["phase"], worker["reason"], worker["because"]) == ("Blocked", "RolloutEnded", message)
-    assert fleet.asked == ["jobs", "configmaps"], (
-        "a Job may end between the two, and has left its status then"
-    )
-    [status] = Fleet().read().statuses
-    assert status.message.startswith("nobody moves its traffic: there is no Job of it; before")
-    assert status.since == NOW
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        {"phase": Phase.SETTLED, "reason": "Settled"},
-        {"phase": Phase.BLOCKED, "reason": "GateFailed"},
-        {"phase": Phase.BLOCKED, "reason": "Aborted"},
-        {"phase": Phase.BLOCKED, "reason": "InvalidIntent"},
-        {"phase": Phase.BLOCKED, "reason": "RolloutEnded"},
-    ],
-)
-def test_status_of_a_rollout_that_has_ended_as_it_should_stays(told: Mapping[str, Any]) -> None:
-    [status] = Fleet(job_of("ended", 5), **told).read().statuses
-    assert (status.phase, status.reason, status.message) == (*told.values(), "it stays at 25 %")
-
-
-def test_status_of_a_rollout_on_which_a_job_works_stays() -> None:
-    [status] = Fleet(job_of("ended", 3), job_of("runs", 5, ended=False)).read().statuses
-    assert status.reason == "RampPaused"
-
-
-def test_status_is_told_as_it_is_where_nobody_may_see_jobs_and_that_is_told() -> None:
-    found = Fleet("forbidden").read()  # type: ignore[arg-type]
-    assert [status.reason for status in found.statuses] == ["RampPaused"]
-    [told] = found.unusable
-    assert told.startswith("nobody knows whether a Job works on these rollouts: ")
-    assert told.endswith("/jobs cannot be read: jobs.batch is forbidden")
 
 
 @pytest.mark.parametrize("change", [{"namespace": "mail"}, {"worker": "another"}, {"target": "v9"}])

@@ -12,6 +12,7 @@ from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.records.rollout_status import parse_rollout_status, write_rollout_status
+from twgen.yaml.limits import Budget, Limits
 
 texts = st.text(st.characters(exclude_categories=("Cs",)))
 statuses = st.builds(
@@ -58,7 +59,13 @@ def test_only_an_intent_that_is_settled_is_told_as_settled(status: RolloutStatus
         ("status.json", '{"workers": [null]}'),
         ("status.json", '{"workers": [{"versions": {"status": "Current"}}]}'),
         ("status.json", '{"workers": [{"versions": ["Current"]}]}'),
-        ("status.json", '{"workers": [{"versions": [{"status": "\\ud800"}]}]}'),
+        ("status.json", '{"workers": [{"versions": [{"status": NaN}]}]}'),
+        ("status.json", '{"workers": [{"versionCount": "abc"}]}'),
+        ("status.json", '{"workers": [{"versionCount": [1]}]}'),
+        ("status.json", '{"workers": [{"versionCount": {"deployed": "x"}}]}'),
+        ("status.json", '{"workers": [{"versionCount": {"deployed": true}}]}'),
+        ("status.json", '{"workers": [{"versionCount": {"deployed": 1%s}}]}' % ("0" * 400)),
+        ("status.json", '{"workers": [{"versionCount": {"deployed": -1}}]}'),
         ("status.json", "[" * 100_000),
         ("worker", "mail/pay"),
         ("worker", "shop/mail"),
@@ -73,3 +80,12 @@ def test_status_that_somebody_broke_is_named(key: str, text: str | None) -> None
     broken = {**whole, key: text} if text is not None else {k: v for k, v in whole.items() if k != key}
     with pytest.raises(InvalidInput, match="ConfigMap shop/pay-rollout-status holds no status"):
         parse_rollout_status(config_map(broken))
+
+
+def test_status_for_which_no_memory_is_left_is_not_to_be_deleted() -> None:
+    status = RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, {"a": 1, "b": 2})
+    manifest = config_map(write_rollout_status(status))
+    with pytest.raises(
+        InvalidInput, match=r"pay-rollout-status: .*more than 1 keys and list items in all: wait"
+    ):
+        parse_rollout_status(manifest, Budget(Limits(nodes=1, remedy="wait")))

@@ -47,6 +47,21 @@ def test_passthrough_comes_first_as_it_is_then_ours_in_apply_order() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "data", ["{{.BuildID}}" * 80_000, [{}] * 300_000], ids=["placeholders", "values without text"]
+)
+def test_copies_of_many_versions_that_would_take_all_memory_are_refused(data: object) -> None:
+    template = {"apiVersion": "example.com/v1", "kind": "Any", "data": data}
+    spec = replace(SPEC, attached=(AttachedResource("extra", template, autoscales=False),))
+    few, many = (
+        workers(spec, *(live_manifest(spec, f"{'v' * 40}{number}", 1) for number in range(versions)))
+        for versions in (1, 30)
+    )
+    assert len(render_manifests(few, [], ME.of)) == 4
+    with pytest.raises(InvalidInput, match=r"attached to shop/payments's versions is too much to render: it"):
+        render_manifests(many, [], ME.of)
+
+
 def test_order_of_the_workers_does_not_matter() -> None:
     orders = replace(a_spec("orders"), attached=SPEC.attached)
     empty = WorkerWorld("shop/orders", "default", None, ())

@@ -13,6 +13,7 @@ from tests.strategies import AUTOSCALER, NOW, STEPS, a_spec, live_manifest, with
 from twgen.errors import InvalidInput
 from twgen.model.operator import CaBundle, Caller, GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
+from twgen.model.problem import Document
 from twgen.model.spec import (
     Connection,
     Driver,
@@ -59,6 +60,20 @@ def rules(spec: WorkerSpec, jobs: RolloutJobs = JOB, *live: dict[str, Any]) -> d
 def test_objects_are_applied_before_the_job_that_needs_them() -> None:
     kinds = [item["kind"] for item in rendered()]
     assert kinds == ["ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment", "Job"]
+
+
+@pytest.mark.parametrize("jobs", [JOB, HOOK])
+def test_job_of_somebody_else_never_takes_the_place_of_a_rollouts(jobs: RolloutJobs) -> None:
+    plan = plan_versions([SPEC], world(None, []), NOW, ME)
+    name = of_kind("Job", rendered(jobs=jobs))["metadata"]["name"]
+    metadata = {"name": name, "namespace": "shop"}
+    same, another, broken = (
+        Document("jobs.yaml", 0, {"apiVersion": "batch/v1", "kind": kind, "metadata": metadata})
+        for kind, metadata in (("Job", metadata), ("CronJob", metadata), ("Job", {"name": [name]}))
+    )
+    render_manifests(plan.workers, [another, broken], ME.of, jobs)
+    with pytest.raises(InvalidInput, match=rf"jobs\.yaml: Job {name} is called as a rollout's Job"):
+        render_manifests(plan.workers, [same], ME.of, jobs)
 
 
 def test_intent_is_read_back_as_it_was_rendered_and_holds_what_git_says() -> None:
@@ -228,6 +243,15 @@ def test_warnings_of_the_render_are_in_the_intent() -> None:
     found = of_kind("ConfigMap", render_manifests([warned], [], ME.of, JOB))
     intent: Intent = parse_intent(found)
     assert intent.warnings == ("one", "two")
+
+
+def test_intent_repeats_no_more_warnings_than_there_may_be_events() -> None:
+    many = [f"warning {number}" for number in range(5000)]
+    intent = intent_of(SPEC, "twgen/me", many)
+    assert intent.warnings == (*many[:99], "and 4901 warnings more: `twgen render` prints them")
+    manifest = write_intent(intent)
+    manifest["data"]["warnings"] = "\n".join(many)
+    assert parse_intent(manifest).warnings == tuple(many[:100])
 
 
 def test_intent_that_no_config_map_can_hold_is_refused_where_it_is_rendered() -> None:

@@ -61,6 +61,17 @@ def test_operator_allows_more_kinds_by_group_and_kind() -> None:
     assert found.unknown_fields == ()
 
 
+@pytest.mark.parametrize("items", [[{"apiVersion": "v1", "kind": "Secret"}], [], {}, None])
+def test_object_that_others_take_for_a_list_is_not_attached(items: object) -> None:
+    (problem,) = parsed(
+        {**MONITOR, "items": items}, GroupKind("monitoring.coreos.com", "PodMonitor")
+    ).problems
+    assert (problem.path, problem.message) == (
+        "spec.template.items",
+        "makes it a List, for kubectl and Argo CD: remove them",
+    )
+
+
 @pytest.mark.parametrize("kind", sorted(NEVER_ATTACHED))
 @pytest.mark.parametrize("group", ["apps", "batch", "rbac.authorization.k8s.io", "example.com"])
 def test_no_operator_can_allow_what_runs_pods_or_grants_rights(group: str, kind: str) -> None:

@@ -60,6 +60,18 @@ def test_list_without_items_is_refused() -> None:
     assert (told(found.problems), found.passthrough) == (["items: must be a list"], ())
 
 
+@pytest.mark.parametrize("kind", ["ConfigMap", "list", "Lists"])
+@pytest.mark.parametrize("items", [[{"apiVersion": "v1", "kind": "Secret"}], [], {}, None])
+def test_document_that_others_take_for_a_list_hides_no_items_from_checks(kind: str, items: object) -> None:
+    found = parsed({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "items": items})
+    message = "items: makes it a List, for kubectl and Argo CD: write kind: List, or remove them"
+    assert (told(found.problems), found.passthrough) == ([message], ())
+
+
+def test_items_of_a_document_that_is_left_out_are_no_mistake() -> None:
+    assert parsed({"items": [1, 2]}).problems == ()
+
+
 @pytest.mark.parametrize(
     ("api", "kind", "place", "right"),
     [

@@ -16,6 +16,7 @@ from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.world import World
 from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, read_status, specs_of
 from twgen.records.intent import Intent
+from twgen.reporting.printable import printable
 from twgen.specs.attached import KINDS
 
 _TERMINATION_LOG = Path("/dev/termination-log")
@@ -88,5 +89,5 @@ def _say_last(word: str) -> None:
     if _TERMINATION_LOG.is_file():
         with suppress(OSError):
             # a character cut in two would be no text to an API server
-            cut = word.encode()[:_LONGEST_WORD].decode(errors="ignore")
+            cut = printable(word).encode()[:_LONGEST_WORD].decode(errors="ignore")
             _TERMINATION_LOG.write_text(cut, encoding="utf-8")

@@ -24,7 +24,8 @@ from twgen.executing.argocd import Refreshes
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.tick import Tick, Worker
 from twgen.model.status import RolloutStatus
-from twgen.reading.rollout import rollouts_in_cluster, specs_of
+from twgen.reading.rollout import specs_of
+from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.printable import printable

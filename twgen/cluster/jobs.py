@@ -1,20 +1,41 @@
 """Whether Jobs have ended, and which of them is the newest."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from twgen.model.paths import value_at
+from twgen.model.times import parse_time
 
 Job = Mapping[str, Any]
 
 _ENDS = ("Complete", "Failed")
 
 
-def ending_of(job: Job) -> Mapping[str, Any] | None:
-    """The condition by which a Job has ended; None: it has not."""
+class Ending(NamedTuple):
+    """How a Job has ended, and when."""
+
+    type: str
+    """`Complete` or `Failed`."""
+    why: str
+    at: datetime
+
+
+def ending_of(job: Job) -> Ending | None:
+    """How a Job has ended; None: it has not.
+
+    Whoever may write a Job's status may leave out when it ended: then it is as old as the Job.
+    """
     conditions = value_at(job, "status", "conditions") or ()
     ends = (item for item in conditions if item["type"] in _ENDS and item["status"] == "True")
-    return next(ends, None)
+    if not (ending := next(ends, None)):
+        return None
+    why = " ".join(filter(None, (ending.get("reason"), ending.get("message"))))
+    try:
+        at = parse_time(ending.get("lastTransitionTime") or "")
+    except ValueError:
+        at = parse_time(job["metadata"]["creationTimestamp"])
+    return Ending(ending["type"], why, at)
 
 
 def oldest_first(jobs: Iterable[Job]) -> list[Job]:

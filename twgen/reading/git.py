@@ -2,8 +2,10 @@
 
 import os
 import re
+import resource
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,12 +16,17 @@ from types import TracebackType
 from typing import IO, NamedTuple, Self, cast
 
 _PIECE = 64 * 2**10
+_MOST_MEMORY = 192 * 2**20
+"""Bytes that one git may take: a commit can hold files that are far smaller packed."""
+_NOT_ALL = "git cannot read all of it: is the clone whole, and no file in it huge?"
 _FOUND = re.compile(rb"[0-9a-f]+ (\w+) (\d+)\n")
 """How git begins to tell of an object; what is missing is named as it was asked for."""
 _SAFE = (
     # the repository's own settings can name programs to run, and servers to fetch from
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false"),
     *("-c", "protocol.allow=never", "--no-pager", "--literal-pathspecs"),
+    # what is larger is passed on piece by piece, and not compared
+    *("-c", "core.bigFileThreshold=16m"),
 )
 _ENVIRONMENT: Mapping[str, str] = {
     # its settings may allow one protocol in spite of protocol.allow, and an older git fetches what is missing
@@ -126,9 +133,12 @@ class Repository:
                 size = int(found[2])
                 is_wanted = found[1] == b"blob" and size <= most
                 text = told.read(size) if is_wanted else None
-                for start in range(size if is_wanted else 0, size + 1, _PIECE):  # and the end of the line
-                    told.read(min(_PIECE, size + 1 - start))
+                for start in range(size if is_wanted else 0, size, _PIECE):
+                    told.read(min(_PIECE, size - start))
+                line = told.read(1) and line  # the end of the text
         self._in_time()
+        if not line:
+            raise HistoryEnds(_NOT_ALL)
         # what a commit names and git has not may be the policy of a worker, or a version that is looked for
         if line.endswith(b" missing\n") and any(self.files_at(commit, [path])):
             raise HistoryEnds("the clone is partial: git has not the content of each commit")
@@ -148,7 +158,7 @@ class Repository:
             self._in_time()
             # what it told is part of the truth then, such as a worker without its policy
             if process.wait():
-                raise HistoryEnds("git cannot read all of it: is the clone whole?")
+                raise HistoryEnds(_NOT_ALL)
         finally:
             process.kill()
             process.communicate()  # or each commit that is looked into would keep two files open
@@ -164,6 +174,9 @@ class Repository:
             env=_ENVIRONMENT,
         )
         self._running.append(process)
+        if sys.platform == "linux":
+            with suppress(ProcessLookupError):
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
         return process
 
     def _kill(self) -> None:

@@ -3,22 +3,19 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from http import HTTPStatus
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, jobs_path
-from twgen.cluster.jobs import ending_of, oldest_first
-from twgen.errors import InvalidDocuments, InvalidInput, StateUnavailable
+from twgen.cluster.jobs import oldest_first
+from twgen.errors import InvalidDocuments, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
-from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
+from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.spec import MissingTemplate
 from twgen.model.status import RolloutStatus
-from twgen.model.times import parse_time
 from twgen.planning.cluster_changes import AttachedInCluster
-from twgen.planning.rollout import left_alone, needs_a_rollout
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.rollout_status import parse_rollout_status
 from twgen.reporting.problems import problem_lines
@@ -27,10 +24,8 @@ from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
-    HOOK,
     INTENT_HASH,
     MANAGED_BY,
-    ROLLOUT,
     resource_of_kind,
     rollout_name,
     rollout_selector,
@@ -59,81 +54,6 @@ async def read_status(client: KubernetesClient, intent: Intent, timeout: float) 
     name = rollout_status_name(intent.worker)
     manifest = await _config_map(client, intent.namespace, name, Deadline(timeout))
     return parse_rollout_status(manifest) if manifest else None
-
-
-class RolloutsInCluster(NamedTuple):
-    """What carries rollouts out in a cluster."""
-
-    intents: tuple[Intent, ...]
-    statuses: tuple[RolloutStatus, ...]
-    """What the rollouts left to read, by worker; of one that no Job works on, that."""
-    unusable: tuple[str, ...]
-    """Why other intents cannot be carried out, and other statuses not be read, or Jobs."""
-    ended: Mapping[tuple[str, str], EndedJob] = {}
-    """The newest Jobs of these intents that have ended, by namespace and intent hash."""
-
-
-async def rollouts_in_cluster(
-    client: KubernetesClient, namespace: str, deadline: Deadline
-) -> RolloutsInCluster:
-    """What there is in a namespace; an empty one: in all."""
-    jobs: list[Mapping[str, Any]] | None = None
-    intents, statuses, unusable = [], [], []
-    try:
-        # before the statuses: a Job that has ended by then has left its own
-        found = await _read(client, jobs_path(namespace), deadline, ROLLOUT)
-        jobs = oldest_first(found.get("items") or ())
-    except StateUnavailable as error:
-        unusable.append(f"nobody knows whether a Job works on these rollouts: {error}")
-    place = f"/namespaces/{namespace}" if namespace else ""
-    listed = await _read(client, f"/api/v1{place}/configmaps", deadline, ROLLOUT)
-    for item in listed.get("items") or ():
-        try:
-            if "phase" in (item.get("data") or {}):  # an intent has the same label
-                statuses.append(parse_rollout_status(item))
-            else:
-                intents.append(parse_intent(item))
-        except InvalidInput as error:
-            unusable.append(str(error))
-    if jobs is not None:
-        wanted = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
-        statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
-    by_worker = sorted(statuses, key=attrgetter("worker"))
-    return RolloutsInCluster(tuple(intents), tuple(by_worker), tuple(unusable), _ended(jobs or ()))
-
-
-def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]:
-    ended: dict[tuple[str, str], EndedJob] = {}
-    for job in jobs:
-        metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
-        key = metadata["namespace"], annotations.get(INTENT_HASH, "")
-        ended.pop(key, None)
-        if ending := ending_of(job):
-            reference = JobReference(metadata["name"], metadata["uid"])
-            ended[key] = EndedJob(reference, parse_time(ending["lastTransitionTime"]), HOOK in annotations)
-    return ended
-
-
-def _with_its_jobs(
-    status: RolloutStatus, jobs: Iterable[Mapping[str, Any]], intent: Intent | None
-) -> RolloutStatus:
-    """The status that a rollout left, or that nobody works on it: one that is killed tells nothing itself."""
-    namespace, _, worker = status.worker.partition("/")
-    own = [
-        job
-        for job in jobs
-        if (job["metadata"]["namespace"], value_at(job, "metadata", "labels", ROLLOUT)) == (namespace, worker)
-    ]
-    endings = [ending_of(job) for job in own]
-    is_by_hand = intent is not None and intent.is_rolled_out_by_hand
-    if is_by_hand or None in endings or not needs_a_rollout(status.phase, status.reason):
-        return status
-    if not own:
-        return left_alone(status, "there is no Job of it", status.since)
-    ending = endings[-1] or {}
-    said = " ".join(filter(None, (ending.get("reason"), ending.get("message"))))
-    why = f"Job {own[-1]['metadata']['name']} has ended as {ending['type']}" + (f" ({said})" if said else "")
-    return left_alone(status, why, parse_time(ending["lastTransitionTime"]))
 
 
 def specs_of(intent: Intent) -> Specs:
@@ -207,7 +127,8 @@ class RolloutReader:
         found: list[list[Mapping[str, Any]]] = []
         namespace = self._intent.namespace
         for path in (jobs_path(namespace), f"/api/v1/namespaces/{namespace}/pods"):
-            listed = await _read(self._client, path, deadline, rollout_selector(self._intent.worker))
+            selected = {"labelSelector": rollout_selector(self._intent.worker)}
+            listed = await read_path(self._client, path, deadline, selected)
             found.append(list(listed.get("items") or ()))
         jobs, pods = found
         ours = [job for job in jobs if self._is_ours(job)]
@@ -236,18 +157,18 @@ async def attached_objects(
     """The live objects of these kinds that twgen attached to the worker's versions."""
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
     made_here = {DEPLOYMENT_NAME_LABEL: label} | MANAGED_BY
-    selector = ",".join(f"{name}={text}" for name, text in made_here.items())
+    selected = {"labelSelector": ",".join(f"{name}={text}" for name, text in made_here.items())}
     found = []
     for kind in sorted(kinds, key=lambda kind: (kind.group, kind.kind)):
         served = "/api/v1"
         if kind.group:
-            group = await _read(client, f"/apis/{kind.group}", deadline, may_be_absent=True)
+            group = await read_path(client, f"/apis/{kind.group}", deadline, may_be_absent=True)
             if not group:
                 continue  # there are none: its definition is not installed
             served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
         path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
         # of an operator's own kind, whose plural is guessed, none is a mistake to be told
-        listed = await _read(client, path, deadline, selector, may_be_absent=kind in KINDS)
+        listed = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
         found += [
             AttachedInCluster(
                 kind=kind,
@@ -265,19 +186,18 @@ async def _config_map(
     client: KubernetesClient, namespace: str, name: str, deadline: Deadline
 ) -> Mapping[str, Any]:
     path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-    return await _read(client, path, deadline, may_be_absent=True)
+    return await read_path(client, path, deadline, may_be_absent=True)
 
 
-async def _read(
+async def read_path(
     client: KubernetesClient,
     path: str,
     deadline: Deadline,
-    selector: str = "",
+    query: Mapping[str, str] | None = None,
     *,
     may_be_absent: bool = False,
 ) -> Mapping[str, Any]:
-    """What is at a path, or of it what a label selector takes; empty when it may be absent, and is."""
-    query = {"labelSelector": selector} if selector else None
+    """What is at a path, or of it what a query takes; empty when it may be absent, and is."""
     status, answer = await client.ask("GET", path, deadline, query=query)
     if status == HTTPStatus.NOT_FOUND and may_be_absent:
         return {}

@@ -22,10 +22,13 @@ from twgen.versioning.names import (
     rollout_labels,
     rollout_name,
 )
+from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 _SPECS = "specs.yaml"
+_MOST_WARNINGS = 100
+"""Each becomes an Event."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,17 @@ def intent_of(
         *(resource.document for resource in spec.attached),
     )
     documents = tuple(_essence(source) for source in sources if source.value is not None)
+    first = tuple(warnings)
+    if len(first) > _MOST_WARNINGS:
+        rest = len(first) - _MOST_WARNINGS + 1
+        first = (*first[:-rest], f"and {rest} warnings more: `twgen render` prints them")
     return Intent(
         spec.namespace,
         spec.name,
         identity,
         spec.build_id,
         documents,
-        warnings=tuple(warnings),
+        warnings=first,
         attached_kinds=tuple(attached_kinds),
     )
 
@@ -135,7 +142,7 @@ class UnusableIntent(InvalidInput):
         self.intent = intent
 
 
-def parse_intent(manifest: Mapping[str, Any]) -> Intent:
+def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> Intent:
     """The intent of a ConfigMap; raises UnusableIntent when it is none, or was edited by hand."""
     metadata, data = manifest["metadata"], manifest.get("data") or {}
     where = f"ConfigMap {metadata['namespace']}/{metadata['name']}"
@@ -147,7 +154,7 @@ def parse_intent(manifest: Mapping[str, Any]) -> Intent:
         identity=data.get("identity", ""),
         target=data.get("target", ""),
         documents=(),
-        warnings=tuple(data.get("warnings", "").splitlines()),
+        warnings=tuple(data.get("warnings", "").splitlines()[:_MOST_WARNINGS]),
         attached_kinds=tuple(
             GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
         ),
@@ -162,7 +169,7 @@ def parse_intent(manifest: Mapping[str, Any]) -> Intent:
         message = f"{where} has no {' and no '.join(missing)}: it is no intent of a rollout"
         raise UnusableIntent(message, intent)
     try:
-        whole = replace(intent, documents=tuple(read_documents(data[_SPECS].encode())))
+        whole = replace(intent, documents=tuple(read_documents(data[_SPECS], budget)))
     except InvalidInput as error:
         raise UnusableIntent(f"{where}, {_SPECS}: {error}", intent) from error
     if annotations.get(INTENT_HASH) != whole.hash:

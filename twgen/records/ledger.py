@@ -190,7 +190,7 @@ def _contradictions(place: LedgerPlace) -> Iterable[Problem]:
     labels = template["metadata"].get("labels") or {}
     described = recorded_annotations({"metadata": content_of(template, frozenset())["metadata"]})
     said = (metadata.get("annotations") or {}).get(INJECTED)
-    own = f"{metadata.get('namespace') or namespace}/{found.get(DEPLOYMENT_NAME_LABEL)}"
+    own = f"{metadata.get('namespace') or namespace}/{found.get(DEPLOYMENT_NAME_LABEL) or 'nobody'}"
     if own != f"{namespace}/{wanted[DEPLOYMENT_NAME_LABEL]}":
         told = f"the Deployment is {own}'s, not {entry.worker}'s: take the entry back from Git, or remove it"
         yield Problem.at(place.document, f"{place.path}.worker", told)

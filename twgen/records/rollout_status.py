@@ -9,9 +9,14 @@ from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time, parse_time
 from twgen.versioning.names import rollout_status_name
+from twgen.yaml.limits import Budget
+from twgen.yaml.reader import read_documents
+from twgen.yaml.source import YamlError
 
 _ALL = 100
 """Percent."""
+_MOST = 10**9
+"""Versions."""
 
 
 def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
@@ -33,10 +38,12 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
     }
 
 
-def parse_rollout_status(manifest: Mapping[str, Any]) -> RolloutStatus:
+def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = None) -> RolloutStatus:
     """The status of a ConfigMap; raises InvalidInput when it holds none, or that of another worker."""
     data, metadata = manifest.get("data") or {}, manifest["metadata"]
+    where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
     try:
+        [document] = read_documents(data["status.json"], budget)
         status = RolloutStatus(
             worker=data["worker"],
             phase=Phase(data["phase"]),
@@ -46,7 +53,7 @@ def parse_rollout_status(manifest: Mapping[str, Any]) -> RolloutStatus:
             current=data.get("current", ""),
             percentage=float(data["percentage"]),
             since=parse_time(data["since"]),
-            document=json.loads(data["status.json"]),
+            document=document,
             intent=data.get("intent", ""),
             failing=data.get("failing", ""),
             resource_version=metadata.get("resourceVersion", ""),
@@ -56,15 +63,15 @@ def parse_rollout_status(manifest: Mapping[str, Any]) -> RolloutStatus:
         if is_its_own and 0 <= status.percentage <= _ALL and _is_told_as_written(status.document):
             return status
         why = None
-    except (KeyError, ValueError, RecursionError) as error:
+    except (KeyError, ValueError, YamlError) as error:
+        if budget and budget.is_spent:
+            raise InvalidInput(f"{where}: {error}") from error
         why = error
-    where = f"ConfigMap {metadata.get('namespace')}/{metadata.get('name')}"
     raise InvalidInput(f"{where} holds no status of a rollout: delete it") from why
 
 
 def _is_told_as_written(document: Any) -> bool:
     """Whoever may write a ConfigMap of one namespace must not end what reads those of all."""
-    json.dumps(document, ensure_ascii=False, allow_nan=False).encode()  # ValueError for half a character
     if not isinstance(document, dict):
         return False
     workers = document.get("workers", [])
@@ -72,5 +79,7 @@ def _is_told_as_written(document: Any) -> bool:
         isinstance(worker, dict)
         and isinstance(versions := worker.get("versions", []), list)
         and all(isinstance(version, dict) for version in versions)
+        and isinstance(counts := worker.get("versionCount", {}), dict)
+        and all(type(count) is int and 0 <= count <= _MOST for count in counts.values())
         for worker in workers
     )

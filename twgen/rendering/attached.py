@@ -1,11 +1,13 @@
 """A version's copy of an attached resource."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from twgen.cluster.marks import own_labels, protection
+from twgen.errors import InvalidInput
 from twgen.model.paths import value_at
-from twgen.model.plan import VersionAction, VersionPlan
+from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.spec import AttachedResource, OwnerReferences, WorkerSpec
 from twgen.versioning.names import (
     DEPLOYMENT_API,
@@ -15,8 +17,35 @@ from twgen.versioning.names import (
     selector_labels,
 )
 
+_MOST_COPIED = 48 * 2**20
+_PER_VALUE = 16
+"""Characters that an item of a list or a mapping counts for, however short: it takes memory of its own."""
 # KEDA's: no other of the kinds that may be attached scales from zero
 _PAUSED = {"autoscaling.keda.sh/paused-replicas": "0"}
+
+
+class Copies:
+    """What the copies of attached resources may take in memory, all of a render."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_COPIED
+
+    def take(self, worker: WorkerVersions) -> None:
+        """Count those of a worker before they are made; raises InvalidInput when they are too many."""
+        spec = worker.spec
+        versions = [version for version in worker.versions if version.attached]
+        if not versions or not spec.attached:
+            return
+        text = json.dumps([resource.template for resource in spec.attached])
+        own = len(text) + _PER_VALUE * sum(map(text.count, ",[{"))
+        for version in versions:
+            names = placeholders(version.deployment, version.build_id, spec.temporal_namespace)
+            self._left -= own + text.count("{{") * max(map(len, names.values()))
+        if self._left < 0:
+            raise InvalidInput(
+                f"{spec.document.source}: what is attached to {spec.worker_deployment}'s versions is too much"
+                f" to render: it has {len(text)} characters, for {len(versions)} versions"
+            )
 
 
 def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:

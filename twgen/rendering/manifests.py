@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from twgen.errors import InvalidInput
+from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Document
 from twgen.model.spec import Driver, Policy
-from twgen.rendering.attached import attached_manifest
+from twgen.rendering.attached import Copies, attached_manifest
 from twgen.rendering.deployments import version_deployment
 from twgen.rendering.rollout import RolloutJobs, rollout_manifests
 from twgen.versioning.names import SYNC_WAVE
@@ -30,9 +31,15 @@ def render_manifests(
 
     Without `jobs` nothing in the cluster tells of rollouts. Raises InvalidInput when there is nothing.
     """
-    made = sorted((item for worker in workers for item in _manifests(worker, identity_of, jobs)), key=_place)
+    made: list[Manifest] = []
+    copies = Copies()
+    for worker in workers:
+        copies.take(worker)
+        made += _manifests(worker, identity_of, jobs)
+    made.sort(key=_place)
     if not made and not passthrough:
         raise InvalidInput("the documents render to nothing: an empty output would delete everything")
+    _refuse_jobs_of(made, passthrough)
     return [*(document.value for document in passthrough), *made]
 
 
@@ -53,6 +60,15 @@ def _manifests(
                 # the hook starts once the target is healthy, whatever the others are
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest
+
+
+def _refuse_jobs_of(made: Iterable[Manifest], passthrough: Iterable[Document]) -> None:
+    """Of two with one name Argo CD applies the last alone; what a Job is called is only known here."""
+    names = {manifest["metadata"]["name"] for manifest in made if manifest["kind"] == "Job"}
+    for document in passthrough:
+        name = value_at(document.value, "metadata", "name")
+        if document.value["kind"] == "Job" and isinstance(name, str) and name in names:
+            raise InvalidInput(f"{document.source}: Job {name} is called as a rollout's Job: rename this one")
 
 
 def _place(manifest: Manifest) -> tuple[str, int, str, str]:

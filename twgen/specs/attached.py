@@ -89,6 +89,8 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
         check_triggers(inner)
     kind = KINDS.get(group_kind)
     if not kind:
+        if "items" in template.value:  # whatever that holds, nobody has allowed it
+            template.problem("items", "makes it a List, for kubectl and Argo CD: remove them")
         return AttachedResource(name, template.value, autoscales=False)
     value = _checked(template, group_kind, kind, version)
     autoscales = kind.autoscales and kind.target in inner.value

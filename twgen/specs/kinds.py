@@ -79,8 +79,12 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
         if item is not None and not isinstance(item, str):
             return Finding(name, wrong_type(noun(str), item))
     api, kind = api or "", kind or ""
-    if (api, kind) == ("v1", "List"):
-        return Finding("items", "must be a list")  # a List that has one is its items (without_lists)
+    is_list = (api, kind) == ("v1", "List")
+    if is_list or (is_marked(value) and "items" in value):
+        # a List that has one is its items (without_lists); others take what has any for a List:
+        # https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/unstructured/unstructured.go
+        why = "makes it a List, for kubectl and Argo CD: write kind: List, or remove them"
+        return Finding("items", "must be a list" if is_list else why)
     group = api.partition("/")[0]
     if group in _GROUPS:
         return _wrong_in_our_groups(value, api, kind)

@@ -8,6 +8,7 @@ from twgen.model.paths import join_path, parse_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
+from twgen.specs.doubts import doubts_of_pod
 from twgen.specs.fields import UNFILLED, Fields
 from twgen.specs.limits import FILLED
 from twgen.specs.validation.walk import refusals
@@ -53,10 +54,13 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     volumes = [*own, *(volume for volume in injected.volumes if volume["name"] not in names)]
     whole = {**template, "spec": {**pod, "volumes": volumes}}
     _check_images(path, pod)
+    refused = list(refusals(whole, POD_TEMPLATE, spec.at("template"), spec.diagnostics.most, problems))
     spec.refused(
-        wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong
-        for wrong in refusals(whole, POD_TEMPLATE, spec.at("template"), spec.diagnostics.most, problems)
+        wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong for wrong in refused
     )
+    # what is doubtful beside something wrong may follow from that
+    for place, doubt in () if refused or problems else doubts_of_pod(pod):
+        path.warning(place, doubt)
     # names that do not fit where an attached template asks for them
     deployment = versioned_deployment_name(worker.name, worker.build_id)
     fill = placeholders(deployment, worker.build_id, worker.temporal_namespace)

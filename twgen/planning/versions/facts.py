@@ -77,9 +77,10 @@ class VersionFacts:
 
     @property
     def place(self) -> str:
-        """Where its pods find Temporal; empty: nothing is known of them."""
+        """Where its pods find Temporal, in words."""
         found = self.recorded
-        return " ".join(filter(None, (found.address, found.temporal_namespace))) if found else ""
+        told = (found.address, found.temporal_namespace) if found else ()
+        return " ".join(filter(None, told)) or "a place that is not told"
 
     @property
     def template_differs(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
+from twgen.reporting.printable import printable
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -62,7 +63,7 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
         worker = status.worker.split("/", 1)
         for each in Phase:
             phase.add_metric([*worker, each.value], int(status.phase is each))
-        reason.add_metric([*worker, status.reason], 1)
+        reason.add_metric([*worker, printable(status.reason)], 1)
         percentage.add_metric(worker, status.percentage)
         failing.add_metric(worker, int(bool(status.failing)))
         if now:
@@ -70,11 +71,12 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
         # empty where the rollout could not begin
         for item in status.document.get("workers") or ():
             unserved.add_metric(worker, int(bool(item.get("unserved"))))
-            found = Counter(str(version.get("status")) for version in item.get("versions") or ())
+            found = Counter(printable(str(version.get("status"))) for version in item.get("versions") or ())
             for name, number in sorted(found.items()):
                 versions.add_metric([*worker, name], number)
-            if counted := item.get("versionCount"):
-                for name, (counting, most) in _CAPS.items():
+            counted = item.get("versionCount") or {}
+            for name, (counting, most) in _CAPS.items():
+                if counting in counted and most in counted:
                     count.add_metric([*worker, name], counted[counting])
                     cap.add_metric([*worker, name], counted[most])
     yield from (phase, reason, percentage, unserved, failing, age, versions, count, cap)

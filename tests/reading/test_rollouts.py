@@ -1,0 +1,130 @@
+"""What is told of all rollouts of a cluster, whatever was written into their ConfigMaps and Jobs."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from tests.planning.situations import NOW
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.model.plan import Phase
+from twgen.model.status import RolloutStatus
+from twgen.model.times import format_time
+from twgen.reading.rollouts import RolloutsInCluster, rollouts_in_cluster
+from twgen.records.rollout_status import write_rollout_status
+
+
+class Fleet:
+    """A cluster with the status of one rollout, and Jobs."""
+
+    def __init__(self, *jobs: Mapping[str, Any], **told: Any) -> None:
+        self.jobs = jobs
+        told = {"phase": Phase.WAITING, "reason": "RampPaused", "message": "it stays at 25 %", **told}
+        left = RolloutStatus(
+            "shop/payments", target="v3", current="v1", percentage=25, since=NOW, document=DOCUMENT, **told
+        )
+        metadata = {"name": "payments-rollout-status", "namespace": "shop"}
+        self.status = {"metadata": metadata, "data": write_rollout_status(left)}
+        self.asked: list[str] = []
+
+    async def ask(self, _: str, path: str, *__: object, **___: object) -> tuple[int, Mapping[str, Any]]:
+        self.asked.append(path.rpartition("/")[2])
+        if self.jobs == ("forbidden",) and path.endswith("jobs"):
+            return 403, {"message": "jobs.batch is forbidden"}
+        return 200, {"items": self.jobs if path.endswith("jobs") else [self.status]}
+
+    def read(self) -> RolloutsInCluster:
+        return asyncio.run(rollouts_in_cluster(cast("KubernetesClient", self), "shop", Deadline(5)))
+
+
+DOCUMENT = {"workers": [{"worker": "shop/payments", "phase": "Waiting", "reason": "RampPaused"}]}
+
+
+def job_of(name: str, second: int, worker: str = "payments", *, ended: bool = True) -> Mapping[str, Any]:
+    created = {"name": name, "uid": name, "creationTimestamp": f"2026-11-21T12:00:{second:02}Z"}
+    metadata = {**created, "namespace": "shop", "labels": {"twgen.io/rollout": worker}}
+    how = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
+    end = {"type": "Failed", "status": "True", "lastTransitionTime": "2026-11-21T13:00:00Z", **how}
+    return {"metadata": metadata, "status": {"conditions": [end] if ended else []}}
+
+
+def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
+    fleet = Fleet(job_of("first", 3), job_of("killed", 5), job_of("other", 9, "mail", ended=False))
+    [status] = fleet.read().statuses
+    message = (
+        "nobody moves its traffic: Job killed has ended as Failed (BackoffLimitExceeded Job has reached the"
+        " specified backoff limit); before, it was Waiting: it stays at 25 %"
+    )
+    assert (status.phase, status.reason, status.message) == (Phase.BLOCKED, "RolloutEnded", message)
+    assert format_time(status.since) == "2026-11-21T13:00:00Z"
+    [worker] = status.document["workers"]
+    assert (worker["phase"], worker["reason"], worker["because"]) == ("Blocked", "RolloutEnded", message)
+    assert fleet.asked == ["jobs", "configmaps"], (
+        "a Job may end between the two, and has left its status then"
+    )
+    [status] = Fleet().read().statuses
+    assert status.message.startswith("nobody moves its traffic: there is no Job of it; before")
+    assert status.since == NOW
+
+
+@pytest.mark.parametrize("told", [None, "", "yesterday", "0001-01-01T00:00:00Z"])
+def test_job_of_which_nobody_wrote_when_it_ended_ends_no_look(told: str | None) -> None:
+    killed = job_of("killed", 5)
+    killed["status"]["conditions"][0]["lastTransitionTime"] = told
+    found = Fleet(killed).read()
+    [status], [ended] = found.statuses, found.ended.values()
+    assert status.message.startswith("nobody moves its traffic: Job killed has ended as Failed (Backoff")
+    assert format_time(status.since) == format_time(ended.ended_at) == "2026-11-21T12:00:05Z"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"phase": Phase.SETTLED, "reason": "Settled"},
+        {"phase": Phase.BLOCKED, "reason": "GateFailed"},
+        {"phase": Phase.BLOCKED, "reason": "Aborted"},
+        {"phase": Phase.BLOCKED, "reason": "InvalidIntent"},
+        {"phase": Phase.BLOCKED, "reason": "RolloutEnded"},
+    ],
+)
+def test_status_of_a_rollout_that_has_ended_as_it_should_stays(told: Mapping[str, Any]) -> None:
+    [status] = Fleet(job_of("ended", 5), **told).read().statuses
+    assert (status.phase, status.reason, status.message) == (*told.values(), "it stays at 25 %")
+
+
+def test_status_of_a_rollout_on_which_a_job_works_stays() -> None:
+    [status] = Fleet(job_of("ended", 3), job_of("runs", 5, ended=False)).read().statuses
+    assert status.reason == "RampPaused"
+
+
+def test_status_is_told_as_it_is_where_nobody_may_see_jobs_and_that_is_told() -> None:
+    found = Fleet("forbidden").read()  # type: ignore[arg-type]
+    assert [status.reason for status in found.statuses] == ["RampPaused"]
+    [told] = found.unusable
+    assert told.startswith("nobody knows whether a Job works on these rollouts: ")
+    assert told.endswith("/jobs cannot be read: jobs.batch is forbidden")
+
+
+class Pages(Fleet):
+    """A cluster that answers with a page for each ConfigMap; somebody wrote huge ones in a namespace."""
+
+    async def ask(self, _: str, path: str, *__: object, **asked: Any) -> tuple[int, Mapping[str, Any]]:
+        if path.endswith("jobs"):
+            return 200, {"items": []}
+        at = int(asked["query"]["continue"] or 0)
+        data = {"worker": "w", "identity": "me", "target": "v1", "specs.yaml": f"[{'{a},' * 200_000}]"}
+        huge = {"metadata": {"name": f"x{at}", "namespace": "mail"}, "data": data}
+        following = {"continue": str(at + 1)} if at < 4 else {}
+        return 200, {"items": [huge if at < 4 else self.status], "metadata": following}
+
+
+def test_namespace_whose_records_would_take_all_memory_hides_no_other_one() -> None:
+    found = Pages().read()
+    assert [status.worker for status in found.statuses] == ["shop/payments"]
+    [_, spent] = found.unusable
+    assert spent == (
+        "ConfigMap mail/x1, specs.yaml: line 1: more than 1000000 keys and list items in all: no other"
+        " rollout of this namespace is read"
+    )

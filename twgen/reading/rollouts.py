@@ -1,0 +1,117 @@
+"""Reading what all rollouts of a cluster left to read."""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient, jobs_path
+from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.errors import InvalidInput, StateUnavailable
+from twgen.model.paths import value_at
+from twgen.model.rollout import EndedJob, JobReference
+from twgen.model.status import RolloutStatus
+from twgen.planning.rollout import left_alone, needs_a_rollout
+from twgen.reading.rollout import read_path
+from twgen.records.intent import Intent, parse_intent
+from twgen.records.rollout_status import parse_rollout_status
+from twgen.versioning.names import HOOK, INTENT_HASH, ROLLOUT
+from twgen.yaml.limits import Budget, Limits
+
+_PAGE = 50
+"""ConfigMaps, of 1 MiB at most."""
+_OF_A_NAMESPACE = Limits(remedy="no other rollout of this namespace is read")
+"""Whoever may write ConfigMaps in one must not take all memory and time from what looks at the others."""
+
+
+class RolloutsInCluster(NamedTuple):
+    """What carries rollouts out in a cluster."""
+
+    intents: tuple[Intent, ...]
+    statuses: tuple[RolloutStatus, ...]
+    """What the rollouts left to read, by worker; of one that no Job works on, that."""
+    unusable: tuple[str, ...]
+    """Why other intents cannot be carried out, and other statuses not be read, or Jobs."""
+    ended: Mapping[tuple[str, str], EndedJob] = {}
+    """The newest Jobs of these intents that have ended, by namespace and intent hash."""
+
+
+async def rollouts_in_cluster(
+    client: KubernetesClient, namespace: str, deadline: Deadline
+) -> RolloutsInCluster:
+    """What there is in a namespace; an empty one: in all."""
+    jobs: list[Mapping[str, Any]] | None = None
+    intents, statuses, unusable = [], [], []
+    try:
+        # before the statuses: a Job that has ended by then has left its own
+        found = await read_path(client, jobs_path(namespace), deadline, {"labelSelector": ROLLOUT})
+        jobs = oldest_first(found.get("items") or ())
+    except StateUnavailable as error:
+        unusable.append(f"nobody knows whether a Job works on these rollouts: {error}")
+    budgets: defaultdict[str, Budget] = defaultdict(lambda: Budget(_OF_A_NAMESPACE))
+    async for item in _config_maps(client, namespace, deadline):
+        budget = budgets[item["metadata"]["namespace"]]
+        if budget.is_spent:
+            continue
+        try:
+            if "phase" in (item.get("data") or {}):  # an intent has the same label
+                statuses.append(parse_rollout_status(item, budget))
+            else:
+                intents.append(parse_intent(item, budget))
+        except InvalidInput as error:
+            unusable.append(str(error))
+    if jobs is not None:
+        wanted = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
+        statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
+    by_worker = sorted(statuses, key=attrgetter("worker"))
+    return RolloutsInCluster(tuple(intents), tuple(by_worker), tuple(unusable), _ended(jobs or ()))
+
+
+async def _config_maps(
+    client: KubernetesClient, namespace: str, deadline: Deadline
+) -> AsyncIterator[Mapping[str, Any]]:
+    """Those of rollouts, in a namespace or in all, never all of them at once."""
+    path = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/configmaps"
+    query = {"labelSelector": ROLLOUT, "limit": str(_PAGE), "continue": ""}
+    while True:
+        page = await read_path(client, path, deadline, query)
+        for item in page.get("items") or ():
+            yield item
+        query["continue"] = value_at(page, "metadata", "continue") or ""
+        if not query["continue"]:
+            return
+
+
+def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]:
+    ended: dict[tuple[str, str], EndedJob] = {}
+    for job in jobs:
+        metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
+        key = metadata["namespace"], annotations.get(INTENT_HASH, "")
+        ended.pop(key, None)
+        if ending := ending_of(job):
+            reference = JobReference(metadata["name"], metadata["uid"])
+            ended[key] = EndedJob(reference, ending.at, HOOK in annotations)
+    return ended
+
+
+def _with_its_jobs(
+    status: RolloutStatus, jobs: Iterable[Mapping[str, Any]], intent: Intent | None
+) -> RolloutStatus:
+    """The status that a rollout left, or that nobody works on it: one that is killed tells nothing itself."""
+    namespace, _, worker = status.worker.partition("/")
+    own = [
+        job
+        for job in jobs
+        if (job["metadata"]["namespace"], value_at(job, "metadata", "labels", ROLLOUT)) == (namespace, worker)
+    ]
+    endings = [ending for job in own if (ending := ending_of(job))]
+    is_by_hand = intent is not None and intent.is_rolled_out_by_hand
+    if is_by_hand or len(endings) < len(own) or not needs_a_rollout(status.phase, status.reason):
+        return status
+    if not own:
+        return left_alone(status, "there is no Job of it", status.since)
+    ending = endings[-1]
+    said = f" ({ending.why})" if ending.why else ""
+    why = f"Job {own[-1]['metadata']['name']} has ended as {ending.type}{said}"
+    return left_alone(status, why, ending.at)
