@@ -61,7 +61,13 @@ def changed(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 def documents(broken: dict[str, Any], worker: str = "pay") -> list[dict[str, Any]]:
     """A worker with this pod template, or with this object attached, and its connection."""
     is_attached = "kind" in broken
-    template = {"spec": {"containers": [{"name": "worker", "image": "pay:v1"}]}} if is_attached else broken
+    # an autoscaler needs to know what its pods request
+    container = {
+        "name": "worker",
+        "image": "pay:v1",
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+    }
+    template = {"spec": {"containers": [container]}} if is_attached else broken
     options = {"connectionRef": {"name": worker}, "temporalNamespace": "shop"}
     spec = {"workerOptions": options, "rollout": {"strategy": "AllAtOnce"}, "template": template}
     found = [

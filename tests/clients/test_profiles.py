@@ -180,7 +180,9 @@ def test_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 def test_file_that_is_not_toml_is_told_by_its_line_and_never_quoted(file: Path) -> None:
     file.write_text(FILE.replace('"the-key-of-payments"', '"the-key-of-payments'))
-    with pytest.raises(StateUnavailable, match=r"temporal\.toml is not TOML: see line 5") as refused:
+    with pytest.raises(
+        StateUnavailable, match=r"temporal\.toml is not TOML, or not as profiles are: see line 5"
+    ) as refused:
         load(file)
     assert "the-key" not in str(refused.value)
 

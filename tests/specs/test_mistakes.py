@@ -266,6 +266,14 @@ def test_type_of_a_gate_may_be_a_class_inside_another() -> None:
     assert parsed(worker(rollout=rollout), CONNECTION).problems == ()
 
 
+def test_gate_that_is_left_empty_is_warned_of() -> None:
+    found = parsed(worker(rollout={"strategy": "AllAtOnce", "gate": None}), CONNECTION)
+    assert (found.problems, told(found.warnings)) == (
+        (),
+        ["spec.rollout.gate: is empty: new versions go without one"],
+    )
+
+
 @pytest.mark.parametrize("kind", ["Connection", "ClusterConnection"])
 def test_certificate_authority_of_a_later_controller_says_where_it_belongs(kind: str) -> None:
     connection = {**CONNECTION, "kind": kind}

@@ -181,7 +181,8 @@ def _unreadable(file: str, error: RuntimeError) -> str:
     # the parser quotes the line that it cannot read, and that may be the key
     _, is_syntax, place = str(error).partition("\n")[0].partition("TOML parse error ")
     if is_syntax:
-        return f"{file or 'the file of Temporal profiles'} is not TOML: see {place.removeprefix('at ')}"
+        where = f"{file or 'the file of Temporal profiles'} is not TOML, or not as profiles are"
+        return f"{where}: see {place.removeprefix('at ')}"
     return (
         f"{file or 'the environment'} holds no profile that Temporal can read: check the TEMPORAL_ variables"
     )

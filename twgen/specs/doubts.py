@@ -5,8 +5,10 @@ from typing import Any
 
 from twgen.model.paths import value_at
 from twgen.model.problem import quoted
+from twgen.model.spec import AttachedResource
 from twgen.versioning.quantities import quantity_nanos
 
+_MEASURED = ("cpu", "memory")
 _BYTES = ("memory", "ephemeral-storage")
 _LEAST_BYTES = 2**20
 _NANOS = 10**9
@@ -20,6 +22,45 @@ def doubts_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for index, container in enumerate(pod.get(field) or ()):
             for place, doubt in _doubts_of_container(container):
                 yield f"{field}[{index}].{place}", doubt
+
+
+def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What an autoscaler cannot measure of a pod, each with its path in it: utilization is of a request.
+
+    https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/#how-does-a-horizontalpodautoscaler-work
+    """
+    if value_at(pod, "resources", "requests"):
+        return  # the whole pod has some
+    containers = [item for item in enumerate(pod.get("containers") or ()) if item[1]]
+    for resource, only in _utilizations(value_at(autoscaler.template, "spec")):
+        if only and not any(container.get("name") == only for _, container in containers):
+            yield "containers", f"none is called {quoted(only)}, by whose {resource} {autoscaler.name} scales"
+        for index, container in containers:
+            asked = (value_at(container, "resources", field, resource) for field in ("requests", "limits"))
+            if only in {"", container.get("name")} and not any(asked):
+                why = f"{autoscaler.name} scales by how much of it is used; a LimitRange may give it"
+                yield f"containers[{index}].resources.requests.{resource}", f"is not there, and {why}"
+
+
+def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
+    """The resources whose utilization an autoscaler goes by, and the container of each; empty: all."""
+    if value_at(spec, "targetCPUUtilizationPercentage"):
+        yield "cpu", ""
+    for metric in _items(spec, "metrics"):
+        for field in ("resource", "containerResource"):
+            name = value_at(metric, field, "name")
+            if name in _MEASURED and value_at(metric, field, "target", "type") == "Utilization":
+                yield name, str(value_at(metric, field, "container") or "")
+    for trigger in _items(spec, "triggers"):
+        kind = value_at(trigger, "type")
+        measure = value_at(trigger, "metricType") or value_at(trigger, "metadata", "type") or "Utilization"
+        if kind in _MEASURED and measure == "Utilization":
+            yield kind, str(value_at(trigger, "metadata", "containerName") or "")
+
+
+def _items(spec: Any, field: str) -> list[Any]:
+    items = value_at(spec, field)
+    return items if isinstance(items, list) else []
 
 
 def _doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

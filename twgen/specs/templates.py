@@ -8,7 +8,7 @@ from twgen.model.paths import join_path, parse_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
-from twgen.specs.doubts import doubts_of_pod
+from twgen.specs.doubts import doubts_of_pod, unmeasured
 from twgen.specs.fields import UNFILLED, Fields
 from twgen.specs.limits import FILLED
 from twgen.specs.validation.walk import refusals
@@ -68,6 +68,8 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
         for finding in refusals_of_version(resource.template, fill):
             wrong = f"its spec.template.{finding.path} {finding.message}"
             spec.refused([Finding(spec.path, f"{resource.name} cannot be attached: {wrong}")])
+        for place, doubt in unmeasured(resource, pod) if resource.autoscales else ():
+            path.warning(place, doubt)
     containers = pod.get("containers") or [{}]
     image = (containers[0] or {}).get("image") or ""
     tag = image_tag(image)

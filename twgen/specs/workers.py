@@ -159,6 +159,8 @@ def _rollout(spec: Fields) -> Rollout:
         fields.warning("steps", f"have no effect: strategy {strategy} has no steps")
         steps = ()
     gate = _gate(fields.mapping("gate")) if fields.has("gate") else None
+    if gate is None and "gate" in fields.value:
+        fields.warning("gate", "is empty: new versions go without one")
     fields.close("gate")
     return Rollout(strategy, steps, gate)
 
