@@ -179,7 +179,7 @@ def test_new_autoscaler_without_metrics_does_not_hold_up_a_rollout(
     story: ApplicationStory, driver: str
 ) -> None:
     scaler = autoscaler_document("greeter")
-    usage = {"type": "Utilization", "averageUtilization": 50}
+    usage = {"type": "AverageValue", "averageValue": "500m"}
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": usage}}
     scaler["spec"]["template"]["spec"]["metrics"] = [metric]
     policy = policy_document("greeter", driver=driver)
