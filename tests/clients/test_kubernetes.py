@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -59,6 +59,27 @@ def test_server_that_never_answers_is_cut_by_the_deadline(tmp_path: Path, silent
     assert time.monotonic() - started < 5
 
 
+def connected(folder: Path, address: str) -> closing[KubernetesClient]:
+    return closing(KubernetesClient(ClusterAccess(str(kubeconfig(folder, address)))))
+
+
+@contextmanager
+def answering(*answers: bytes) -> Iterator[str]:
+    """The address of a server that answers so many requests with these bytes, whatever they ask."""
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as pool:
+
+        def answer() -> None:
+            for text in answers:
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(text)
+
+        pool.submit(answer)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+
+
 @pytest.mark.parametrize(
     ("date", "told"),
     [
@@ -68,20 +89,10 @@ def test_server_that_never_answers_is_cut_by_the_deadline(tmp_path: Path, silent
     ],
 )
 def test_time_of_an_answer_is_heard_when_it_tells_one(date: str, told: str | None, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as pool:
-
-        def answer() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(4096)
-                head = f"HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Length: 2\r\n\r\n"
-                connection.sendall(head.encode() + b"{}")
-
-        pool.submit(answer)
-        path = kubeconfig(tmp_path, f"http://127.0.0.1:{listening.getsockname()[1]}")
-        with closing(KubernetesClient(ClusterAccess(str(path)))) as client:
-            asyncio.run(client.ask("GET", "/version", Deadline(60)))
-            heard = client.heard
+    head = f"HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Length: 2\r\n\r\n"
+    with answering(head.encode() + b"{}") as address, connected(tmp_path, address) as client:
+        asyncio.run(client.ask("GET", "/version", Deadline(60)))
+        heard = client.heard
     assert (heard and heard.said.isoformat()) == told
     assert not heard or time.monotonic() - heard.at < 10
 
@@ -89,23 +100,26 @@ def test_time_of_an_answer_is_heard_when_it_tells_one(date: str, told: str | Non
 def test_answer_that_is_cut_short_is_told_alike_however_much_of_it_came(tmp_path: Path) -> None:
     told = set()
     for came in (b"", b'{"items": ['):
-        with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as pool:
-
-            def answer(listening: socket.socket = listening, came: bytes = came) -> None:
-                for _ in range(2):
-                    connection, _ = listening.accept()
-                    with connection:
-                        connection.recv(4096)
-                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + came)
-
-            pool.submit(answer)
-            path = kubeconfig(tmp_path, f"http://127.0.0.1:{listening.getsockname()[1]}")
-            with pytest.raises(StateUnavailable) as failed:
-                ask(path)
-            told.add(str(failed.value))
-            listening.shutdown(socket.SHUT_RDWR)
+        cut = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + came
+        with answering(cut, cut) as address, pytest.raises(StateUnavailable) as failed:
+            ask(kubeconfig(tmp_path, address))
+        told.add(str(failed.value).replace(address, "there"))
     [only] = told
     assert only.endswith("(its answer was cut short)")
+
+
+@pytest.mark.parametrize("content", [b"<html>Sign in</html>", b"[1, 2]", b""])
+def test_what_answers_and_is_no_api_server_does_not_say_that_there_is_nothing(
+    content: bytes, tmp_path: Path
+) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(content)}\r\n\r\n".encode()
+    told = r"/api: what answers is no API server: check its address"
+    with (
+        answering(head + content) as address,
+        connected(tmp_path, address) as client,
+        pytest.raises(StateUnavailable, match=told),
+    ):
+        asyncio.run(client.ask("GET", "/api", Deadline(60)))
 
 
 def test_login_program_that_hangs_is_cut_by_the_deadline(tmp_path: Path) -> None:

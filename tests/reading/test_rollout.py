@@ -22,7 +22,14 @@ from twgen.reading.rollout import (
 from twgen.records.intent import Intent, UnusableIntent, intent_of, write_intent
 
 OLD, NEW = (intent_of(a_spec(build_id=build_id), "twgen/me") for build_id in ("v3", "v4"))
-NEWER_JOB = {"metadata": {"name": "newer", "uid": "u", "annotations": {"twgen.io/intent-hash": NEW.hash}}}
+NEWER_JOB = {
+    "metadata": {
+        "name": "newer",
+        "namespace": "shop",
+        "uid": "u",
+        "annotations": {"twgen.io/intent-hash": NEW.hash},
+    }
+}
 
 
 class Cluster:
@@ -84,7 +91,7 @@ def test_group_that_cannot_be_asked_for_is_not_taken_for_one_that_is_not_install
 def at(second: int, uid: str, intent: Intent = OLD, owner: str = "") -> Mapping[str, Any]:
     """A Job, or a Pod of one."""
     annotations = {"twgen.io/intent-hash": intent.hash}
-    metadata = {"name": uid, "uid": uid, "annotations": annotations}
+    metadata = {"name": uid, "namespace": "shop", "uid": uid, "annotations": annotations}
     owners = {"ownerReferences": [{"uid": owner}]} if owner else {}
     return {"metadata": metadata | owners | {"creationTimestamp": f"2026-11-21T12:00:{second:02}Z"}}
 

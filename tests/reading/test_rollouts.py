@@ -9,6 +9,7 @@ import pytest
 from tests.planning.situations import NOW
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import StateUnavailable
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
@@ -33,7 +34,7 @@ class Fleet:
         self.asked.append(path.rpartition("/")[2])
         if self.jobs == ("forbidden",) and path.endswith("jobs"):
             return 403, {"message": "jobs.batch is forbidden"}
-        return 200, {"items": self.jobs if path.endswith("jobs") else [self.status]}
+        return 200, {"items": [*self.jobs] if path.endswith("jobs") else [self.status]}
 
     def read(self) -> RolloutsInCluster:
         return asyncio.run(rollouts_in_cluster(cast("KubernetesClient", self), "shop", Deadline(5)))
@@ -105,6 +106,18 @@ def test_status_is_told_as_it_is_where_nobody_may_see_jobs_and_that_is_told() ->
     [told] = found.unusable
     assert told.startswith("nobody knows whether a Job works on these rollouts: ")
     assert told.endswith("/jobs cannot be read: jobs.batch is forbidden")
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"items": {}}, {"items": [None]}, {"items": [{"metadata": {"name": "x"}}]}]
+)
+def test_answer_that_is_no_list_does_not_say_that_there_are_no_rollouts(answer: Mapping[str, Any]) -> None:
+    class Another(Fleet):
+        async def ask(self, _: str, path: str, *__: object, **___: object) -> tuple[int, Mapping[str, Any]]:
+            return 200, answer if path.endswith("configmaps") else {"items": None}
+
+    with pytest.raises(StateUnavailable, match=r"configmaps cannot be read: what .* answers is no list"):
+        Another().read()
 
 
 class Pages(Fleet):

@@ -31,12 +31,16 @@ def worker(**changes: Any) -> dict[str, Any]:
 
 def budget(**spec: Any) -> dict[str, Any]:
     limits = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}
-    template = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": limits}
+    whole = attach({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": limits}, "budget")
+    return whole | {"spec": whole["spec"] | spec}
+
+
+def attach(template: dict[str, Any], name: str = "scaler") -> dict[str, Any]:
     return {
         "apiVersion": "temporal.io/v1alpha1",
         "kind": "WorkerResourceTemplate",
-        "metadata": {"name": "budget", "namespace": "shop"},
-        "spec": {"workerDeploymentRef": {"name": "payments"}, "template": template} | spec,
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"workerDeploymentRef": {"name": "payments"}, "template": template},
     }
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.specs.parsing import CONNECTION, parsed, told, worker
+from tests.specs.parsing import CONNECTION, attach, parsed, told, worker
 
 
 def doubts(**container: Any) -> list[str]:
@@ -42,15 +42,7 @@ def scaled_by(kind: str, spec: dict[str, Any], *containers: dict[str, Any]) -> l
     autoscaler = {"scaleTargetRef": {}, "maxReplicas": 5, **spec}
     if kind == "ScaledObject":
         autoscaler["maxReplicaCount"] = autoscaler.pop("maxReplicas")
-    attached = {
-        "apiVersion": "temporal.io/v1alpha1",
-        "kind": "WorkerResourceTemplate",
-        "metadata": {"name": "scaler", "namespace": "shop"},
-        "spec": {
-            "workerDeploymentRef": {"name": "payments"},
-            "template": {"apiVersion": api, "kind": kind, "spec": autoscaler},
-        },
-    }
+    attached = attach({"apiVersion": api, "kind": kind, "spec": autoscaler})
     pod = {"containers": [{"image": "payments:v3", **container} for container in containers]}
     found = parsed(worker(template={"spec": pod}), CONNECTION, attached)
     assert told(found.problems) == told(found.unknown_fields) == []
@@ -104,13 +96,5 @@ def test_autoscaler_and_pod_that_are_wrong_themselves_are_told_of_as_that() -> N
     wrong = {"minReplicaCount": 1, "triggers": [{"type": {"cpu": 1}}, None]}
     container = {"name": "w", "image": "payments:v3"}
     pod = worker(template={"spec": {"containers": [None, container]}})
-    attached = {
-        "apiVersion": "temporal.io/v1alpha1",
-        "kind": "WorkerResourceTemplate",
-        "metadata": {"name": "scaler", "namespace": "shop"},
-        "spec": {
-            "workerDeploymentRef": {"name": "payments"},
-            "template": {"apiVersion": "keda.sh/v9", "kind": "ScaledObject", "spec": wrong},
-        },
-    }
+    attached = attach({"apiVersion": "keda.sh/v9", "kind": "ScaledObject", "spec": wrong})
     assert parsed(pod, CONNECTION, attached).problems

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from twgen.clients.deadline import Deadline, in_thread, monotonic
 from twgen.clients.kubeconfig import ClusterAccess, load_configuration
 from twgen.errors import StateUnavailable
+from twgen.model.paths import value_at
 from twgen.versioning.names import DEPLOYMENT_API
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 _PAGE = 500
+_NAMES = ("name", "namespace")
+"""What every object of a namespace has."""
 _AT_ONCE = 8
 _DEPLOYMENTS = f"/apis/{DEPLOYMENT_API}/namespaces/{{namespace}}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
@@ -33,6 +36,16 @@ _OTHER_ADVICE = "did not answer with a list: try again, or look into its log"
 def jobs_path(namespace: str) -> str:
     """The Jobs of a namespace, in the API; of an empty one, those of all."""
     return f"/apis/batch/v1{f'/namespaces/{namespace}' if namespace else ''}/jobs"
+
+
+def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The objects of a list; raises StateUnavailable for another answer: nobody knows then what there is."""
+    items = answer.get("items", "")
+    if not isinstance(items, list | None) or not all(
+        isinstance(value_at(item, "metadata", name), str) for item in items or () for name in _NAMES
+    ):
+        raise StateUnavailable(f"{path} cannot be read: what the API server answers is no list of objects")
+    return items or []
 
 
 def deletion_of(uid: str) -> dict[str, Any]:
@@ -126,8 +139,13 @@ class KubernetesClient:
             try:
                 document = json.loads(content)
             except ValueError:
-                document = {"message": content[:200].decode(errors="replace")}
-            return status, document if isinstance(document, dict) else {}
+                document = None
+            if isinstance(document, dict):
+                return status, document
+            said = " ".join(content[:200].decode(errors="replace").split())
+            if status < HTTPStatus.BAD_REQUEST:  # nothing was read or done, whatever it is that answers
+                raise StateUnavailable(f"{who}: what answers is no API server: check its address ({said})")
+            return status, {"message": said}
 
         return await deadline.for_answer().bound(who, answer())
 
@@ -167,10 +185,10 @@ class KubernetesClient:
                 raise _refusal(who, path, status, body)
             try:
                 page = json.loads(body)
-                yield from page["items"] or ()
                 token = page["metadata"].get("continue")
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise _refusal(who, path, status, body) from error
+            yield from listed(request.path, page)
             if not token:
                 return
             query = {**query, "continue": token}

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, jobs_path
+from twgen.clients.kubernetes import KubernetesClient, jobs_path, listed
 from twgen.cluster.jobs import oldest_first
 from twgen.errors import InvalidDocuments, StateUnavailable
 from twgen.model.operator import GroupKind
@@ -128,8 +128,7 @@ class RolloutReader:
         namespace = self._intent.namespace
         for path in (jobs_path(namespace), f"/api/v1/namespaces/{namespace}/pods"):
             selected = {"labelSelector": rollout_selector(self._intent.worker)}
-            listed = await read_path(self._client, path, deadline, selected)
-            found.append(list(listed.get("items") or ()))
+            found.append(listed(path, await read_path(self._client, path, deadline, selected)))
         jobs, pods = found
         ours = [job for job in jobs if self._is_ours(job)]
         newest = oldest_first(ours)[-1] if ours else None
@@ -168,7 +167,7 @@ async def attached_objects(
             served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
         path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
         # of an operator's own kind, whose plural is guessed, none is a mistake to be told
-        listed = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
+        there = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
         found += [
             AttachedInCluster(
                 kind=kind,
@@ -177,7 +176,7 @@ async def attached_objects(
                 uid=item["metadata"]["uid"],
                 owners=_owners(item),
             )
-            for item in listed.get("items") or ()
+            for item in (listed(path, there) if there else ())
         ]
     return found
 

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, jobs_path
+from twgen.clients.kubernetes import KubernetesClient, jobs_path, listed
 from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
@@ -45,8 +45,9 @@ async def rollouts_in_cluster(
     intents, statuses, unusable = [], [], []
     try:
         # before the statuses: a Job that has ended by then has left its own
-        found = await read_path(client, jobs_path(namespace), deadline, {"labelSelector": ROLLOUT})
-        jobs = oldest_first(found.get("items") or ())
+        path = jobs_path(namespace)
+        found = await read_path(client, path, deadline, {"labelSelector": ROLLOUT})
+        jobs = oldest_first(listed(path, found))
     except StateUnavailable as error:
         unusable.append(f"nobody knows whether a Job works on these rollouts: {error}")
     budgets: defaultdict[str, Budget] = defaultdict(lambda: Budget(_OF_A_NAMESPACE))
@@ -76,7 +77,7 @@ async def _config_maps(
     query = {"labelSelector": ROLLOUT, "limit": str(_PAGE), "continue": ""}
     while True:
         page = await read_path(client, path, deadline, query)
-        for item in page.get("items") or ():
+        for item in listed(path, page):
             yield item
         query["continue"] = value_at(page, "metadata", "continue") or ""
         if not query["continue"]:
