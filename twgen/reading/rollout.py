@@ -185,7 +185,10 @@ async def _config_map(
     client: KubernetesClient, namespace: str, name: str, deadline: Deadline
 ) -> Mapping[str, Any]:
     path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-    return await read_path(client, path, deadline, may_be_absent=True)
+    found = await read_path(client, path, deadline, may_be_absent=True)
+    if found and value_at(found, "metadata", "name") != name:
+        raise StateUnavailable(f"{path} cannot be read: what the API server answers is another object")
+    return found
 
 
 async def read_path(
