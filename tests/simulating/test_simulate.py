@@ -189,6 +189,14 @@ def test_snapshot_that_is_settled_tells_only_what_is_there() -> None:
     assert [span.end for lane in worker.lanes for span in lane.spans] == [None]
 
 
+def test_of_two_deployments_of_a_version_its_own_is_simulated() -> None:
+    twin = live("v3", 0, name="payments-v3-by-hand")
+    found = temporal(version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
+    worker = told(PROGRESSIVE, situation(found, [live("v3"), twin]))
+    assert [lane.spans[0].replicas for lane in worker.lanes] == [3]
+    assert [event.happening for event in worker.events] == [H.FOUND]
+
+
 def test_first_deploy_needs_no_earlier_version() -> None:
     worker = told(PROGRESSIVE, situation(None, []))
     assert [event.happening for event in worker.events] == [H.CREATED, H.READY, H.BECAME_CURRENT]

@@ -26,6 +26,7 @@ from twgen.model.world import (
 from twgen.planning.ownership import refuse_foreign
 from twgen.planning.plan import worker_world
 from twgen.planning.version_status import ever_active, routed_build_ids, shares, status_of
+from twgen.planning.versions.facts import deployments_of
 from twgen.simulating.cluster import ClusterModel, as_described
 from twgen.simulating.temporal import NEWEST, TemporalModel, server_of
 from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker
@@ -76,8 +77,10 @@ def initial_state(
     worker = SimulatedWorker(
         spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, found.ledger, found.history
     )
-    live = found.deployments if found.deployments is not None else assumed_live(spec, worker)
-    worker.cluster.sync({item.build_id: item for item in live}, begin)
+    live = {item.build_id: item for item in assumed_live(spec, worker)}
+    if found.deployments is not None:  # of two of one version, the one that is planned for
+        live = {build_id: several[0] for build_id, several in deployments_of(spec, found).items()}
+    worker.cluster.sync(live, begin)
     worker.advance(begin)
     return worker
 
