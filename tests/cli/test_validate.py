@@ -85,6 +85,18 @@ def test_no_worker_found_is_said(run: Run, story: Path, command: tuple[str, ...]
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "code"), [(("validate",), 1), (("render", *WORLD), 2), (("plan", *WORLD), 2)]
+)
+def test_no_worker_found_is_no_success_where_warnings_are_errors(
+    run: Run, story: Path, command: tuple[str, ...], code: int
+) -> None:
+    (story / "specs" / "workerdeployment.json").write_text(SERVICE)
+    ended = run(*command, "specs", "--strict")
+    assert ended.returncode == code
+    assert "twgen: no worker found in specs: a worker is a WorkerDeployment of temp" in ended.stderr
+
+
 def test_nothing_to_simulate_is_refused(run: Run, story: Path) -> None:
     (story / "specs" / "workerdeployment.json").write_text(SERVICE)
     assert run("simulate", "specs").returncode == 2

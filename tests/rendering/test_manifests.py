@@ -47,6 +47,15 @@ def test_passthrough_comes_first_as_it_is_then_ours_in_apply_order() -> None:
     ]
 
 
+def test_tokens_of_the_controller_are_filled_in_as_it_does() -> None:
+    name, build_id = "__TEMPORAL_WORKER_DEPLOYMENT_NAME__", "__TEMPORAL_WORKER_BUILD_ID__"
+    query = f'x{{a="{name}",b="{build_id}",c="__TEMPORAL_NAMESPACE__"}}'
+    found = attached(
+        {"apiVersion": "example.com/v1", "kind": "Any", "spec": {"triggers": [{"query": query}]}}
+    )
+    assert found["spec"]["triggers"] == [{"query": 'x{a="shop_payments",b="v3",c="default"}'}]
+
+
 @pytest.mark.parametrize(
     "data", ["{{.BuildID}}" * 80_000, [{}] * 300_000], ids=["placeholders", "values without text"]
 )

@@ -108,6 +108,12 @@ def test_placeholders_are_checked_as_what_they_are_replaced_by() -> None:
     assert len(strictly(changed(bases()["horizontalpodautoscaler"], blank))) == 1
 
 
+@pytest.mark.parametrize("text", ["__TEMPORAL_BUILD_ID__", "x{{ .Build }}", "__TEMPORAL_NAMESPACE_"])
+def test_placeholder_that_nothing_fills_in_is_refused(text: str) -> None:
+    (refused,) = strictly(changed(bases()["horizontalpodautoscaler"], {"metadata.annotations": {"x": text}}))
+    assert refused.startswith("spec.template.metadata.annotations.x: only {{ .DeploymentName }}, {{ .Build")
+
+
 def test_build_id_that_does_not_fit_where_a_template_asks_for_it_is_refused() -> None:
     template = changed(bases()["poddisruptionbudget"], {"metadata.labels": {"version": "v-{{ .BuildID }}"}})
     values = documents(template)

@@ -188,7 +188,16 @@ def test_replicas_beside_an_autoscaler_are_warned_of(replicas: int) -> None:
         "spec.replicas",
         f"{replicas} has no effect: attached template budget decides the replicas; remove one of the two",
     )
-    assert parsed(worker(replicas=replicas), CONNECTION, budget()).warnings == ()
+    alone = told(parsed(worker(replicas=replicas), CONNECTION, budget()).warnings)
+    at_zero = "spec.replicas: is 0: no pod runs, also for the versions that traffic and workflows need"
+    assert alone == ([] if replicas else [at_zero])
+
+
+@pytest.mark.parametrize(("most", "warned"), [(1, True), (2, False)])
+def test_cap_that_leaves_no_room_for_a_new_version_is_warned_of(most: int, *, warned: bool) -> None:
+    said = "spec.maxVersions: 1 leaves no room for a new version beside the current one: write 2 or more"
+    found = parsed(worker(), CONNECTION, policy(maxVersions=most))
+    assert told(found.warnings) == ([said] if warned else [])
 
 
 @pytest.mark.parametrize("written", ["shop/ci", "twgen/shop/ci"])

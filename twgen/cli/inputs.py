@@ -51,7 +51,9 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
         raise InvalidDocuments([*read.unreadable, *_lines(problems, settings.sources)])
     if not settings.quiet:
         warn(_lines(specs.deprecations + doubts, settings.sources))
-    if needs_worker and not specs.workers:
+    # the last one may have been removed, and in Argo CD a render goes on with what is left of it
+    is_refused = settings.strict and not settings.surroundings.warns_nobody
+    if not specs.workers and (needs_worker or is_refused):
         raise InvalidInput(no_worker(settings))
     if not settings.quiet and not specs.workers:
         warn([no_worker(settings)])

@@ -58,14 +58,17 @@ def command(output: str, **params: Any) -> None:
     found = located(problems, settings.sources)
     warnings = [] if settings.strict else located(specs.warnings, settings.sources)
     deprecations = located(specs.deprecations, settings.sources)
+    is_missed = not (specs.workers or found or read.unreadable)
     if not settings.quiet:
         warn(problem_lines([*deprecations, *warnings]))
-        if not (specs.workers or found or read.unreadable):
+        if is_missed and not settings.strict:
             warn([no_worker(settings)])
     files = tuple(dict.fromkeys(document.source for document in read.documents))
     write(_REPORTS[output](Validation(files, read.unreadable, found, warnings, deprecations)))
     if count := len(found) + len(read.unreadable):
         raise NegativeAnswer(f"{counted(count, 'problem')} found")
+    if is_missed and settings.strict:
+        raise NegativeAnswer(no_worker(settings))
     if not settings.quiet:
         doubts = f", {counted(len(warnings), 'warning')}" if warnings else ""
         say(f"{_checked(read)}; no problems{doubts}")

@@ -13,10 +13,12 @@ from twgen.versioning.names import (
     DEPLOYMENT_API,
     attached_resource_name,
     filled,
+    name_in_metrics,
     placeholders,
     selector_labels,
 )
 
+_OF_PLACEHOLDERS = ("{{", "__TEMPORAL_")
 _MOST_COPIED = 48 * 2**20
 _PER_VALUE = 16
 """Characters that an item of a list or a mapping counts for, however short: it takes memory of its own."""
@@ -39,8 +41,8 @@ class Copies:
         text = json.dumps([resource.template for resource in spec.attached])
         own = len(text) + _PER_VALUE * sum(map(text.count, ",[{"))
         for version in versions:
-            names = placeholders(version.deployment, version.build_id, spec.temporal_namespace)
-            self._left -= own + text.count("{{") * max(map(len, names.values()))
+            longest = max(map(len, _names(spec, version).values()))
+            self._left -= own + sum(map(text.count, _OF_PLACEHOLDERS)) * longest
         if self._left < 0:
             raise InvalidInput(
                 f"{spec.document.source}: what is attached to {spec.worker_deployment}'s versions is too much"
@@ -50,13 +52,16 @@ class Copies:
 
 def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:
     """The object that a rendered version gets for an attached resource."""
-    names = placeholders(version.deployment, version.build_id, spec.temporal_namespace)
-    template = _copied(resource.template, names)
+    template = _copied(resource.template, _names(spec, version))
     manifest = {name: value for name, value in template.items() if name not in {"metadata", "spec"}}
     manifest["metadata"] = _metadata(spec, version, resource, template.get("metadata") or {})
     if isinstance(template.get("spec"), dict):
         manifest["spec"] = _injected(spec, version, template["spec"])
     return manifest
+
+
+def _names(spec: WorkerSpec, version: VersionPlan) -> dict[str, str]:
+    return placeholders(version.deployment, version.build_id, spec.temporal_namespace, spec.worker_deployment)
 
 
 def _metadata(
@@ -107,7 +112,7 @@ def _fill_targets(value: Any, target: dict[str, str]) -> None:
 
 def _fill_metrics(metrics: Any, spec: WorkerSpec, version: VersionPlan) -> None:
     labels = {
-        "temporal_worker_deployment_name": spec.worker_deployment.replace("/", "_"),
+        "temporal_worker_deployment_name": name_in_metrics(spec.worker_deployment),
         "temporal_worker_build_id": version.build_id,
         "temporal_namespace": spec.temporal_namespace,
     }

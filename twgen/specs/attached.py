@@ -18,6 +18,7 @@ from twgen.versioning.names import (
     SYNC_OPTIONS,
     TWGEN_API,
     filled,
+    may_have_placeholders,
     placeholders,
     unknown_placeholder,
 )
@@ -56,7 +57,7 @@ KINDS = {
 """The kinds that may always be attached; specs.validation.attached has the rules for their fields."""
 TARGET_FIELDS = {kind.target for kind in KINDS.values() if kind.target}
 _METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
-_SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace")
+_SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace", "shop/worker")
 _SAMPLE_TARGET = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
 _OWN_MARKS = {
     "labels": (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL),
@@ -104,7 +105,7 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
     """
     kind = KINDS.get(GroupKind.of(template))
     struct = kind and kind.structs.get(str(template.get("apiVersion")).rpartition("/")[2])
-    if not struct or not _has_braces(template):
+    if not struct or not _may_have_placeholders(template):
         return []
     found: list[Finding] = []
     for field, field_struct in (("metadata", "ObjectMeta"), ("spec", struct)):
@@ -231,7 +232,7 @@ def _warn_of_budget(spec: Fields) -> None:
         whose = "no pods" if selector is None else "every pod of the namespace"
         spec.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
     elif isinstance(selector, dict) and selector.keys() == {"matchExpressions"}:
-        one, another = (_filled_in(selector, placeholders(name, name, "")) for name in "ab")
+        one, another = (_filled_in(selector, placeholders(name, name, "", "")) for name in "ab")
         if one == another:
             why = "selects the same pods for every version, and no pod that has two budgets can be evicted"
             spec.warning("selector", f"{why}: write matchLabels: {{}} beside matchExpressions")
@@ -239,7 +240,7 @@ def _warn_of_budget(spec: Fields) -> None:
 
 def _check_references(template: Fields, spec: Fields) -> None:
     """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
-    for path, item in _entries(template.value) if _has_braces(template.value) else ():
+    for path, item in _entries(template.value) if _may_have_placeholders(template.value) else ():
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(
                 written_path(path),
@@ -268,9 +269,9 @@ def _check_metrics(spec: Fields) -> None:
                 spec.problem(path, "is filled in for each version: remove it")
 
 
-def _has_braces(template: Mapping[str, Any]) -> bool:
+def _may_have_placeholders(template: Mapping[str, Any]) -> bool:
     """A string in it may hold a placeholder; the text of a mapping has no two braces side by side itself."""
-    return "{{" in str(template)
+    return may_have_placeholders(str(template))
 
 
 def _entries(value: Any, path: Path = None) -> Iterator[tuple[tuple[Path, str | int], Any]]:

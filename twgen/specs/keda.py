@@ -60,7 +60,9 @@ def check_copies(template: Fields, spec: Fields) -> None:
         why = "would hold every version at this number, also one that workflows need: remove it"
         template.problem(join_path("metadata.annotations", _PAUSED_REPLICAS), why)
     name = value_at(spec.value, *_HPA_NAME)
-    copies = {filled(name, placeholders(item, item, "")) for item in "ab"} if isinstance(name, str) else ()
+    copies = (
+        {filled(name, placeholders(item, item, "", "")) for item in "ab"} if isinstance(name, str) else ()
+    )
     if name and len(copies) == 1:
         why = "would be that of one autoscaler for all versions: leave it out, or write {{ .BuildID }} in it"
         spec.problem(".".join(_HPA_NAME), why)

@@ -37,6 +37,10 @@ def parse_policy(spec: Fields) -> Policy:
         on_delete=spec.choice("onDelete", OnDelete, OnDelete.CONFIRM),
         max_versions=spec.integer("maxVersions", 75, least=1) or 75,
     )
+    if policy.max_versions == 1:
+        spec.warning(
+            "maxVersions", "1 leaves no room for a new version beside the current one: write 2 or more"
+        )
     if policy.max_versions > MOST_VERSIONS:
         spec.problem("maxVersions", f"{policy.max_versions} is above {MOST_VERSIONS}, Temporal's own cap")
     for index, identity in enumerate(policy.adopt_from):

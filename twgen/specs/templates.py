@@ -63,7 +63,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
         path.warning(place, doubt)
     # names that do not fit where an attached template asks for them
     deployment = versioned_deployment_name(worker.name, worker.build_id)
-    fill = placeholders(deployment, worker.build_id, worker.temporal_namespace)
+    fill = placeholders(deployment, worker.build_id, worker.temporal_namespace, worker.worker_deployment)
     for resource in worker.attached if worker.build_id else ():
         for finding in refusals_of_version(resource.template, fill):
             wrong = f"its spec.template.{finding.path} {finding.message}"

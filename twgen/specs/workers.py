@@ -100,6 +100,8 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
         )
         options.warning("connectionRef", message)
     autoscaler = next((item for item in worker.attached if item.autoscales), None)
+    if worker.replicas == 0 and not autoscaler:
+        spec.warning("replicas", "is 0: no pod runs, also for the versions that traffic and workflows need")
     if worker.replicas is not None and autoscaler:
         message = f"{worker.replicas} has no effect: attached template {autoscaler.name} decides the replicas"
         spec.warning("replicas", f"{message}; remove one of the two")

@@ -132,19 +132,46 @@ def _dns_cleaned(text: str) -> str:
     return _NOT_DNS.sub("-", text).lower()
 
 
-_PLACEHOLDER = re.compile(r"\{\{\s*\.(DeploymentName|BuildID|TemporalNamespace)\s*\}\}")
+_PLACEHOLDER = re.compile(
+    r"\{\{\s*\.(DeploymentName|BuildID|TemporalNamespace)\s*\}\}"
+    r"|(__TEMPORAL_(?:WORKER_DEPLOYMENT_NAME|WORKER_BUILD_ID|NAMESPACE)__)"
+)
 
 
 def unknown_placeholder(text: str) -> bool:
-    """The text has braces that are none of the three placeholders."""
-    return "{{" in text and "{{" in _PLACEHOLDER.sub("", text)
+    """The text has what looks like a placeholder and is none."""
+    return may_have_placeholders(text) and may_have_placeholders(_PLACEHOLDER.sub("", text))
 
 
-def placeholders(deployment: str, build_id: str, temporal_namespace: str) -> dict[str, str]:
-    """What stands for DeploymentName, BuildID and TemporalNamespace in what is attached to a version."""
-    return {"DeploymentName": deployment, "BuildID": build_id, "TemporalNamespace": temporal_namespace}
+def may_have_placeholders(text: str) -> bool:
+    """No: it is the same for every version."""
+    return "{{" in text or "__TEMPORAL_" in text
+
+
+def name_in_metrics(worker_deployment: str) -> str:
+    """Return what the controller writes for `namespace/name` where metrics tell of workers."""
+    return worker_deployment.replace("/", "_")
+
+
+def placeholders(
+    deployment: str, build_id: str, temporal_namespace: str, worker_deployment: str
+) -> dict[str, str]:
+    """What stands for each placeholder in what is attached to a version; those with `__` are upstream's.
+
+    https://github.com/temporalio/temporal-worker-controller/blob/main/docs/worker-resource-templates.md
+    """
+    return {
+        "DeploymentName": deployment,
+        "BuildID": build_id,
+        "TemporalNamespace": temporal_namespace,
+        "__TEMPORAL_WORKER_DEPLOYMENT_NAME__": name_in_metrics(worker_deployment),
+        "__TEMPORAL_WORKER_BUILD_ID__": build_id,
+        "__TEMPORAL_NAMESPACE__": temporal_namespace,
+    }
 
 
 def filled(text: str, names: Mapping[str, str]) -> str:
-    """The text with DeploymentName, BuildID and TemporalNamespace put in."""
-    return _PLACEHOLDER.sub(lambda found: names[found[1]], text) if "{{" in text else text
+    """The text with the names in the place of their placeholders."""
+    if not may_have_placeholders(text):
+        return text
+    return _PLACEHOLDER.sub(lambda found: names[found[1] or found[2]], text)
