@@ -111,6 +111,12 @@ def test_gate_that_fails_blocks_and_says_so() -> None:
     assert happenings(worker, "previous") == [H.FOUND]
 
 
+def test_gate_runs_for_an_hour_at_most() -> None:
+    worker = told(GATED, gate_duration=2 * HOUR)
+    assert when(worker, H.GATE_FAILED, "v3") == STARTUP + HOUR
+    assert "ended as TimedOut" in worker.because
+
+
 def test_gate_of_a_version_that_registers_in_the_future_starts_once() -> None:
     registered = NOW + HOUR
     versions = version("v3", created_at=registered), version("v2", VersionStatus.CURRENT)

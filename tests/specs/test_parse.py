@@ -200,6 +200,28 @@ def test_cap_that_leaves_no_room_for_a_new_version_is_warned_of(most: int, *, wa
     assert told(found.warnings) == ([said] if warned else [])
 
 
+@pytest.mark.parametrize(
+    ("rollout", "driver", "warned"),
+    [
+        ({"strategy": "Manual"}, "Hook", True),
+        ({"strategy": "Progressive", "steps": [{"rampPercentage": 5, "pauseDuration": "1m"}]}, "Hook", True),
+        (
+            {"strategy": "Progressive", "steps": [{"rampPercentage": 5, "pauseDuration": "59s"}]},
+            "Hook",
+            False,
+        ),
+        ({"strategy": "Manual"}, "Job", False),
+    ],
+)
+def test_rollout_that_outlasts_its_hook_is_warned_of(rollout: object, driver: str, *, warned: bool) -> None:
+    found = parsed(worker(rollout=rollout), CONNECTION, policy(driver=driver, holdFor="1m"))
+    said = (
+        "spec.rollout: can take longer than holdFor of its RolloutPolicy, and then only another sync goes on:"
+        " driver Job has no such limit"
+    )
+    assert told(found.warnings) == ([said] if warned else [])
+
+
 @pytest.mark.parametrize("written", ["shop/ci", "twgen/shop/ci"])
 def test_identity_is_one_with_and_without_its_prefix(written: str) -> None:
     found = parsed(worker(), CONNECTION, policy(identity=written))

@@ -2,14 +2,16 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, InvalidInput
+from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Problem
 from twgen.model.spec import Driver, WorkerSpec
@@ -87,6 +89,26 @@ def all_problems(read: Documents, specs: Specs) -> tuple[Problem, ...]:
     most = max(0, MOST_TOLD_IN_ALL + 1 - len(problems))
     more = islice(schema_problems(read.documents, told, parsed=True), most)
     return without_consequences((*problems, *more, *specs.unknown_fields))
+
+
+def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
+    """A warning for each ledger of a worker that no spec describes, where its whole folder was read.
+
+    It is refused by nobody: the ledger belongs there as long as the worker's versions have work.
+    """
+    here = {worker.worker_deployment for worker in specs.workers}
+    files = {worker.replace("/", ".") for worker in here}
+    folders = [PurePath(path) for path in settings.paths if Path(path).is_dir()]
+    for document in specs.ledgers if here else ():
+        file = PurePath(document.source)
+        if file.stem in files or not any(file.parent.parent.is_relative_to(folder) for folder in folders):
+            continue
+        versions = value_at(document.value, "versions")
+        worker = value_at(versions[0], "worker") if isinstance(versions, list) and versions else None
+        if isinstance(worker, str) and worker not in here:
+            message = f"no spec describes {worker}: none of its versions is rendered"
+            remedy = "remove this file when they have no work left"
+            yield Problem.at(document, "versions[0].worker", f"{message}; {remedy}")
 
 
 def no_worker(settings: Settings) -> str:

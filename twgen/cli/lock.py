@@ -6,17 +6,20 @@ from typing import Any
 
 import click
 
-from twgen.cli.inputs import load_specs
+from twgen.cli.inputs import ledgers_without_spec, load_specs
 from twgen.cli.options import options, paths_argument
+from twgen.cli.output import warn
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import InvalidDocuments, NegativeAnswer
 from twgen.executing.ledger import changed_files, mended_files, write_files
+from twgen.planning.sentences import listed
 from twgen.planning.versions.warnings import build_id_taken
-from twgen.reading.documents import ledger_files, ledger_folder
+from twgen.reading.documents import ledger_files, ledger_folder, located
 from twgen.reading.records import read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions
 from twgen.rendering.deployments import target_deployment
 from twgen.reporting.printable import printable
+from twgen.reporting.problems import problem_lines
 
 
 @click.command()
@@ -42,6 +45,8 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     for file, text in mended.items():
         settings.sources.keep(str(file), text.encode())
     specs = load_specs(settings)
+    if not settings.quiet:
+        warn(problem_lines(located(ledgers_without_spec(settings, specs), settings.sources)))
     places = read_ledgers(specs.ledgers, settings.sources)
     recorded = recorded_versions(places)
     taken = [
@@ -56,7 +61,10 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     ]
     changed = changed_files(folder, entries, places, read)
     if changed and check:
-        raise NegativeAnswer(f"{min(changed)} is not current: run `twgen lock` and commit it")
+        names = listed(sorted(map(str, changed)))
+        is_not = "is not current: run `twgen lock` and commit it"
+        are_not = "are not current: run `twgen lock` and commit them"
+        raise NegativeAnswer(f"{names} {is_not if len(changed) == 1 else are_not}")
     write_files(mended | changed)
     for file in () if settings.quiet else sorted(mended):
         said = f"{file}: mended the conflict of a merge; the versions of both sides are kept"

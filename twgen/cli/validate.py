@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from twgen.cli.inputs import all_problems, no_worker, parse
+from twgen.cli.inputs import all_problems, ledgers_without_spec, no_worker, parse
 from twgen.cli.options import options, output_option, paths_argument
 from twgen.cli.output import say, warn, write
 from twgen.cli.settings import settings_of
@@ -56,7 +56,8 @@ def command(output: str, **params: Any) -> None:
     specs = parse(settings, read)
     problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
     found = located(problems, settings.sources)
-    warnings = [] if settings.strict else located(specs.warnings, settings.sources)
+    doubts = (*(() if settings.strict else specs.warnings), *ledgers_without_spec(settings, specs))
+    warnings = located(doubts, settings.sources)
     deprecations = located(specs.deprecations, settings.sources)
     is_missed = not (specs.workers or found or read.unreadable)
     if not settings.quiet:
@@ -70,8 +71,8 @@ def command(output: str, **params: Any) -> None:
     if is_missed and settings.strict:
         raise NegativeAnswer(no_worker(settings))
     if not settings.quiet:
-        doubts = f", {counted(len(warnings), 'warning')}" if warnings else ""
-        say(f"{_checked(read)}; no problems{doubts}")
+        told = f", {counted(len(warnings), 'warning')}" if warnings else ""
+        say(f"{_checked(read)}; no problems{told}")
 
 
 def _checked(read: Documents) -> str:

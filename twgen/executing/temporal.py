@@ -9,9 +9,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.spec import WorkerSpec
-
-_GATE_SECONDS = 3600
-"""How long a gate workflow may run."""
+from twgen.planning.routing.gates import GATE_TIMEOUT
 
 
 class TemporalWriter:
@@ -86,7 +84,7 @@ class TemporalWriter:
             workflow_type=WorkflowType(name=gate.workflow_type),
             task_queue=TaskQueue(name=gate.task_queue),
             input=None if gate_input is None else Payloads(payloads=[payload]),
-            workflow_execution_timeout=Duration(seconds=_GATE_SECONDS),
+            workflow_execution_timeout=Duration(seconds=int(GATE_TIMEOUT.total_seconds())),
             identity=self._identity,
             request_id=gate.request_id,
             workflow_id_reuse_policy=WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,

@@ -169,6 +169,11 @@ class Rollout:
     steps: tuple[RolloutStep, ...] = ()
     gate: Gate | None = None
 
+    @property
+    def pauses(self) -> timedelta:
+        """How long all of them take."""
+        return sum((step.pause for step in self.steps), timedelta())
+
 
 @dataclass(frozen=True, slots=True)
 class Sunset:

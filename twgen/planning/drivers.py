@@ -1,7 +1,6 @@
 """What runs the rollouts of a render: one kind of Job for all workers, since a hook holds up the sync."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
@@ -71,11 +70,6 @@ def drivers_with_objects(image: str) -> frozenset[Driver]:
     return frozenset(Driver if image else {Driver.NONE})
 
 
-def longest_rollout(spec: WorkerSpec) -> timedelta:
-    """How long all pauses of a rollout take."""
-    return sum((step.pause for step in spec.rollout.steps), timedelta())
-
-
 def _driven(specs: Sequence[WorkerSpec]) -> list[WorkerSpec]:
     """Those whose rollout something in the cluster carries out."""
     return [spec for spec in specs if spec.policy.driver is not Driver.NONE]
@@ -84,7 +78,7 @@ def _driven(specs: Sequence[WorkerSpec]) -> list[WorkerSpec]:
 def _takes_long(spec: WorkerSpec) -> bool:
     """It may not be rolled out within `holdFor`, and a sync should not wait for it."""
     needs_others = spec.rollout.strategy is Strategy.MANUAL or spec.rollout.gate is not None
-    return needs_others or longest_rollout(spec) >= spec.policy.hold_for
+    return needs_others or spec.rollout.pauses >= spec.policy.hold_for
 
 
 def _is_autoscaled(spec: WorkerSpec) -> bool:

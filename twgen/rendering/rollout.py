@@ -12,7 +12,6 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import Connection, Driver, EnvironmentNames, OwnerReferences, WorkerSpec
-from twgen.planning.drivers import longest_rollout
 from twgen.planning.refresh import plan_hash
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.specs.attached import KINDS
@@ -145,7 +144,7 @@ def _rule(group: str, resource: str, *verbs: str, names: Sequence[str] = ()) -> 
 def _job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
     is_hook = jobs.driver is Driver.HOOK
     labels = rollout_labels(spec.name)
-    longest = spec.policy.hold_for if is_hook else _DEADLINE + longest_rollout(spec)
+    longest = spec.policy.hold_for if is_hook else _DEADLINE + spec.rollout.pauses
     body: Manifest = {
         "activeDeadlineSeconds": min(int(longest.total_seconds()) + 60, _LONGEST_DEADLINE),
         "backoffLimit": _RETRIES,

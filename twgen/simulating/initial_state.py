@@ -29,7 +29,7 @@ from twgen.planning.version_status import ever_active, routed_build_ids, shares,
 from twgen.planning.versions.facts import deployments_of
 from twgen.simulating.cluster import ClusterModel, as_described
 from twgen.simulating.temporal import NEWEST, TemporalModel, server_of
-from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker
+from twgen.simulating.worker import UNNAMED_QUEUE, SimulatedWorker, gate_end
 from twgen.versioning.names import versioned_deployment_name
 
 NO_TIME = datetime(2000, 1, 1, tzinfo=UTC)
@@ -179,10 +179,9 @@ def _holds(temporal: WorkerDeployment, begin: datetime, duration: timedelta) -> 
 def _gate_ends(
     temporal: WorkerDeployment, begin: datetime, assumed: Assumptions
 ) -> dict[tuple[str, str], tuple[datetime, GateStatus]]:
-    ends_as = GateStatus.COMPLETED if assumed.gate_passes else GateStatus.FAILED
-    until = later(begin, assumed.gate_duration)
+    end = gate_end(begin, assumed)
     return {
-        (version.build_id, run.workflow_id): (until, ends_as)
+        (version.build_id, run.workflow_id): end
         for version in temporal.versions
         for run in version.gate_runs or ()
         if run.status is GateStatus.RUNNING

@@ -21,6 +21,7 @@ from twgen.model.world import (
 )
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, next_write
+from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.versions.facts import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
@@ -29,6 +30,14 @@ UNNAMED_QUEUE = "<task queue>"
 """Stands for a task queue of which neither specs nor world tell the name."""
 _MOST_CHANGES_AT_ONCE = 200
 """More than a gate for each task queue that a version may have: 100 on a server as it comes."""
+
+
+def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatus]:
+    """When a gate that begins then ends, and how."""
+    if assumed.gate_duration > GATE_TIMEOUT:
+        return later(began, GATE_TIMEOUT), GateStatus.TIMED_OUT
+    ends_as = GateStatus.COMPLETED if assumed.gate_passes else GateStatus.FAILED
+    return later(began, assumed.gate_duration), ends_as
 
 
 @dataclass
@@ -146,12 +155,10 @@ class SimulatedWorker:
         )
 
     def _start_gate(self, gate: GateStart) -> None:
-        ends_as = GateStatus.COMPLETED if self.assumed.gate_passes else GateStatus.FAILED
         # a snapshot may be from the future, and only runs from after the registration count
         began = max(self.now, self.temporal.versions[self.spec.build_id].created_at or self.now)
-        until = later(self.now, self.assumed.gate_duration)
         run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, began)
-        self.temporal.start_gate(self.spec.build_id, run, until, ends_as)
+        self.temporal.start_gate(self.spec.build_id, run, *gate_end(self.now, self.assumed))
 
     def _route(self, change: RoutingPlan) -> None:
         match change.action:

@@ -9,6 +9,7 @@ from twgen.model.problem import Finding, quoted, wrong_type
 from twgen.model.spec import (
     AttachedResource,
     Connection,
+    Driver,
     Gate,
     GateInput,
     PodTemplate,
@@ -99,6 +100,10 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
             " controlPlaneSecretRef of its RolloutPolicy has no effect"
         )
         options.warning("connectionRef", message)
+    is_long = worker.rollout.strategy is Strategy.MANUAL or worker.rollout.pauses >= worker.policy.hold_for
+    if worker.policy.driver is Driver.HOOK and is_long:
+        message = "can take longer than holdFor of its RolloutPolicy, and then only another sync goes on"
+        spec.warning("rollout", f"{message}: driver Job has no such limit")
     autoscaler = next((item for item in worker.attached if item.autoscales), None)
     if worker.replicas == 0 and not autoscaler:
         spec.warning("replicas", "is 0: no pod runs, also for the versions that traffic and workflows need")

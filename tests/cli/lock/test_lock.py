@@ -23,6 +23,29 @@ def test_lock_records_the_target_and_check_says_when_it_is_not_recorded(run: Run
     assert (specs / "twgen.lock" / "shop.pay.yaml").read_text().startswith(ledger)
 
 
+def test_check_names_every_ledger_that_is_not_current(run: Run, specs: Path) -> None:
+    worker(specs, "mail", "mail:v1")
+    said = (
+        "specs/twgen.lock/shop.mail.yaml and specs/twgen.lock/shop.pay.yaml are not current: run `twgen lock`"
+    )
+    refused(run("lock", "specs", "--check"), 1, said)
+
+
+def test_ledger_of_a_worker_that_no_spec_describes_is_told_of(run: Run, specs: Path) -> None:
+    worker(specs, "mail", "mail:v1")
+    locked(run)
+    (specs / "mail.json").unlink()
+    said = (
+        "specs/twgen.lock/shop.mail.yaml:4: versions[0].worker: no spec describes shop/mail: none of its"
+        " versions is rendered; remove this file when they have no work left"
+    )
+    for command in (("validate", "specs", "--strict"), ("lock", "specs", "--check", "--strict")):
+        ended = run(*command)
+        assert (ended.returncode, said in ended.stderr) == (0, True)
+    # the ledger beside a file is that of its folder
+    assert run("lock", "specs/pay.json", "specs/connection.json", "--check").stderr == ""
+
+
 def test_lock_refuses_a_version_with_two_templates_naming_both(run: Run, specs: Path) -> None:
     root = specs.parent
     commit(root)

@@ -1,11 +1,15 @@
 """The gate: which workflows must have completed on the target, which to start, and what failed."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from twgen.model.plan import GateStart
 from twgen.model.world import GateRun, GateStatus
 from twgen.planning.routing.target import Target
 from twgen.versioning.names import GATE_ATTEMPT
+
+GATE_TIMEOUT = timedelta(hours=1)
+"""How long a gate may run before Temporal ends it."""
 
 
 def gate_workflow_id(worker_deployment: str, build_id: str, task_queue: str, attempt: int = 1) -> str:
