@@ -12,7 +12,8 @@ from tests.executing.api_server import DEPLOYMENTS, INTENT, STATUS
 from tests.executing.calls import ME, RAMP, STEPS, TOLD, Recorded, golden_files, rollback
 from tests.planning.situations import HOUR
 from tests.strategies import a_spec, live_manifest
-from twgen.errors import InvalidInput
+from twgen.errors import InvalidInput, StateUnavailable
+from twgen.executing.temporal import TemporalWriter
 from twgen.model.plan import Phase
 from twgen.model.reasons import RoutingReason
 from twgen.records.intent import write_intent
@@ -185,6 +186,21 @@ def test_two_workers_of_one_namespace_are_rolled_out_side_by_side_from_a_termina
     assert "shop/payments: Settled" in ended.output
     # of the two, only the other one has pollers in this Temporal
     assert str(ended.exception).startswith("not settled within 1m: shop/orders is Waiting, because")
+
+
+def test_last_word_of_a_rollout_at_a_terminal_names_what_keeps_failing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise StateUnavailable("Temporal refuses it")
+
+    for change in ("set_manager", "route"):
+        monkeypatch.setattr(TemporalWriter, change, refuse)
+    recorded = Recorded(RAMP)
+    (tmp_path / "specs.yaml").write_text(write_documents(recorded.intent.documents))
+    ended = recorded.roll_out(str(tmp_path), "--identity", ME, "--within", "1m")
+    assert str(ended.exception).startswith("not settled within 1m: shop/payments is Moving, because")
+    assert str(ended.exception).endswith("; Temporal refuses it")
 
 
 def test_end_of_a_rollout_is_written_as_soon_as_the_cluster_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:

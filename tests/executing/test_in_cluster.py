@@ -1,11 +1,16 @@
 """Rollouts in a cluster where intents change, Pods are killed and copied, and people interrupt."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.executing.api_server import INTENT, STATUS
+from tests.executing.api_server import INTENT, JOBS, STATUS, ApiServer
 from tests.executing.in_cluster import INTERRUPTIONS, SPECS, Cluster
 from tests.executing.trouble import TROUBLES
+from tests.planning.situations import MINUTE
 from twgen.model.plan import Phase
 from twgen.model.spec import Driver
 from twgen.model.world import GateStatus
@@ -14,8 +19,7 @@ from twgen.versioning.names import INTENT_HASH
 
 deeds = st.lists(st.tuples(st.integers(1, 240), st.sampled_from(INTERRUPTIONS)), max_size=10)
 troubles = st.lists(st.sampled_from((*TROUBLES, "killed")), max_size=30)
-beside = st.lists(st.sampled_from((*TROUBLES, "killed")), max_size=12)
-"""Fewer than the end of a rollout is written anew."""
+beside = st.lists(st.sampled_from((*TROUBLES, "killed")), max_size=30)
 drivers = st.sampled_from((Driver.JOB, Driver.HOOK))
 failures = st.lists(st.sampled_from((GateStatus.FAILED, GateStatus.TIMED_OUT)), max_size=2)
 
@@ -67,3 +71,33 @@ def test_whatever_is_applied_killed_or_done_by_hand_no_write_is_unjustified_and_
     told = parse_rollout_status(cluster.api.objects[STATUS])
     stands = cluster.api.objects[INTENT]["metadata"]["annotations"][INTENT_HASH]
     assert (told.phase, told.intent) == (Phase.SETTLED, stands), "its status is another one's"
+
+
+class _WithoutStatus(ApiServer):
+    """Refuses so many writes of the status."""
+
+    def __init__(self, refusals: int) -> None:
+        super().__init__()
+        self._refusals = refusals
+
+    async def ask(self, method: str, path: str, *others: Any, **more: Any) -> tuple[int, Mapping[str, Any]]:
+        if (method, path) == ("PATCH", STATUS) and self._refusals:
+            self._refusals -= 1
+            return 403, {"message": "it may not"}
+        return await super().ask(method, path, *others, **more)
+
+
+@pytest.mark.parametrize(("refusals", "ends_as"), [(12, "Complete"), (50, "Failed")])
+def test_rollout_whose_end_nobody_can_read_has_not_succeeded(refusals: int, ends_as: str) -> None:
+    """Kubernetes tries its Job again: whoever waits for the end by the status would wait for ever."""
+    cluster = Cluster()
+    known, cluster.api = cluster.api, _WithoutStatus(refusals)
+    cluster.api.objects = known.objects
+
+    async def story() -> None:
+        await cluster.sync("back")
+        await cluster.sleep(10 * MINUTE)
+
+    cluster.run(story())
+    [job] = cluster.api.listed(JOBS)
+    assert job["status"]["conditions"] == [{"type": ends_as, "status": "True"}]

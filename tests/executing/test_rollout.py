@@ -58,7 +58,7 @@ def test_change_by_hand_during_a_pause_is_seen_within_30_seconds() -> None:
     client = Client(server := Server(), RAMPS)
     server.run(client.rolling(), server.person([(45, "ramp")]))
     assert server.done[:3] == [f"manager {ME}", "SetRamp v3 5", "SetRamp v3 25"]
-    assert "the live 50 % is no step's; 25 % is the nearest" in client.said[2]
+    assert "the live 50 % is no step's; 25 % is the step below" in client.said[2]
 
 
 def test_once_makes_one_change_for_which_it_becomes_the_manager() -> None:
@@ -73,8 +73,9 @@ def test_first_look_that_fails_ends_the_rollout(trouble: str, error: type[Except
         rolled_out(Client(Server(), RAMPS, troubles=[trouble]))
 
 
-def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time() -> None:
-    client = Client(server := Server(), RAMPS, troubles=["", "", *["refused"] * 9])
+@pytest.mark.parametrize("each_time", [["refused"], ["", "refused"]], ids=["looks", "changes"])
+def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time(each_time: list[str]) -> None:
+    client = Client(server := Server(), RAMPS, troubles=["", "", *each_time * 9])
     told: list[str] = []
 
     async def tell_failure(failure: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.simulating.workers import a_worker, act, wait
-from tests.strategies import may_have_work, specs, worlds
+from tests.strategies import may_have_work, routed_versions, specs, worlds
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.spec import Strategy, WorkerSpec
 from twgen.model.world import TaskQueueType, World
@@ -18,37 +18,32 @@ LOOKS = 20
 """Enough for every step of a rollout, a gate, and a first registration."""
 
 
-def begun(spec: WorkerSpec, found: World) -> SimulatedWorker:
-    """The worker in a world; nobody else owns it."""
-    return a_worker(spec, found)
-
-
 def waits_for_a_person(plan: WorkerPlan, worker: SimulatedWorker) -> bool:
     """The plan names what only a person can change.
 
-    Strategy Manual, no replicas, a ramp without a date, a gate of a worker that runs no workflow.
+    Strategy Manual, a gate of a worker that runs no workflow.
     """
-    spec, ramp = plan.spec, worker.temporal.routing.ramping
-    undated = ramp is not None and not (ramp.percentage_changed_at or ramp.since)
+    spec = plan.spec
     by_hand = spec.rollout.strategy is Strategy.MANUAL
     version = worker.temporal.versions.get(spec.build_id)
     queues = (version.task_queues if version else None) or ()
     no_workflow = all(queue.type is not TaskQueueType.WORKFLOW for queue in queues)
     gateless = spec.rollout.gate is not None and no_workflow
-    return plan.routing.phase is Phase.WAITING and (by_hand or spec.replicas == 0 or undated or gateless)
+    return plan.routing.phase is Phase.WAITING and (by_hand or gateless)
 
 
 @given(specs, worlds(), st.integers(20, 300))
 def test_it_settles_or_says_what_blocks_it_and_strands_no_workflow(
     spec: WorkerSpec, found: World, minutes: int
 ) -> None:
-    worker = begun(spec, found)
+    worker = a_worker(spec, found)
     for _ in range(LOOKS):
         before = World(worker.now, {spec.key: worker.world()})
         needed = {build_id for build_id in worker.cluster.serving() if may_have_work(build_id, before)}
+        if spec.replicas == 0:
+            needed -= {spec.build_id, *routed_versions(worker.world().temporal)}
         plan = act(worker)
-        if spec.replicas != 0:
-            assert needed <= set(worker.cluster.serving())
+        assert needed <= set(worker.cluster.serving())
         wait(worker, timedelta(minutes=minutes))
     assert plan.routing.because
     assert plan.routing.phase in ENDS or waits_for_a_person(plan, worker)
@@ -57,7 +52,7 @@ def test_it_settles_or_says_what_blocks_it_and_strands_no_workflow(
 @given(specs, worlds())
 def test_settled_worker_stays_settled(spec: WorkerSpec, found: World) -> None:
     rollout = replace(spec.rollout, strategy=Strategy.ALL_AT_ONCE)
-    worker = begun(replace(spec, replicas=2, rollout=rollout), found)
+    worker = a_worker(replace(spec, replicas=2, rollout=rollout), found)
     settled = False
     for _ in range(LOOKS):
         phase = act(worker).routing.phase

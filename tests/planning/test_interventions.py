@@ -2,11 +2,23 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, temporal, version
+from tests.planning.situations import (
+    HOUR,
+    MAIN,
+    MINUTE,
+    NOW,
+    RAMPS,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import Gate
@@ -38,17 +50,19 @@ def a_target(  # noqa: PLR0913 - each is one thing that a command asks
     is_registered: bool = True,
     manager: str = "me",
     current_polls: tuple[TaskQueue, ...] = (MAIN,),
+    registered: datetime = NOW - HOUR,
     **metadata: Any,
 ) -> Target:
     marks = {key: metadata[name] for key, name in MARKS.items() if name in metadata}
     runs = (GateRun("main", "test-shop/payments:v3-main", gate, NOW),) if gate else ()
-    target = version("v3", metadata=marks, gate_runs=runs)
+    target = version("v3", metadata=marks, gate_runs=runs, created_at=registered)
     versions = (version("v1", VersionStatus.CURRENT, task_queues=current_polls), target)
     told = temporal(*versions[: 1 + is_registered], traffic=traffic, manager_identity=manager)
     found = situation(told, [live("v1"), live("v3")] if pods else [live("v1")])
     return Target(GATED, worker_world(GATED, found), NOW, "me", "")
 
 
+POLLS_MORE = (MAIN, TaskQueue("bulk", TaskQueueType.ACTIVITY))
 STATES: Mapping[str, Target] = {
     "not registered": a_target(is_registered=False),
     "gate not started": a_target(gate=None),
@@ -65,7 +79,8 @@ STATES: Mapping[str, Target] = {
     "paused": a_target(paused=MARK),
     "paused while ramping": a_target(routing("v1", ("v3", 5)), paused=MARK),
     "without pods": a_target(pods=False),
-    "lacks a task queue": a_target(current_polls=(MAIN, TaskQueue("bulk", TaskQueueType.ACTIVITY))),
+    "lacks a task queue": a_target(current_polls=POLLS_MORE),
+    "may poll it yet": a_target(current_polls=POLLS_MORE, registered=NOW - MINUTE),
     "current": a_target(routing("v3")),
     "current, another ramps": a_target(routing("v3", ("", 10))),
 }
@@ -75,7 +90,8 @@ UNKNOWN = "Temporal does not know it yet, so nothing can be changed; `twgen stat
 NO_GATE = "its gate has not passed; --skip-gate goes on without it"
 ABORTED_FIRST = "it is marked aborted; `twgen retry` first"
 NO_PODS = "it has no Deployment yet"
-LACKS = "it does not poll activity task queue bulk, which v1 does"
+IN_TIME = "from 2026-11-21T12:04:00Z on it goes on without"
+LACKS = f"it does not poll activity task queue bulk, which v1 does; {IN_TIME}"
 ALL = "it has all of the traffic"
 CURRENT = "it is current: to go back, let the spec describe an older version again"
 NONE_FAILED = "it is not aborted and no gate of it failed"
@@ -99,7 +115,8 @@ OUTCOMES: Mapping[str, tuple[str, ...]] = {
         "25 %", "all", "25 %", "aborted, no ramp", NONE_FAILED, "it is paused already", "not paused"
     ),
     "without pods": (*[NO_PODS] * 3, "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "lacks a task queue": (*[LACKS] * 3, "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "lacks a task queue": ("5 %", "all", "5 %", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
+    "may poll it yet": (*[LACKS] * 3, "aborted", NONE_FAILED, "paused", NOT_PAUSED),
     "current": (*[ALL] * 3, CURRENT, NONE_FAILED, f"{ALL}: nothing is left to pause", NOT_PAUSED),
     "current, another ramps": (*["no ramp"] * 3, CURRENT, NONE_FAILED, "paused", NOT_PAUSED),
 }  # fmt: skip
@@ -134,6 +151,11 @@ def test_command_does_what_the_state_allows_or_says_why_not(state: str, command:
         told = str(error).removeprefix("shop/payments, target v3: ")
     assert (done_by(intervention) if intervention else told) == expected
     assert not intervention or not is_done(target, intervention), "it changes something"
+
+
+def test_promoting_past_a_task_queue_says_which_one_is_left_behind() -> None:
+    will = COMMANDS["promote"](STATES["lacks a task queue"]).will
+    assert will.endswith("to v3, though it does not poll activity task queue bulk, which v1 does")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

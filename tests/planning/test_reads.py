@@ -113,9 +113,10 @@ def test_workflows_of_a_version_that_just_drained_and_keeps_its_pods_are_not_cou
     assert reads(says, [live("v3"), live("v1")]).open_workflows == set()
 
 
-def test_render_counts_only_what_holds_pods_or_a_deployment() -> None:
-    says = temporal(version("v3"), drained(2 * HOUR, "v1"), drained(2 * HOUR, "v2"))
-    assert reads(says, [live("v3"), live("v1")], for_routing=False) == Reads(frozenset({"v1"}))
+def test_render_counts_what_holds_pods_and_what_may_need_some_again() -> None:
+    says = temporal(version("v3"), drained(2 * HOUR, "v1"), drained(2 * HOUR, "v2"), version("v0"))
+    counted = reads(says, [live("v3"), live("v1")], for_routing=False)
+    assert counted == Reads(frozenset({"v0", "v1", "v2"}))
 
 
 def a_rollback() -> WorkerDeployment:

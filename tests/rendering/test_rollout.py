@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import AUTOSCALER, NOW, STEPS, a_spec, live_manifest, with_policy, world
+from twgen.cluster.deployments import recorded_deployment
 from twgen.errors import InvalidInput
 from twgen.model.operator import CaBundle, Caller, GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
@@ -25,6 +26,7 @@ from twgen.model.spec import (
     Strategy,
     WorkerSpec,
 )
+from twgen.model.world import CurrentVersion, Routing, Version, VersionStatus, WorkerDeployment
 from twgen.planning.plan import plan_versions
 from twgen.records.intent import Intent, intent_of, is_annotated_as_paused, parse_intent, write_intent
 from twgen.rendering.manifests import render_manifests
@@ -163,6 +165,27 @@ def test_hook_comes_after_the_target_and_before_all_that_may_be_broken() -> None
     job = of_kind("Job", manifests)
     assert job["metadata"]["annotations"]["argocd.argoproj.io/hook"] == "Sync,PostSync"
     assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "300s"]
+
+
+@pytest.mark.parametrize(
+    ("status", "waits"),
+    [(VersionStatus.INACTIVE, False), (VersionStatus.DRAINING, True), (VersionStatus.DRAINED, True)],
+)
+def test_version_that_has_traffic_and_no_pods_waits_for_no_target_but_on_the_way_back_from_it(
+    status: VersionStatus, *, waits: bool
+) -> None:
+    known = Version("v1", VersionStatus.CURRENT), Version("v3", status)
+    says = WorkerDeployment(Routing(CurrentVersion("v1", NOW)), known)
+    ledger = {("shop/payments", "v1"): recorded_deployment(live_manifest(SPEC, "v1", 2))}
+    found = world(says, []).remembering(ledger)
+    manifests = render_manifests(plan_versions([SPEC], found, NOW, ME).workers, [], ME.of, HOOK)
+    annotations = {
+        item["metadata"]["name"]: item["metadata"]["annotations"]
+        for item in manifests
+        if item["kind"] == "Deployment"
+    }
+    assert SYNC_WAVE not in annotations["payments-v3"]
+    assert (SYNC_WAVE in annotations["payments-v1"]) is waits
 
 
 @pytest.mark.parametrize("hold_for", [timedelta(), timedelta(milliseconds=500)])

@@ -27,7 +27,8 @@ class Story:
 
     def start(self, build_id: str, *, gate_fails: bool = False, **settings: str) -> None:
         self.running.enter_context(self.worker.version(build_id, gate_fails=gate_fails, **settings))
-        eventually(lambda: self.is_polled(build_id), SOON)
+        # 1.29.1 lists a version some moments after it knows what polls for it
+        eventually(lambda: self.is_polled(build_id) and build_id in self.shares(), SOON)
 
     def describe(self, build_id: str, *, address: str = "", **options: Any) -> None:
         name = self.worker.name.removeprefix("live/")

@@ -130,7 +130,7 @@ def test_revert_in_mid_ramp_takes_effect_within_one_sync(story: ApplicationStory
 @pytest.mark.parametrize("driver", ["Hook", "Job"])
 @side_by_side
 def test_second_sync_finds_no_difference_whoever_computes_it(story: ApplicationStory, driver: str) -> None:
-    policy = policy_document("greeter", driver=driver)
+    policy = policy_document("greeter", driver=driver, holdFor="2h")
     more = (policy, autoscaler_document("greeter"), budget_document("greeter"))
     commit = story.commit("v1", *more, steps=(25,))
     story.application.create()

@@ -118,6 +118,10 @@ def test_task_queue_that_the_target_does_not_poll_is_named_and_blocks_it_in_the_
     phase, because = planned_later(story)
     assert phase == "Blocked"
     assert missing in because
+    # a server itself refuses only what would leave tasks behind: whether the task queue may go a person knows
+    story.worker.set_manager("")
+    story.worker.set_ramp("v2", 5)
+    assert story.shares() == {"v1": 95, "v2": 5}
 
 
 @on_both_servers

@@ -131,9 +131,9 @@ def test_manual_rollout_waits_for_a_person() -> None:
     assert happenings(worker, "v3") == [H.CREATED, H.READY]
 
 
-def test_worker_without_replicas_waits() -> None:
+def test_worker_without_replicas_is_blocked() -> None:
     (worker,) = tell([a_worker_spec(replicas=0)]).workers
-    assert worker.outcome is Outcome.WAITING
+    assert worker.outcome is Outcome.BLOCKED
     assert (
         worker.because
         == "Temporal does not know it yet, since its spec says zero replicas: no worker can take traffic"

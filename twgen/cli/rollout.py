@@ -20,7 +20,7 @@ from twgen.errors import InvalidInput, OutOfTime
 from twgen.executing.rollout import roll_out
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, WorkerPlan
-from twgen.model.spec import WorkerKey
+from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.sentences import spoken
 from twgen.specs.parse import Specs
@@ -80,7 +80,10 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
 
         async def story(opened: Connections) -> list[WorkerPlan | BaseException]:
             way = partial(rollout_of, show=looks.show, say=shown.say, recall=partial(memory.recall, specs))
-            workers = [way(spec, caller, settings, servers, opened) for spec in specs.workers]
+            workers = [
+                replace(way(spec, caller, settings, servers, opened), tell_failure=partial(looks.fail, spec))
+                for spec in specs.workers
+            ]
             async with asyncio.timeout(within):
                 # one that fails does not stop the others
                 rollouts = (roll_out(worker, once=once) for worker in workers)
@@ -104,9 +107,16 @@ class _Looks:
         self._specs, self._caller, self._shown = specs, caller, shown
         self._plans: dict[WorkerKey, WorkerPlan] = {}
         self._worlds: dict[WorkerKey, WorkerWorld] = {}
+        self._failures: dict[WorkerKey, str] = {}
+
+    async def fail(self, spec: WorkerSpec, failure: str) -> None:
+        """Remember why a worker's newest look, or the change after it, failed."""
+        self._failures[spec.key] = failure
 
     async def show(self, plan: Plan, world: World) -> None:
         """Take in a look at one of the workers."""
+        for worker in plan.workers:
+            self._failures.pop(worker.spec.key, None)
         self._worlds.update(world.workers)
         self._plans.update((worker.spec.key, worker) for worker in plan.workers)
         plans = tuple(self._plans[spec.key] for spec in self._specs.workers if spec.key in self._plans)
@@ -114,10 +124,11 @@ class _Looks:
         self._shown.show(Observation(known, self._caller, together, clock()))
 
     def unsettled(self) -> str:
-        """The workers that are not settled by what was read last, and why."""
-        plans = {spec.worker_deployment: self._plans.get(spec.key) for spec in self._specs.workers}
-        return "; ".join(
-            where_it_stands(plan) if plan else f"{name} was not read"
-            for name, plan in plans.items()
-            if not plan or plan.routing.phase is not Phase.SETTLED
-        )
+        """The workers that are not settled by what was read last, and why, and what failed since."""
+        told = []
+        for spec in self._specs.workers:
+            plan, failure = self._plans.get(spec.key), self._failures.get(spec.key, "")
+            if not plan or plan.routing.phase is not Phase.SETTLED:
+                stands = where_it_stands(plan) if plan else f"{spec.worker_deployment} was not read"
+                told.append(f"{stands}; {failure}" if failure else stands)
+        return "; ".join(told)

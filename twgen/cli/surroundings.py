@@ -111,7 +111,7 @@ class Plugin:
             os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", "")
         )
         self.settings_of_application = _settings_of_application()
-        """The options that the application sets, by name (`no-hooks`).
+        """The options that the application sets, by name (`strict`).
 
         A repository can set them through `.argocd-source.yaml`, so only what is harmless may come from here.
         """

@@ -90,13 +90,14 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             planned = make_plan([rollout.spec], world, now, rollout.caller)
             await rollout.show(planned, world)
             [plan] = planned.workers
-            worker, is_first, failure = worker_world(rollout.spec, world), False, ""
+            worker, is_first = worker_world(rollout.spec, world), False
             if rollout.adjust:
                 await rollout.adjust(plan, worker.rollout)
             temporal = worker.temporal
             write = next_write(plan) if temporal else None
             if temporal and write:
                 await _make(rollout, write, plan.identity, temporal.conflict_token)
+            failure = ""
             if not isinstance(write, Claim) and (
                 once or is_over(plan, worker, now, is_unattended=rollout.is_unattended)
             ):

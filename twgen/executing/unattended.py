@@ -160,12 +160,14 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         last_state = journal.last_state(unattended.clock())
         late = f"{spec.worker_deployment} is not settled {limit.told}: {last_state}"
         raise OutOfTime(late) from error
-    tries = 0
     # whoever waits for the end by its status would wait for ever
-    while journal.unwritten and tries < _LAST_TRIES:
-        tries += 1
+    for _ in range(_LAST_TRIES):
+        if not journal.unwritten:
+            return plan
         await unattended.sleep(FAILED_LOOK)
         await journal.record(journal.unwritten)
+    if journal.unwritten:
+        raise StateUnavailable(f"{spec.worker_deployment}: how it ended could not be written")
     return plan
 
 

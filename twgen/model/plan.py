@@ -112,7 +112,7 @@ class GateStart:
     workflow_id: str
     workflow_type: str
     request_id: str
-    """The same for all who start it, for as long as its version is registered: there is no second run."""
+    """The same for all who start it while its version is registered: no second run beside the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The stable words for why: one for each row of both tables, for programs, events and metrics.
+"""The stable words for why: of each row of both tables and what else decides, for programs and metrics.
 
 Below each stands when it fits, and then what a person has to do.
 """
@@ -252,7 +252,8 @@ class RoutingReason(StrEnum):
     MISSING_TASK_QUEUE = "MissingTaskQueue", Until.READINESS
     """The target does not poll a task queue of the current version.
 
-    Deploy code that polls it, or let its work end and stop polling it in the current version first.
+    Deploy code that polls it. When nothing uses that task queue any more, `twgen promote`: Temporal refuses
+    while it has tasks, and what comes to it later has no worker of a version.
     """
     NO_TASK_QUEUES = "NoTaskQueues", Until.READINESS
     """There is no current version, and no task queue of the target is known, for a minute none for workflows.
@@ -277,12 +278,12 @@ class RoutingReason(StrEnum):
     OFF_STEP = "OffStep", Until.NOTHING
     """The live percentage is no step's.
 
-    Nothing. It goes on from the step below.
+    Nothing. It goes on from the step below, or from the first.
     """
     RAMP_PAUSED = "RampPaused", Until.TIME
     """The pause of the step is not over.
 
-    Nothing: the sentence says until when.
+    Nothing: the sentence says until when. Blocked where Temporal does not tell since when: `twgen promote`.
     """
     NEXT_STEP = "NextStep", Until.NOTHING
     """The pause of the step is over.

@@ -9,7 +9,7 @@ from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.times import format_time
 from twgen.planning.routing.gates import gate_attempt, gate_failures, gate_passed
-from twgen.planning.routing.table import missing_queue
+from twgen.planning.routing.table import missing_queue, polls_until
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage, rounded_percentage
 from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, PAUSED
@@ -46,13 +46,16 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     passed = gate_passed(target)
     if not passed and not skip_gate:
         raise _refused(target, "its gate has not passed; --skip-gate goes on without it")
-    if queue := missing_queue(target):
-        raise _refused(target, f"it does not poll {queue}, which {target.current} does")
     share, change = "all", _change(target, RoutingAction.SET_CURRENT)
     if target.next_step and not full:
         percentage = plain_percentage(target.next_step.percentage)
         share, change = f"{percentage} %", _change(target, RoutingAction.SET_RAMP, percentage)
     will = f"send {share} of the new workflows to {target.build_id}"
+    if queue := missing_queue(target):
+        lacks = f"it does not poll {queue}, which {target.current} does"
+        if until := polls_until(target):
+            raise _refused(target, f"{lacks}; from {format_time(until)} on it goes on without")
+        will = f"{will}, though {lacks}"
     if passed:
         return Intervention(will, {}, change, goes_on=True)
     return Intervention(f"{will}, without its gate", {GATE_SKIPPED: _mark(target)}, change, goes_on=True)

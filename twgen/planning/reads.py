@@ -16,7 +16,7 @@ from twgen.model.world import (
 )
 from twgen.planning.routing.gates import gate_attempt, gate_workflow_id
 from twgen.planning.routing.target import Target
-from twgen.planning.version_status import may_have_work, status_of
+from twgen.planning.version_status import LOOKS_IDLE, may_have_work, status_of
 from twgen.planning.versions.facts import known_to_temporal, version_facts
 from twgen.planning.versions.table import decide
 
@@ -60,7 +60,7 @@ def versions_to_describe(
 
 def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool) -> Reads:
     """What is to be read beside the versions; without `for_routing` only what holds a version that may go."""
-    holding = frozenset(versions_to_count(spec, world, now))
+    holding = frozenset(versions_to_count(spec, world, now)) | _idle_without_deployment(spec, world)
     if not for_routing:
         return Reads(holding)
     # what is read depends on neither who moves the traffic nor what becomes of a target without Deployment
@@ -72,7 +72,7 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
         for queue in target.workflow_task_queues
     )
     return Reads(
-        open_workflows=holding | _drained_without_deployment(world),
+        open_workflows=holding,
         auto_upgrade_workflows=(target.current,) if target.current and target.is_rollback else (),
         task_queues=frozenset(
             queue
@@ -148,13 +148,13 @@ def _is_stale(version: Version, now: datetime) -> bool:
     return version.status is VersionStatus.DRAINING and is_old
 
 
-def _drained_without_deployment(world: WorkerWorld) -> set[str]:
+def _idle_without_deployment(spec: WorkerSpec, world: WorkerWorld) -> set[str]:
     # Temporal's own check of drainage may not have seen a workflow that was started pinned to one of them
-    live = {deployment.build_id for deployment in world.deployments or ()}
+    deployed = {spec.build_id, *(deployment.build_id for deployment in world.deployments or ())}
     return {
         version.build_id
         for version in (world.temporal.versions if world.temporal else ())
-        if version.status is VersionStatus.DRAINED
-        and version.build_id not in live
-        and status_of(version.build_id, version, world.temporal) is VersionStatus.DRAINED
+        if version.status in LOOKS_IDLE
+        and version.build_id not in deployed
+        and status_of(version.build_id, version, world.temporal) in LOOKS_IDLE
     }

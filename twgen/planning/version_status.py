@@ -7,6 +7,8 @@ from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment
 
 IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
 """New workflows go to a version of these."""
+LOOKS_IDLE = frozenset({VersionStatus.INACTIVE, VersionStatus.DRAINED})
+"""Temporal says that nothing runs on it, but does not look for everything that is pinned to it."""
 _MAY_BE_STALE = {VersionStatus.INACTIVE, VersionStatus.UNSPECIFIED}
 _WITHOUT_WORK = {VersionStatus.NOT_REGISTERED, VersionStatus.INACTIVE, VersionStatus.DRAINED}
 """As `status_of` tells them: what was ever active is Draining there, and never Inactive."""

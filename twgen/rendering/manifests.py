@@ -6,9 +6,11 @@ from typing import Any
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import value_at
-from twgen.model.plan import WorkerVersions
+from twgen.model.plan import VersionAction, WorkerVersions
 from twgen.model.problem import Document
 from twgen.model.spec import Driver, Policy
+from twgen.model.world import VersionStatus
+from twgen.planning.version_status import IN_ROUTING
 from twgen.rendering.attached import Copies, attached_manifest
 from twgen.rendering.deployments import version_deployment
 from twgen.rendering.rollout import RolloutJobs, rollout_manifests
@@ -50,16 +52,32 @@ def _manifests(
     if jobs:
         yield from rollout_manifests(worker, identity, jobs)
     has_hook = jobs and jobs.driver is Driver.HOOK and spec.policy.driver is not Driver.NONE
+    waits_for_nobody = _applied_with_target(worker)
     for version in worker.versions:
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []
         attached = spec.attached if version.attached else ()
         made += (attached_manifest(spec, version, resource) for resource in attached)
         for manifest in made:
-            is_target = version.build_id == spec.build_id and manifest["kind"] == "Deployment"
-            if has_hook and not is_target:
+            is_first = version.build_id in waits_for_nobody and manifest["kind"] == "Deployment"
+            if has_hook and not is_first:
                 # the hook starts once the target is healthy, whatever the others are
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest
+
+
+def _applied_with_target(worker: WorkerVersions) -> set[str]:
+    """The target, and a version that has traffic and no pods: it must not wait for a target that may crash.
+
+    But when the target was active before, as on the way back from that very version, nobody waits for those.
+    """
+    target = next((version for version in worker.versions if version.build_id == worker.spec.build_id), None)
+    goes_back = target is not None and target.status in {VersionStatus.DRAINING, VersionStatus.DRAINED}
+    without_pods = {
+        version.build_id
+        for version in worker.versions
+        if version.action is VersionAction.CREATE and version.status in IN_ROUTING and not goes_back
+    }
+    return {worker.spec.build_id, *without_pods}
 
 
 def _refuse_jobs_of(made: Iterable[Manifest], passthrough: Iterable[Document]) -> None:

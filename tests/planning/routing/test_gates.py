@@ -137,6 +137,18 @@ def test_gate_is_skipped_by_the_mark_of_a_person_alone(mark: Any, *, skips: bool
     assert moves(gated(metadata={"twgen.io/gate-skipped": mark})) is skips
 
 
+@pytest.mark.parametrize(
+    ("mark", "percentage", "asked"),
+    [({"by": "me"}, 5, False), (None, 5, True), (True, 5, True), ({"by": "me"}, 0, True)],
+)
+def test_gate_that_temporal_has_forgotten_does_not_run_again_after_traffic_was_moved(
+    mark: Any, percentage: float, *, asked: bool
+) -> None:
+    metadata = {} if mark is None else {"twgen.io/moved-by": mark}
+    plan = gated(traffic=routing("v1", ("v3", percentage)), metadata=metadata)
+    assert (bool(plan.gates), moves(plan)) == (asked, not asked)
+
+
 def test_run_of_another_version_does_not_count() -> None:
     foreign = GateRun("main", "test-shop/payments:v1-main", COMPLETED, ago(MINUTE))
     assert not moves(gated(foreign, run("billing")))

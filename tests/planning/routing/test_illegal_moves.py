@@ -91,7 +91,8 @@ def test_version_with_possible_work_is_neither_scaled_down_nor_dropped(
             assert plan.action not in TAKEN_AWAY
             assert plan.protected
             assert plan.replicas is not None
-            assert plan.replicas >= min(live_replicas, 3)
+            is_resized = is_target or status in {S.CURRENT, S.RAMPING}
+            assert plan.replicas >= (min(live_replicas, 3) if is_resized else live_replicas)
         elif plan.action is VersionAction.DROP:
             assert plan.live
             assert (plan.live.replicas, plan.live.protected) == (0, False)

@@ -83,9 +83,9 @@ def test_target_that_does_not_serve_waits(
     assert plan.because == because
 
 
-def test_target_that_its_spec_holds_at_zero_waits_and_says_so() -> None:
+def test_target_that_its_spec_holds_at_zero_needs_another_spec() -> None:
     plan = routed(found(), replace(SPEC, replicas=0))
-    assert plan.phase is Phase.WAITING
+    assert plan.phase is Phase.BLOCKED
     assert plan.because == "its spec says zero replicas: no worker can take traffic"
 
 

@@ -101,6 +101,17 @@ def test_aborted_target_is_blocked_also_when_it_is_current() -> None:
     assert (plan.phase, plan.reason) == (Phase.BLOCKED, "Aborted")
 
 
+@pytest.mark.parametrize("strategy", [Strategy.PROGRESSIVE, Strategy.MANUAL])
+@pytest.mark.parametrize("paused", [{}, {"twgen.io/paused": {"by": "a person"}}])
+def test_ramp_of_an_aborted_target_is_ended_whoever_else_would_be_waited_for(
+    strategy: Strategy, paused: dict[str, Any]
+) -> None:
+    marks = {"twgen.io/aborted": {"by": "a person"}, **paused}
+    found = after(version("v3", S.RAMPING, metadata=marks), routing("v1", ("v3", 5)))
+    plan = routed(found, replace(STEPWISE, rollout=replace(STEPWISE.rollout, strategy=strategy)))
+    assert (plan.action, plan.reason) == (RoutingAction.CLEAR_RAMP, "Aborted")
+
+
 CURRENT_TARGET = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
 STALLED = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
 
@@ -314,8 +325,18 @@ def test_target_does_not_take_all_at_once_from_a_version_that_says_it_has_traffi
     assert told(routed(serving(says), STEPWISE)) == ramp(5)
 
 
-def test_ramp_of_unknown_age_waits() -> None:
+@pytest.mark.parametrize(
+    ("live_percentage", "told_of"), [(32, "5 % is the step below"), (1, "5 % is its first")]
+)
+def test_percentage_of_no_step_says_where_it_goes_on(live_percentage: float, told_of: str) -> None:
+    plan = routed(after(version("v3", S.RAMPING), routing("v1", ("v3", live_percentage))), STEPWISE)
+    assert plan.because == f"the live {live_percentage} % is no step's; {told_of}"
+
+
+def test_ramp_of_unknown_age_needs_a_person() -> None:
     traffic = routing("v1", ("v3", 5))
     assert traffic.ramping
     undated = replace(traffic, ramping=replace(traffic.ramping, since=None, percentage_changed_at=None))
-    assert told(routed(after(version("v3", S.RAMPING), undated), STEPWISE)) == WAITS
+    plan = routed(after(version("v3", S.RAMPING), undated), STEPWISE)
+    assert told(plan) == BLOCKED
+    assert "`twgen promote` goes on" in plan.because

@@ -22,7 +22,7 @@ from tests.planning.situations import (
 )
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction
-from twgen.model.spec import MissingTemplate
+from twgen.model.spec import HistorySource, MissingTemplate
 from twgen.model.world import Routing, Version, VersionStatus, World
 
 CREATE, SCALE_DOWN = VersionAction.CREATE, VersionAction.SCALE_DOWN
@@ -100,7 +100,8 @@ def test_version_recorded_at_zero_comes_back_with_one() -> None:
     ("known", "cluster_read"),
     [
         pytest.param(version("v1"), True, id="inactive"),
-        pytest.param(version("v1"), False, id="inactive, cluster not read"),
+        pytest.param(version("v1", created_at=None), False, id="inactive since nobody knows when"),
+        pytest.param(version("v1", created_at=ago(26 * HOUR)), False, id="inactive for long, not read"),
         pytest.param(drained(HOUR), True, id="drained, and no Deployment is there"),
         pytest.param(drained(25 * HOUR + SECOND), False, id="drained past both delays, cluster not read"),
     ],
@@ -123,6 +124,15 @@ def test_drained_version_of_an_unread_cluster_is_held_at_zero_between_its_delays
     plan = decided(found(drained(length), cluster_read=False), "v1")
     assert plan
     assert (plan.action, plan.replicas) == (action, replicas)
+
+
+def test_inactive_version_of_an_unread_cluster_goes_in_two_steps_as_any_other() -> None:
+    plan = decided(found(version("v1"), cluster_read=False), "v1")
+    assert plan
+    assert (plan.action, plan.replicas, plan.protected) == (SCALE_DOWN, 0, False)
+    # nothing tells that it ever was here
+    nowhere = situation(temporal(version("v3"), version("v1")), None, {})
+    assert decided(nowhere, "v1") is None
 
 
 @pytest.mark.parametrize("cluster_read", [True, False])
@@ -151,6 +161,15 @@ def test_lost_manifest_is_warned_of(advice: str, *, cluster_read: bool) -> None:
         text.startswith("v1 has no manifest to render: ") and text.endswith(advice)
         for text in worker.versions.warnings
     )
+
+
+def test_lost_manifest_of_a_deployment_that_nothing_protects_does_not_promise_that_it_stays() -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, history=(HistorySource.LEDGER,)))
+    says = temporal(version("v3"), version("v1", S.DRAINING))
+    for protected, fate in ((True, "stays as it is"), (False, "may be pruned, since nothing protects it")):
+        found = situation(says, [live("v3"), live("v1", protected=protected)])
+        [warning] = [text for text in planned(found, spec).versions.warnings if text.startswith("v1 has no")]
+        assert warning.endswith(fate)
 
 
 def test_lost_manifest_fails_the_run_when_the_policy_says_so() -> None:

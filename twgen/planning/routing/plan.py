@@ -18,7 +18,8 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
     wanted, spec, manager = wanted_change(target), target.spec, target.temporal.manager_identity
     if wanted.action is RoutingAction.NONE:
         return wanted
-    if spec.rollout.strategy is Strategy.MANUAL:
+    # what a person has aborted waits for nobody
+    if spec.rollout.strategy is Strategy.MANUAL and wanted.reason is not Reason.ABORTED:
         in_words = described_change(wanted.action, wanted.build_id, wanted.percentage)
         because = f"the strategy is Manual: `twgen promote` is to {in_words} ({wanted.because})"
         return RoutingPlan(RoutingAction.NONE, because, Phase.WAITING, Reason.MANUAL)

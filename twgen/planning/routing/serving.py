@@ -28,7 +28,8 @@ def obstacle(
 ) -> Obstacle | None:
     """What keeps the target, with its Deployment and task queues, from taking traffic; None: nothing."""
     if spec.replicas == 0 and not spec.replicas_are_external:
-        return Obstacle("its spec says zero replicas: no worker can take traffic", has_pods=False)
+        because = "its spec says zero replicas: no worker can take traffic"
+        return Obstacle(because, has_pods=False, needs_a_person=True)
     workflow = [queue for queue in task_queues if queue.type is TaskQueueType.WORKFLOW]
     if world.deployments is None:
         return _without_cluster(workflow or task_queues)

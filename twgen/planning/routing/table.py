@@ -64,15 +64,15 @@ TABLE: _Table = (
     Row(Reason.VERSION_CAP_REACHED,
         lambda t: bool(t.not_created),
         lambda t: _none(t.not_created, _BLOCKED)),
+    Row(Reason.ABORTED,
+        lambda t: t.is_aborted and not t.world.rollout.is_paused,
+        lambda t: _clear_ramp("it is marked aborted") if t.ramp
+        else _none("it is marked aborted; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.PAUSED,
         lambda t: t.is_paused and not t.has_all_traffic,
         lambda t: _none("its intent is annotated as paused; without twgen.io/paused it goes on"
                         if t.world.rollout.is_paused
                         else "a person paused it; `twgen resume` goes on")),
-    Row(Reason.ABORTED,
-        lambda t: t.is_aborted,
-        lambda t: _clear_ramp("it is marked aborted") if t.ramp
-        else _none("it is marked aborted; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp is not None,
         lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),
@@ -109,8 +109,8 @@ TABLE: _Table = (
     Row(Reason.MISSING_TASK_QUEUE,
         lambda t: bool(missing_queue(t)),
         lambda t: _until_queues_are_known(t, f"it does not poll {missing_queue(t)}, which {t.current} does",
-                                          "Temporal would refuse: deploy a worker that polls it, or retire"
-                                          " the task queue first")),
+                                          "deploy a worker that polls it, or, when nothing uses that task"
+                                          " queue any more, `twgen promote`")),
     Row(Reason.NO_TASK_QUEUES,
         lambda t: t.current is None and t.ramp is None and (not t.task_queues or _may_poll_more(t)),
         lambda t: _none("no workflow task queue of it is known yet", due=_first_polls_end(t))
@@ -129,7 +129,7 @@ TABLE: _Table = (
     Row(Reason.OFF_STEP,
         lambda t: t.live_percentage != rounded_percentage(t.step.percentage),
         lambda t: _set_ramp(t, t.step, f"the live {plain_percentage(t.live_percentage)} % is no step's;"
-                                       f" {plain_percentage(t.step.percentage)} % is the nearest")),
+                                       f" {plain_percentage(t.step.percentage)} % is {_place_of_step(t)}")),
     Row(Reason.RAMP_PAUSED,
         lambda t: (ends := _step_ends(t)) is None or t.now <= ends,
         lambda t: _wait_for_pause(t)),
@@ -242,6 +242,12 @@ def missing_queue(t: Target) -> str:
     return f"{missing[0].type.lower()} task queue {missing[0].name}" if missing else ""
 
 
+def polls_until(t: Target) -> datetime | None:
+    """Until when a new version may still begin to poll a task queue; None: it had its time."""
+    created = t.version.created_at if t.version else None
+    return created + _QUEUE_LIMIT if created and t.now < created + _QUEUE_LIMIT else None
+
+
 def _first_polls_end(t: Target) -> datetime | None:
     created = t.version.created_at if t.version else None
     return created + _FIRST_POLLS if created else None
@@ -255,9 +261,8 @@ def _may_poll_more(t: Target) -> bool:
 
 def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:
     """A new version has some minutes to poll; then it needs a person."""
-    created = t.version.created_at if t.version else None
-    due = created + _QUEUE_LIMIT if created else None
-    return _none(because, due=due) if due and t.now < due else _none(f"{because}; {advice}", _BLOCKED)
+    due = polls_until(t)
+    return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
 
 
 def _step_ends(t: Target) -> datetime | None:
@@ -265,12 +270,17 @@ def _step_ends(t: Target) -> datetime | None:
     return since + t.step.pause if since else None
 
 
+def _place_of_step(t: Target) -> str:
+    return "the step below" if rounded_percentage(t.step.percentage) < t.live_percentage else "its first"
+
+
 def _wait_for_pause(t: Target) -> Wanted:
-    ends = _step_ends(t)
-    left = f"for {spoken(ends - t.now)} more" if ends else "since a time that Temporal does not tell"
+    ends, stays = _step_ends(t), f"it stays at {plain_percentage(t.step.percentage)} %"
+    if not ends:
+        return _none(f"{stays}: Temporal does not tell since when; `twgen promote` goes on", _BLOCKED)
     apart = t.world.clocks_apart
     told = f", by the slowest of clocks that are {spoken(apart)} apart" if apart > _TOLD_FROM else ""
-    return _none(f"it stays at {plain_percentage(t.step.percentage)} % {left}{told}", due=ends)
+    return _none(f"{stays} for {spoken(ends - t.now)} more{told}", due=ends)
 
 
 def _next_step(t: Target) -> Wanted:

@@ -22,7 +22,7 @@ from twgen.planning.routing.serving import Obstacle, obstacle
 from twgen.planning.sentences import rounded_percentage
 from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, status_of
 from twgen.planning.versions.facts import deployments_of
-from twgen.versioning.names import ABORTED, GATE_SKIPPED, PAUSED
+from twgen.versioning.names import ABORTED, GATE_SKIPPED, MOVED_BY, PAUSED
 
 _SAME_CHANGE = timedelta(seconds=5)
 """Two times within it belong to one change of routing."""
@@ -193,9 +193,13 @@ class Target:
 
     @property
     def asks_gate(self) -> bool:
-        """Its gate must have passed before traffic moves; a rollback needs none."""
+        """Its gate must have passed before traffic moves; a rollback needs none.
+
+        Nor does a version to which twgen itself has moved traffic: Temporal may have forgotten the run since.
+        """
         is_asked = self.spec.rollout.gate is not None and not self.skips_gate
-        return is_asked and not self.is_current and not self.is_rollback
+        has_passed = self.live_percentage > 0 and isinstance(self._mark(MOVED_BY), Mapping)
+        return is_asked and not has_passed and not self.is_current and not self.is_rollback
 
     @property
     def is_registered(self) -> bool:

@@ -19,7 +19,7 @@ from twgen.model.reasons import VersionReason as Reason
 from twgen.model.world import RecordedDeployment, VersionStatus
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import counted, spoken
-from twgen.planning.version_status import IN_ROUTING
+from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE
 from twgen.planning.versions.facts import VersionFacts
 
 
@@ -53,7 +53,6 @@ class Decision(NamedTuple):
 
 _Table = tuple[Row[Reason, VersionFacts, Fate], ...]
 _KEEPS_PODS = {VersionStatus.DRAINING, VersionStatus.CREATED, VersionStatus.UNSPECIFIED}
-_LOOKS_IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
 
 # fmt: off
 LIVE: _Table = (
@@ -77,7 +76,7 @@ LIVE: _Table = (
         lambda v: v.worker.temporal is None,
         lambda v: _keep(_live(v), "Temporal does not know the worker, so nothing speaks against it")),
     Row(Reason.OPEN_WORKFLOWS,
-        lambda v: v.status in _LOOKS_IDLE and v.open_workflows > 0,
+        lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
         lambda v: _keep(_live(v, least=1), f"{_state(v)}, yet {_open_workflows(v)}")),
     Row(Reason.RUNS_ANOTHER_BUILD,
         lambda v: v.live is not None and bool(v.live.other_build_id and v.live.replicas),
@@ -123,13 +122,16 @@ WITHOUT_DEPLOYMENT: _Table = (
         lambda v: v.is_target,
         lambda v: _create(_spec(v), f"it is the target{_absence(v)}")),
     Row(Reason.OPEN_WORKFLOWS,
-        lambda v: v.status in _LOOKS_IDLE and v.open_workflows > 0,
+        lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
         lambda v: _create(_recorded(v), f"{_state(v)}, yet {_open_workflows(v)}{_absence(v)}")),
     Row(Reason.NOT_NEEDED,
-        lambda v: v.status is VersionStatus.INACTIVE
-        or (v.status is VersionStatus.DRAINED and v.worker.deployments is not None)
+        lambda v: (v.status in LOOKS_IDLE and v.worker.deployments is not None)
+        or (v.never_active and (not v.recorded or not _shorter(v.registered_for, v.both_delays)))
         or _longer(v.drained_for, v.both_delays),
         lambda _: _drop("it has no Deployment and needs none")),
+    Row(Reason.NEVER_ACTIVE,
+        lambda v: v.never_active,
+        lambda _: _scale_down("it was never active and is not the target")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
         lambda v: _longer(v.drained_for, v.spec.sunset.scaledown_delay),
         lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
@@ -195,6 +197,11 @@ def _recorded(v: VersionFacts) -> int | None:
 def _longer(age: timedelta | None, limit: timedelta) -> bool:
     """The age is known, and above the limit."""
     return age is not None and age > limit
+
+
+def _shorter(age: timedelta | None, limit: timedelta) -> bool:
+    """The age is known, and not above the limit."""
+    return age is not None and age <= limit
 
 
 def _age(length: timedelta | None) -> str:

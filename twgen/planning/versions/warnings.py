@@ -16,6 +16,7 @@ from twgen.versioning.names import RESTARTED_AT
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
 _LOST = "nothing can run its workflows until its manifest is back in twgen.lock"
 _STAYS = "its Deployment is not rendered and stays as it is"
+_UNPROTECTED = "its Deployment is not rendered, and may be pruned, since nothing protects it"
 _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
 _UNREAD = "if it is there, its prune protection holds it"
 
@@ -34,7 +35,9 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     if plan.action is VersionAction.NONE and version.is_target:
         yield f"{name} is not rendered: maxVersions ({version.spec.policy.max_versions}) is reached"
     elif plan.action is VersionAction.NONE:
-        fate = _UNREAD if version.worker.deployments is None else _STAYS if version.live else _LOST
+        fate = _UNREAD if version.worker.deployments is None else _LOST
+        if version.live:
+            fate = _STAYS if version.live.protected else _UNPROTECTED
         why = version.worker.history.ends
         yield f"{name} has no manifest to render{f' ({why})' if why else ''}: {fate}"
     if version.status in IN_ROUTING and plan.replicas == 0:
