@@ -10,7 +10,15 @@ from twgen.clients.argocd import AT_ONCE, ArgoCD
 from twgen.clients.deadline import Deadline
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
-from twgen.planning.refresh import ApplicationState, Refresh, Rendered, RenderedBy, due_refresh, rendered_by
+from twgen.planning.refresh import (
+    ApplicationState,
+    Refresh,
+    Rendered,
+    RenderedBy,
+    due_refresh,
+    needs_last_render,
+    rendered_by,
+)
 from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
 
 
@@ -78,8 +86,7 @@ class Refreshes:
     ) -> None:
         last = self._asked.get(name)
         due = due_refresh(workers, state, last, now)
-        if due.outdated if due else state.may_wait and not state.is_syncing:
-            # what waits to be applied may be right already, or wrong while what is applied is right again
+        if needs_last_render(due, state):
             rendered = _rendered(await self._argocd.config_maps(name, Deadline(self._timeout)))
             due = due_refresh(workers, state._replace(rendered=rendered), last, now)
         if not due:

@@ -145,6 +145,16 @@ def due_refresh(
     return due._replace(in_vain=last.in_vain + 1) if since >= pause else None
 
 
+def needs_last_render(due: Refresh | None, state: ApplicationState) -> bool:
+    """What Argo CD rendered last must be read too, by what is `due` for what is applied.
+
+    It may wait to be applied: right already, or wrong while what is applied is right again.
+    """
+    if due:
+        return bool(due.outdated)
+    return state.may_wait and not state.is_syncing
+
+
 def runs_again(plan: WorkerPlan, ended_at: datetime, now: datetime) -> bool:
     """A Job that has ended has something to do again, and would not only fail again.
 
