@@ -1,4 +1,4 @@
-"""The page for who rolls out names commands, options, codes and marks that there are."""
+"""The pages for who rolls out name commands, options, codes and marks that there are."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ from twgen.versioning import names
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "rollout.md").read_text()
+PAGE = "".join((ROOT / "docs" / name).read_text() for name in ("rollout.md", "jobs.md"))
 SHOWN = [line for language, block in BLOCK.findall(PAGE) if not language for line in block.splitlines()]
 NAMED = re.findall(r"^\| `(twgen [^`]+)` \|", PAGE, re.MULTILINE)
 CHANGING = sorted({*NAMED, *(line for line in SHOWN if line.startswith("twgen ") and ">" not in line)})

@@ -27,7 +27,7 @@ from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 
-PAGE = Path(__file__).parents[2] / "docs" / "rollout.md"
+PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
 
 
 @side_by_side
@@ -250,8 +250,7 @@ def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_
 
 @side_by_side
 def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: Story) -> None:
-    section = PAGE.read_text().partition("\n## In the cluster\n")[2].partition("\n## ")[0]
-    text = section.replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
+    text = PAGE.read_text().replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
     wait, tell, pause = re.findall(r"^```\n((?:kubectl|target=).*?)^```$", text, re.MULTILINE | re.DOTALL)
     pause, go_on = pause.splitlines()
 

@@ -149,6 +149,14 @@ def test_gate_that_temporal_has_forgotten_does_not_run_again_after_traffic_was_m
     assert (bool(plan.gates), moves(plan)) == (asked, not asked)
 
 
+@pytest.mark.parametrize("status", [GateStatus.RUNNING, GateStatus.FAILED])
+def test_gate_that_temporal_remembers_counts_also_after_traffic_was_moved(status: GateStatus) -> None:
+    plan = gated(
+        run(status=status), traffic=routing("v1", ("v3", 5)), metadata={"twgen.io/moved-by": {"by": "me"}}
+    )
+    assert not moves(plan)
+
+
 def test_run_of_another_version_does_not_count() -> None:
     foreign = GateRun("main", "test-shop/payments:v1-main", COMPLETED, ago(MINUTE))
     assert not moves(gated(foreign, run("billing")))

@@ -58,7 +58,7 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
     return tuple(
         GateStart(queue, name := _workflow_id(target, queue), gate.workflow_type, f"{name}@{registered}")
         for queue, run in gate_runs(target).items()
-        if gate and not run
+        if gate and not run and not target.was_moved_to
     )
 
 
@@ -72,6 +72,8 @@ def gate_passed(target: Target) -> bool:
     if not target.asks_gate:
         return True
     runs = gate_runs(target).values()
+    if target.was_moved_to:
+        return all(run is None or run.status is GateStatus.COMPLETED for run in runs)
     return bool(runs) and all(run is not None and run.status is GateStatus.COMPLETED for run in runs)
 
 

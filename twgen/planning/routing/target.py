@@ -193,13 +193,14 @@ class Target:
 
     @property
     def asks_gate(self) -> bool:
-        """Its gate must have passed before traffic moves; a rollback needs none.
-
-        Nor does a version to which twgen itself has moved traffic: Temporal may have forgotten the run since.
-        """
+        """Its gate must have passed before traffic moves; a rollback needs none."""
         is_asked = self.spec.rollout.gate is not None and not self.skips_gate
-        has_passed = self.live_percentage > 0 and isinstance(self._mark(MOVED_BY), Mapping)
-        return is_asked and not has_passed and not self.is_current and not self.is_rollback
+        return is_asked and not self.is_current and not self.is_rollback
+
+    @property
+    def was_moved_to(self) -> bool:
+        """It has a share of the traffic, which twgen gave it: a run of its gate may be forgotten since."""
+        return self.live_percentage > 0 and isinstance(self._mark(MOVED_BY), Mapping)
 
     @property
     def is_registered(self) -> bool:
