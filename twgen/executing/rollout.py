@@ -90,22 +90,22 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             planned = make_plan([rollout.spec], world, now, rollout.caller)
             await rollout.show(planned, world)
             [plan] = planned.workers
-            worker, is_first = worker_world(rollout.spec, world), False
+            found, is_first = worker_world(rollout.spec, world), False
             if rollout.adjust:
-                await rollout.adjust(plan, worker.rollout)
-            temporal = worker.temporal
+                await rollout.adjust(plan, found.rollout)
+            temporal = found.temporal
             write = next_write(plan) if temporal else None
             if temporal and write:
                 await _make(rollout, write, plan.identity, temporal.conflict_token)
             failure = ""
             if not isinstance(write, Claim) and (
-                once or is_over(plan, worker, now, is_unattended=rollout.is_unattended)
+                once or is_over(plan, found, now, is_unattended=rollout.is_unattended)
             ):
                 return plan
             if write:
                 await rollout.sleep(_AFTER_A_CHANGE)
             else:
-                await _wait(rollout, plan, worker, now)
+                await _wait(rollout, plan, found, now)
         except TwgenError as error:
             if once or (is_first and not rollout.is_unattended):
                 raise
@@ -150,12 +150,12 @@ async def _record(
         say(f"what moved {change.build_id} could not be recorded: {error}")
 
 
-async def _wait(rollout: WorkerRollout, plan: WorkerPlan, worker: WorkerWorld, now: datetime) -> None:
+async def _wait(rollout: WorkerRollout, plan: WorkerPlan, world: WorkerWorld, now: datetime) -> None:
     """Sleep until the plan can be another one, asking only for the token while only time has to pass."""
     until = only_time_passes_until(plan, now)
-    if not until or not worker.temporal:
+    if not until or not world.temporal:
         return await rollout.sleep(until_next_look(plan, now))
-    token = worker.temporal.conflict_token
+    token = world.temporal.conflict_token
     while (now := rollout.clock()) < until:
         await rollout.sleep(until_next_look(plan, now))
         if rollout.clock() < until and await rollout.conflict_token() != token:

@@ -10,19 +10,19 @@ from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import routed_build_ids
 
 
-def acting_identity(spec: WorkerSpec, worker: WorkerWorld, caller: Caller) -> str:
+def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str:
     """As whom a worker is planned; a person takes the identity that its live Deployments carry.
 
     So our own Argo CD is not somebody else to whoever looks from a terminal.
     """
     if caller.is_person and not spec.policy.identity:
-        carried = {live.identity for live in worker.deployments or () if live.identity}
+        carried = {live.identity for live in world.deployments or () if live.identity}
         if len(carried) == 1:
             return carried.pop()
     return caller.of(spec.policy)
 
 
-def refuse_foreign(spec: WorkerSpec, worker: WorkerWorld, caller: Caller) -> None:
+def refuse_foreign(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> None:
     """Raise OwnedBySomebodyElse when a live Deployment of the worker was rendered by, or for, somebody else.
 
     Two generators of one Deployment would rewrite it for ever. An identity or application that nobody told is
@@ -30,7 +30,7 @@ def refuse_foreign(spec: WorkerSpec, worker: WorkerWorld, caller: Caller) -> Non
     owner that was in Git is pruned as soon as the render no longer has it.
     """
     identity = caller.on_deployments_of(spec.policy)
-    for live in worker.deployments or ():
+    for live in world.deployments or ():
         if identity and live.identity not in {"", identity, *spec.policy.adopt_from}:
             raise OwnedBySomebodyElse(
                 f"{spec.worker_deployment}: Deployment {live.name} is of {live.identity}, and this is"
@@ -43,13 +43,13 @@ def refuse_foreign(spec: WorkerSpec, worker: WorkerWorld, caller: Caller) -> Non
                 f" {live.tracked_by}, and this is {caller.application}: is it the right cluster?"
             )
     if caller.application:
-        for told in deleted_with_others(worker):
+        for told in deleted_with_others(world):
             raise OwnedBySomebodyElse(f"{spec.worker_deployment}: {told}")
 
 
-def deleted_with_others(worker: WorkerWorld) -> Iterator[str]:
+def deleted_with_others(world: WorkerWorld) -> Iterator[str]:
     """The warning about each object with which Kubernetes deletes live Deployments."""
-    owned = [live for live in worker.deployments or () if not live.terminating]
+    owned = [live for live in world.deployments or () if not live.terminating]
     for owner in sorted({owner for live in owned for owner in live.owners}):
         names = sorted(live.name for live in owned if owner in live.owners)
         yield (
@@ -59,43 +59,43 @@ def deleted_with_others(worker: WorkerWorld) -> Iterator[str]:
         )
 
 
-def doubts_about_cluster(spec: WorkerSpec, worker: WorkerWorld) -> Iterator[str]:
+def doubts_about_cluster(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
     """The warning about a cluster that was read and has nothing of a worker that has traffic elsewhere."""
-    routed = sorted(routed_build_ids(worker.temporal))
-    if worker.deployments == () and routed:
+    routed = sorted(routed_build_ids(world.temporal))
+    if world.deployments == () and routed:
         yield (
             f"Temporal sends workflows to {listed(routed)}, yet the cluster that was read has no Deployment"
             f" of {spec.worker_deployment}: is it the right one?"
         )
 
 
-def claimed(worker: WorkerWorld, identity: str, owner: str) -> str:
+def claimed(world: WorkerWorld, identity: str, owner: str) -> str:
     """The manager of a worker after this identity claims it of that owner (empty: of nobody).
 
     Raises NegativeAnswer where there is nothing to claim, OwnedBySomebodyElse where it is another one's.
     """
-    manager = manager_of(worker)
+    manager = manager_of(world)
     if manager == identity:
-        raise NegativeAnswer(f"{worker.name}: {identity} manages it already")
+        raise NegativeAnswer(f"{world.name}: {identity} manages it already")
     if manager != owner:
         remedy = f"--from {manager} takes it over" if manager else "leave --from out"
-        raise OwnedBySomebodyElse(f"{worker.name}: {manager or 'nobody'} manages it: {remedy}")
+        raise OwnedBySomebodyElse(f"{world.name}: {manager or 'nobody'} manages it: {remedy}")
     return identity
 
 
-def released(worker: WorkerWorld, identity: str) -> str:
+def released(world: WorkerWorld, identity: str) -> str:
     """Nobody, who manages a worker after this identity releases it; raises as `claimed` does."""
-    manager = manager_of(worker)
+    manager = manager_of(world)
     if manager != identity:
-        raise OwnedBySomebodyElse(f"{worker.name}: {manager or 'nobody'} manages it, and this is {identity}")
+        raise OwnedBySomebodyElse(f"{world.name}: {manager or 'nobody'} manages it, and this is {identity}")
     return ""
 
 
-def manager_of(worker: WorkerWorld) -> str:
+def manager_of(world: WorkerWorld) -> str:
     """Who manages a worker (empty: nobody); raises NegativeAnswer where there is no such worker."""
-    if not worker.temporal:
-        raise NegativeAnswer(f"{worker.name}: Temporal does not know it: no worker of it has polled")
-    return worker.temporal.manager_identity
+    if not world.temporal:
+        raise NegativeAnswer(f"{world.name}: Temporal does not know it: no worker of it has polled")
+    return world.temporal.manager_identity
 
 
 def left_behind(specs: Sequence[WorkerSpec], world: World, caller: Caller) -> Iterator[str]:

@@ -30,23 +30,23 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, call
     Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
     """
     workers = tuple(
-        plan_worker_versions(spec, worker, now, caller.on_deployments_of(spec.policy))
-        for spec, worker in _ours(specs, world, caller)
+        plan_worker_versions(spec, found, now, caller.on_deployments_of(spec.policy))
+        for spec, found in _ours(specs, world, caller)
     )
     return VersionsPlan(workers, tuple(left_behind(specs, world, caller)))
 
 
 def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> Plan:
     """What becomes of every worker's versions and traffic; raises as `plan_versions` does."""
-    workers = tuple(plan_worker(spec, worker, now, caller) for spec, worker in _ours(specs, world, caller))
+    workers = tuple(plan_worker(spec, found, now, caller) for spec, found in _ours(specs, world, caller))
     return Plan(now, workers, tuple(left_behind(specs, world, caller)))
 
 
-def plan_worker(spec: WorkerSpec, worker: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
+def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
     """What becomes of one worker's versions and traffic."""
-    versions = plan_worker_versions(spec, worker, now, caller.on_deployments_of(spec.policy))
-    identity = acting_identity(spec, worker, caller)
-    target = Target(spec, worker, now, identity, versions.not_created)
+    versions = plan_worker_versions(spec, world, now, caller.on_deployments_of(spec.policy))
+    identity = acting_identity(spec, world, caller)
+    target = Target(spec, world, now, identity, versions.not_created)
     told = (*rollback_warnings(target), *versions.warnings, *doubts_about_pods(versions.versions))
     versions = replace(versions, warnings=told) if told else versions
     return WorkerPlan(

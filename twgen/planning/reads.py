@@ -90,10 +90,10 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
     )
 
 
-def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> tuple[str, ...]:
+def versions_to_count(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[str, ...]:
     """The build IDs whose open pinned workflows must be counted: their pods, or their code, would go."""
     found = []
-    for version in version_facts(spec, worker, now):
+    for version in version_facts(spec, world, now):
         action = decide(version).action
         edited = (
             action is VersionAction.KEEP
@@ -106,31 +106,30 @@ def versions_to_count(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> t
     return tuple(found)
 
 
-def versions_to_look_for(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> frozenset[str]:
+def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
     """The build IDs whose manifest only the history of Git can tell: no source before it has one."""
     history = spec.policy.history
     if HistorySource.GIT not in history:
         return frozenset()
     before = history[: history.index(HistorySource.GIT)]
-    live = {deployment.build_id for deployment in worker.deployments or ()}
+    live = {deployment.build_id for deployment in world.deployments or ()}
     told = {
         spec.build_id,
-        *(worker.ledger if HistorySource.LEDGER in before else ()),
+        *(world.ledger if HistorySource.LEDGER in before else ()),
         *(live if HistorySource.CLUSTER in before else ()),
     }
     # of a hundred thousand versions most are long drained: those need no look at the whole table
     untold = {
         build_id
-        for build_id, version in known_to_temporal(worker).items()
+        for build_id, version in known_to_temporal(world).items()
         if build_id not in told
         and (
-            worker.deployments is None
-            or may_have_work(status_of(build_id, version, worker.temporal), version)
+            world.deployments is None or may_have_work(status_of(build_id, version, world.temporal), version)
         )
     } | (live - told)
     return frozenset(
         version.build_id
-        for version in (version_facts(spec, worker, now, untold) if untold else ())
+        for version in (version_facts(spec, world, now, untold) if untold else ())
         if decide(version).action is not VersionAction.DROP
     )
 

@@ -18,10 +18,10 @@ UNREGISTERED_DELAY = timedelta(minutes=10)
 """How long a Deployment may take until Temporal knows its version."""
 
 
-def deployments_of(spec: WorkerSpec, worker: WorkerWorld) -> dict[str, list[LiveDeployment]]:
+def deployments_of(spec: WorkerSpec, world: WorkerWorld) -> dict[str, list[LiveDeployment]]:
     """The live Deployments of a worker by build ID; of several, the version's own is first."""
     found: dict[str, list[LiveDeployment]] = {}
-    for live in worker.deployments or ():
+    for live in world.deployments or ():
         found.setdefault(live.build_id, []).append(live)
     for build_id, several in found.items():
         if len(several) > 1:
@@ -45,7 +45,7 @@ class VersionFacts:
     """One version of a worker: what its spec, Temporal, the cluster and Git say at one moment."""
 
     spec: WorkerSpec
-    worker: WorkerWorld
+    world: WorkerWorld
     now: datetime
     build_id: str
     status: VersionStatus
@@ -193,18 +193,18 @@ class VersionFacts:
 
 
 def version_facts(
-    spec: WorkerSpec, worker: WorkerWorld, now: datetime, among: AbstractSet[str] | None = None
+    spec: WorkerSpec, world: WorkerWorld, now: datetime, among: AbstractSet[str] | None = None
 ) -> Iterator[VersionFacts]:
     """Every version that is the target, deployed or known to Temporal, by build ID; only those `among`."""
-    live = deployments_of(spec, worker)
-    versions = known_to_temporal(worker)
+    live = deployments_of(spec, world)
+    versions = known_to_temporal(world)
     # names have no capitals, and fewer signs than build IDs; in doubt is only what Temporal does not know
     names = {
         versioned_deployment_name(spec.name, build_id): build_id
         for build_id, version in (versions.items() if live.keys() - versions.keys() else ())
-        if build_id not in live and may_have_work(status_of(build_id, version, worker.temporal), version)
+        if build_id not in live and may_have_work(status_of(build_id, version, world.temporal), version)
     }
-    memories = {HistorySource.LEDGER: worker.ledger, HistorySource.GIT: worker.history.versions}
+    memories = {HistorySource.LEDGER: world.ledger, HistorySource.GIT: world.history.versions}
     sources = [source for source in spec.policy.history if source in memories]
     known = {spec.build_id, *live, *versions}
     for build_id in sorted(known if among is None else known & among):
@@ -215,10 +215,10 @@ def version_facts(
         is_going = deployment is not None and deployment.terminating
         yield VersionFacts(
             spec=spec,
-            worker=worker,
+            world=world,
             now=now,
             build_id=build_id,
-            status=status_of(build_id, version, worker.temporal),
+            status=status_of(build_id, version, world.temporal),
             version=version,
             live=None if is_going else deployment,
             terminating=deployment if is_going else None,
@@ -229,8 +229,8 @@ def version_facts(
         )
 
 
-def known_to_temporal(worker: WorkerWorld) -> dict[str, Version | None]:
+def known_to_temporal(world: WorkerWorld) -> dict[str, Version | None]:
     """What Temporal says of each version that it lists, by build ID; None of one that only routing names."""
-    found: dict[str, Version | None] = dict.fromkeys(routed_build_ids(worker.temporal))
-    listed_ones = worker.temporal.versions if worker.temporal else ()
+    found: dict[str, Version | None] = dict.fromkeys(routed_build_ids(world.temporal))
+    listed_ones = world.temporal.versions if world.temporal else ()
     return found | {version.build_id: version for version in listed_ones}

@@ -23,15 +23,15 @@ _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.
 
 
 def plan_worker_versions(
-    spec: WorkerSpec, worker: WorkerWorld, now: datetime, identity: str
+    spec: WorkerSpec, world: WorkerWorld, now: datetime, identity: str
 ) -> WorkerVersions:
     """What becomes of every version of a worker, whose Deployments carry `identity`; empty: nobody said.
 
     Raises StateUnavailable when a version lost its manifest and the policy says that this must not be.
     """
-    decided = [(version, decide(version)) for version in version_facts(spec, worker, now)]
+    decided = [(version, decide(version)) for version in version_facts(spec, world, now)]
     not_created = _why_not_created(spec, decided)
-    plans, warnings = [], [*doubts_about_cluster(spec, worker), *deleted_with_others(worker)]
+    plans, warnings = [], [*doubts_about_cluster(spec, world), *deleted_with_others(world)]
     not_deployed = "".join(why_not_deployed(version) for version, _ in decided)
     for version, decision in decided:
         if decision.reason is Reason.NOT_NEEDED:
@@ -54,10 +54,10 @@ def holds_a_place(version: VersionFacts | VersionPlan) -> bool:
     return not (version.status is VersionStatus.DRAINED and is_at_zero)
 
 
-def later_actions(spec: WorkerSpec, worker: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
+def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
     """What time alone will next bring to each version after what becomes of it now, by build ID."""
     found = {}
-    for version in version_facts(spec, worker, now):
+    for version in version_facts(spec, world, now):
         action = decide(version).action
         for at in sorted(moment for moment in version.moments() if moment >= now):
             later = replace(version, now=at + datetime.resolution)
@@ -81,7 +81,7 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
     if decision.action is VersionAction.DROP or version.is_target or decision.recorded:
         return decision
     where = "in the sources of spec.history" if version.live else "anywhere"
-    ends = version.worker.history.ends
+    ends = version.world.history.ends
     told = f": the history of Git does not tell, since {ends}" if ends else ""
     because = f"{decision.because}; no manifest of it is known {where}{told}"
     return Decision(Reason.MANIFEST_LOST, _NONE, None, because)
@@ -161,7 +161,7 @@ def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Dec
     # one that Temporal may already send work to needs its pods, however many there are
     may_wait = not target.live and not may_have_work(target.status, target.version)
     # where no cluster was read, a worker that polled may still be there: left out, it would be pruned
-    is_seen = target.worker.deployments is not None
+    is_seen = target.world.deployments is not None
     may_wait = may_wait and (is_seen or target.status is VersionStatus.NOT_REGISTERED)
     holding = [
         version

@@ -73,7 +73,7 @@ LIVE: _Table = (
         lambda v: v.status in _KEEPS_PODS,
         lambda v: _keep(_live_or_spec(v), f"{_state(v)}: workflows may still need it")),
     Row(Reason.WORKER_UNKNOWN,
-        lambda v: v.worker.temporal is None,
+        lambda v: v.world.temporal is None,
         lambda v: _keep(_live(v), "Temporal does not know the worker, so nothing speaks against it")),
     Row(Reason.OPEN_WORKFLOWS,
         lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
@@ -125,7 +125,7 @@ WITHOUT_DEPLOYMENT: _Table = (
         lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
         lambda v: _create(_recorded(v), f"{_state(v)}, yet {_open_workflows(v)}{_absence(v)}")),
     Row(Reason.NOT_NEEDED,
-        lambda v: (v.status in LOOKS_IDLE and v.worker.deployments is not None)
+        lambda v: (v.status in LOOKS_IDLE and v.world.deployments is not None)
         or (v.never_active and (not v.recorded or not _shorter(v.registered_for, v.both_delays)))
         or _longer(v.drained_for, v.both_delays),
         lambda _: _drop("it has no Deployment and needs none")),
@@ -228,4 +228,4 @@ def _absence(v: VersionFacts) -> str:
     """What is known of the Deployment of a version that has none, as the end of a sentence."""
     if v.terminating:
         return "; its Deployment is being deleted, and is created again when it is gone"
-    return "; the cluster was not read" if v.worker.deployments is None else "; it has no Deployment"
+    return "; the cluster was not read" if v.world.deployments is None else "; it has no Deployment"

@@ -35,10 +35,10 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     if plan.action is VersionAction.NONE and version.is_target:
         yield f"{name} is not rendered: maxVersions ({version.spec.policy.max_versions}) is reached"
     elif plan.action is VersionAction.NONE:
-        fate = _UNREAD if version.worker.deployments is None else _LOST
+        fate = _UNREAD if version.world.deployments is None else _LOST
         if version.live:
             fate = _STAYS if version.live.protected else _UNPROTECTED
-        why = version.worker.history.ends
+        why = version.world.history.ends
         yield f"{name} has no manifest to render{f' ({why})' if why else ''}: {fate}"
     if version.status in IN_ROUTING and plan.replicas == 0:
         yield f"{name} is {version.status.value.lower()} and its spec says zero replicas"
@@ -112,7 +112,7 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     name, spec = version.build_id, version.spec
     makes_another = "spec.workerOptions.unsafeCustomBuildID" if spec.has_custom_build_id else "the image tag"
     # with the cluster unread, only the ledger tells where the target was
-    may_be_live = version.live is not None or version.worker.deployments is None
+    may_be_live = version.live is not None or version.world.deployments is None
     is_elsewhere = may_be_live and version.lives_elsewhere and not version.was_moved_by_hand
     if is_elsewhere and plan.action is VersionAction.KEEP:
         yield (
