@@ -11,7 +11,7 @@ from twgen.model.times import format_time
 from twgen.planning.routing.gates import gate_attempt, gate_failures, gate_passed
 from twgen.planning.routing.table import missing_queue, polls_until
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import plain_percentage, rounded_percentage
+from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
 from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, PAUSED
 
 
@@ -54,7 +54,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     if queue := missing_queue(target):
         lacks = f"it does not poll {queue}, which {target.current} does"
         if until := polls_until(target):
-            raise _refused(target, f"{lacks}; from {format_time(until)} on it goes on without")
+            raise _refused(target, f"{lacks}; in {spoken(until - target.now)} it goes on without")
         will = f"{will}, though {lacks}"
     if passed:
         return Intervention(will, {}, change, goes_on=True)
