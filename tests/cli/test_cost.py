@@ -122,6 +122,15 @@ def test_duration_of_many_parts_costs_no_more_than_its_text(tmp_path: Path, comm
     assert int(ended.stdout.split()[1]) < 128 * 1024
 
 
+def test_line_of_many_levels_is_refused_before_it_is_taken_in(tmp_path: Path) -> None:
+    (tmp_path / "specs.yaml").write_text("- " * 7_900_000)
+    (tmp_path / "output").touch()
+    measured = [sys.executable, "-I", "-S", RUN_ONE, tmp_path / "output", TWGEN, "render", "specs.yaml"]
+    ended = subprocess.run(measured, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert "specs.yaml:1: nested deeper than 100 levels" in ended.stderr
+    assert int(ended.stdout.split()[1]) < 128 * 1024
+
+
 def test_worker_without_its_connection_is_not_compared_with_all_other_namespaces() -> None:
     def seconds(namespaces: int) -> float:
         return min(once(namespaces) for _ in range(3))

@@ -1,7 +1,5 @@
 """`twgen lock`."""
 
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,7 +12,7 @@ from twgen.errors import InvalidDocuments, NegativeAnswer
 from twgen.executing.ledger import changed_files, mended_files, write_files
 from twgen.planning.sentences import listed
 from twgen.planning.versions.warnings import build_id_taken
-from twgen.reading.documents import ledger_files, ledger_folder, located
+from twgen.reading.documents import ledger_files, ledger_folder, located, with_ledgers
 from twgen.reading.records import read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions
 from twgen.rendering.deployments import target_deployment
@@ -36,10 +34,7 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     """
     settings = settings_of(params)
     folder, read = ledger_folder(settings.paths[0]), settings.sources.text
-    if folder.parent != Path(settings.paths[0]) and folder.is_dir():
-        # a file alone is locked by the same ledger as its folder
-        settings = replace(settings, paths=(*settings.paths, str(folder)))
-    mended = mended_files(ledger_files(settings.paths), read)
+    mended = mended_files(ledger_files(with_ledgers(settings.paths)), read)
     if mended and check:
         raise NegativeAnswer(f"{min(mended)} has conflict markers of a merge: run `twgen lock` and commit it")
     for file, text in mended.items():

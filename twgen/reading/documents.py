@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import NamedTuple
@@ -152,6 +152,15 @@ def ledger_folder(path: str) -> Path:
     except OSError as error:
         raise InvalidInput(f"cannot read {folder}: {error.strerror}") from error
     return folder
+
+
+def with_ledgers(paths: Sequence[str]) -> tuple[str, ...]:
+    """The paths, and the ledger beside each file among them, for stdin that of the working directory.
+
+    Raises InvalidInput.
+    """
+    beside = [ledger_folder(path) for path in paths if not _is_folder(path)]
+    return tuple(dict.fromkeys((*paths, *(str(folder) for folder in beside if folder.is_dir()))))
 
 
 def why_unreadable(source: str, content: bytes, error: YamlError, instead: str = "") -> str:

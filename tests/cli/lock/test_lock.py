@@ -4,6 +4,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Run
 from tests.cli.lock.conftest import commit, empty_world, git, locked, refused, worker
 
@@ -137,3 +139,23 @@ def umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@pytest.mark.parametrize("of_stdin", [False, True], ids=["a file", "stdin"])
+def test_versions_that_were_locked_beside_a_file_are_rendered_with_it(
+    run: Run, specs: Path, *, of_stdin: bool
+) -> None:
+    worker(specs, "pay", "pay:v1", "v1")
+    locked(run)
+    worker(specs, "pay", "pay:v2", "v2")
+    found = {"routing": {}, "versions": [{"buildID": "v1", "status": "Draining"}]}
+    known = {"name": "shop/pay", "temporalNamespace": "default", "temporal": found}
+    head = {"apiVersion": "twgen.io/v1alpha1", "kind": "Snapshot", "takenAt": "2026-11-21T12:00:00Z"}
+    (specs.parent / "world.json").write_text(json.dumps({**head, "workers": [known]}))
+    files = ["specs/pay.json", "specs/connection.json"]
+    given = ""
+    if of_stdin:
+        (specs / "twgen.lock").rename(specs.parent / "twgen.lock")
+        given, files = "\n---\n".join((specs.parent / file).read_text() for file in files), ["-"]
+    ended = run("render", *files, "--snapshot", "world.json", given=given)
+    assert "name: pay-v1\n" in ended.stdout, ended.stderr

@@ -57,6 +57,26 @@ def test_older_version_edited_by_hand_is_put_right_from_the_ledger(edit: Any) ->
     assert template(old) == locked["spec"]["template"]
 
 
+@pytest.mark.parametrize(
+    ("current", "status", "replicas"),
+    [
+        ("v1", VersionStatus.CURRENT, 3),
+        ("v3", VersionStatus.DRAINING, 3),
+        ("v3", VersionStatus.INACTIVE, 0),
+    ],
+)
+def test_version_that_is_put_right_gets_the_pods_that_its_work_needs(
+    current: str, status: VersionStatus, replicas: int
+) -> None:
+    """While its address was another one by hand, Temporal's word for its place did not count."""
+    locked, edited = live("v1"), live("v1", 0)
+    with_other_address(edited)
+    says = temporal(version("v1", status), version("v3"), traffic=routing(current))
+    found = situation(says, [edited, live("v3")], {"v1": locked})
+    old = versions(planned(found))["v1"]
+    assert (old.reason, old.replicas) == ("EditedByHand", replicas)
+
+
 @pytest.mark.parametrize("edit", EDITS)
 def test_older_version_that_nothing_recorded_tells_of_stays_as_it_is(edit: Any) -> None:
     edited = live("v1", 5)

@@ -80,7 +80,9 @@ class VersionFacts:
         """Where its pods find Temporal, in words."""
         found = self.recorded
         told = (found.address, found.temporal_namespace) if found else ()
-        return " ".join(filter(None, told)) or "a place that is not told"
+        place = " ".join(filter(None, told)) or "a place that is not told"
+        is_another = found is not None and DEPLOYMENT in _other_places(self.spec, found)
+        return f"{place} as {found.worker_deployment}" if found and is_another else place
 
     @property
     def template_differs(self) -> bool:

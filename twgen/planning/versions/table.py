@@ -65,7 +65,8 @@ LIVE: _Table = (
         lambda v: _keep(_spec(v), "it is the target")),
     Row(Reason.LIVES_ELSEWHERE,
         lambda v: v.lives_elsewhere,
-        lambda v: _keep(_live(v), f"its pods talk to {v.place}, for which this answer does not speak")),
+        lambda v: _keep(_live_elsewhere(v),
+                        f"its pods talk to {v.place}, for which this answer does not speak")),
     Row(Reason.IN_USE,
         lambda v: v.status in IN_ROUTING,
         lambda v: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
@@ -185,6 +186,13 @@ def _spec(v: VersionFacts) -> int | None:
 def _live_or_spec(v: VersionFacts) -> int | None:
     """The live replicas, and the spec's where none are left."""
     return _live(v, least=0 if v.live and v.live.replicas else max(v.spec.replicas or 1, 1))
+
+
+def _live_elsewhere(v: VersionFacts) -> int | None:
+    """The live replicas; of one that is put right and may have work, as many as it would have here."""
+    if not v.was_moved_by_hand or v.status in LOOKS_IDLE | {VersionStatus.NOT_REGISTERED}:
+        return _live(v)
+    return _spec(v) if v.status in IN_ROUTING else _live_or_spec(v)
 
 
 def _recorded(v: VersionFacts) -> int | None:

@@ -41,7 +41,8 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         why = version.world.history.ends
         yield f"{name} has no manifest to render{f' ({why})' if why else ''}: {fate}"
     if version.status in IN_ROUTING and plan.replicas == 0:
-        yield f"{name} is {version.status.value.lower()} and its spec says zero replicas"
+        says = "its spec says" if version.spec.replicas == 0 else "its Deployment is at"
+        yield f"{name} is {version.status.value.lower()} and {says} zero replicas"
     if version.is_target:
         yield from _about_target(version, plan)
     for twin in version.twins:
