@@ -12,6 +12,7 @@ from twgen.cluster.deployments import live_deployments, recorded_deployment
 from twgen.model.problem import Document
 from twgen.model.spec import (
     AttachedResource,
+    AttachedWhile,
     ConnectionChanges,
     Gate,
     Rollout,
@@ -39,6 +40,7 @@ from twgen.model.world import (
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
+from twgen.versioning.names import attached_resource_name
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TARGET, OTHERS = "v3", ("v0", "v1", "v2")
@@ -117,6 +119,12 @@ BUDGET = AttachedResource(
     },
     autoscales=False,
 )
+BUSY_AUTOSCALER = replace(AUTOSCALER, when=frozenset(map(AttachedWhile, ("Target", "Current", "Ramping"))))
+DRAINING_AUTOSCALER = replace(
+    AUTOSCALER, name="draining", when=frozenset(map(AttachedWhile, ("Draining", "Drained")))
+)
+CURRENT_BUDGET = replace(BUDGET, when=frozenset({AttachedWhile.CURRENT}))
+"""Attached resources that not every version gets."""
 
 times = st.none() | st.integers(0, 200_000).map(lambda seconds: NOW - timedelta(seconds=seconds))
 build_ids = st.sampled_from((TARGET, *OTHERS))
@@ -141,14 +149,14 @@ gate_runs = st.builds(
     times,
 )
 specs = st.builds(
-    lambda rollout, replicas, sunset, changes, custom, attached: replace(
+    lambda rollout, replicas, sunset, changes, custom, attached, draining: replace(
         a_spec(),
         rollout=rollout,
         replicas=replicas,
         sunset=sunset,
         has_custom_build_id=custom,
         attached=attached,
-        policy=replace(a_spec().policy, connection_changes=changes),
+        policy=replace(a_spec().policy, connection_changes=changes, draining_replicas=draining),
     ),
     st.builds(
         Rollout,
@@ -160,7 +168,17 @@ specs = st.builds(
     st.builds(Sunset, st.just(timedelta(hours=1)), st.just(timedelta(hours=24))),
     st.sampled_from(ConnectionChanges),
     st.booleans(),
-    st.sampled_from(((), (BUDGET,), (AUTOSCALER, BUDGET))),
+    st.sampled_from(
+        (
+            (),
+            (BUDGET,),
+            (AUTOSCALER, BUDGET),
+            (CURRENT_BUDGET, BUSY_AUTOSCALER),
+            (BUSY_AUTOSCALER, DRAINING_AUTOSCALER),
+            (CURRENT_BUDGET, DRAINING_AUTOSCALER),
+        )
+    ),
+    st.none() | st.integers(1, 4),
 )
 versions = st.builds(
     Version,
@@ -237,6 +255,12 @@ def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
         template["temporal.io/connection-spec-hash"] = draw(
             st.sampled_from(("", "another", template["temporal.io/connection-spec-hash"]))
         )
+        copies = [
+            f"{item.kind}/{attached_resource_name('payments', item.name, build_id)}"
+            for item in (AUTOSCALER, DRAINING_AUTOSCALER, BUDGET)
+        ]
+        if there := draw(st.lists(st.sampled_from(copies), max_size=2, unique=True)):
+            metadata["annotations"]["twgen.io/attached"] = ",".join(there)
         draw(st.sampled_from(EDITS))(manifest)
         manifests.append(manifest)
         if draw(st.integers(0, 9)) == 0:

@@ -8,7 +8,7 @@ from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import WorkerWorld, World
+from twgen.model.world import VersionStatus, WorkerWorld, World
 from twgen.planning.plan import make_plan, plan_versions
 
 ME = Caller("me", forced=True)
@@ -38,6 +38,8 @@ def test_version_that_may_have_work_keeps_its_pods_and_its_protection(spec: Work
         # the spec speaks for what takes new workflows, and for no other version
         is_resized = live.build_id in {TARGET, *routed_versions(worker_world(found).temporal)}
         says_fewer = is_resized and plan.replicas == spec.replicas
+        if plan.status is VersionStatus.DRAINING and plan.build_id != TARGET:
+            says_fewer = says_fewer or plan.replicas == spec.policy.draining_replicas
         assert plan.replicas is None or plan.replicas >= live.replicas or says_fewer
         if plan.replicas is None:
             assert live.replicas_are_external

@@ -13,7 +13,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.plan import plan_versions
 from twgen.planning.refresh import plan_hash
-from twgen.rendering.attached import attached_manifest
+from twgen.rendering.attached import attached_manifests
 from twgen.rendering.deployments import version_deployment
 
 ME = Caller("me", forced=True)
@@ -25,7 +25,7 @@ def rendered(spec: WorkerSpec, found: World, now: datetime = NOW) -> tuple[str, 
     made = []
     for version in worker.versions:
         made += [version_deployment(spec, version, "me")] if version.is_rendered else []
-        made += [attached_manifest(spec, version, item) for item in spec.attached if version.attached]
+        made += attached_manifests(spec, version)
     return plan_hash(worker), made
 
 

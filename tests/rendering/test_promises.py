@@ -50,14 +50,25 @@ def test_every_rendered_version_has_its_deployment_and_its_attached_objects(
 ) -> None:
     (worker,) = plan_versions([spec], found, NOW, ME).workers
     versions = sorted(version.build_id for version in worker.versions if version.is_rendered)
-    with_attached = sorted(version.build_id for version in worker.versions if version.attached)
-    by_kind: dict[str, list[str]] = {}
-    for manifest in rendered(spec, found):
-        labels = manifest["metadata"]["labels"]
-        by_kind.setdefault(manifest["kind"], []).append(labels["temporal.io/build-id"])
-    expected = {resource.kind: with_attached for resource in spec.attached} | {"Deployment": versions}
-    found_kinds = {kind: sorted(build_ids) for kind, build_ids in by_kind.items()}
-    assert found_kinds == {kind: build_ids for kind, build_ids in expected.items() if build_ids}
+    named = sorted(item.name for version in worker.versions for item in (*version.attached, *version.leaving))
+    manifests = rendered(spec, found)
+    deployments = [manifest for manifest in manifests if manifest["kind"] == "Deployment"]
+    of_versions = sorted(item["metadata"]["labels"]["temporal.io/build-id"] for item in deployments)
+    others = sorted(item["metadata"]["name"] for item in manifests if item["kind"] != "Deployment")
+    assert (of_versions, others) == (versions, named)
+    if not any(resource.when for resource in spec.attached):
+        with_all = [version for version in worker.versions if version.attached]
+        assert len(named) == len(with_all) * len(spec.attached)
+
+
+@given(specs, worlds())
+def test_no_deployment_has_two_autoscalers(spec: WorkerSpec, found: World) -> None:
+    assume(found.workers[spec.key].deployments is not None)
+    there = {live.name: live.attached for live in found.workers[spec.key].deployments or ()}
+    scaled = [item for item in rendered(spec, found) if item["kind"] == "HorizontalPodAutoscaler"]
+    names = [item["spec"]["scaleTargetRef"]["name"] for item in scaled]
+    both = {name for name, attached in there.items() if sum("Autoscaler" in item for item in attached) > 1}
+    assert all(names.count(name) == 1 or name in both for name in names)
 
 
 @given(specs, worlds())
@@ -74,11 +85,15 @@ def test_version_that_is_kept_keeps_its_live_pod_template(spec: WorkerSpec, foun
 def test_attached_object_is_protected_as_long_as_its_deployment(spec: WorkerSpec, found: World) -> None:
     (worker,) = plan_versions([spec], found, NOW, ME).workers
     leaves = {version.build_id for version in worker.versions if version.action is VersionAction.SCALE_DOWN}
+    leaving = {item.name for version in worker.versions for item in version.leaving}
     for manifest in rendered(spec, found):
         options = manifest["metadata"]["annotations"]["argocd.argoproj.io/sync-options"]
         build_id = manifest["metadata"]["labels"]["temporal.io/build-id"]
         assert options.startswith("ServerSideApply=true")
-        assert ("Prune=false" in options) is (build_id not in leaves)
+        is_leaving = manifest["metadata"]["name"] in leaving
+        assert ("Prune=false" in options) is (build_id not in leaves and not is_leaving)
+        # Argo CD prunes nothing that has an owner
+        assert not (is_leaving and "ownerReferences" in manifest["metadata"])
 
 
 @given(specs, worlds())
@@ -96,6 +111,13 @@ def test_rendering_what_was_applied_changes_nothing_more(spec: WorkerSpec, found
         )
     )
     once = rendered(spec, found)
+    (worker,) = plan_versions([spec], found, NOW, ME).workers
+    if any(version.leaving for version in worker.versions):
+        # what leaves goes with the next sync, and what waits for that comes
+        found = synced(once, found)
+        once = rendered(spec, found)
+        (worker,) = plan_versions([spec], found, NOW, ME).workers
+        assert not any(version.leaving for version in worker.versions)
     applied = synced(once, found)
     twice = {name(manifest): manifest for manifest in rendered(spec, applied)}
     live = {item.name for item in next(iter(found.workers.values())).deployments or ()}

@@ -73,6 +73,10 @@ class VersionPlan:
     """The injected names of that manifest that make room for the spec's connection; None: it stays."""
     attached: tuple[AttachedObject, ...] = ()
     """The attached objects that are rendered with it, or for its pods when its own manifest is lost."""
+    leaving: tuple[AttachedObject, ...] = ()
+    """Those that it has and is to have no longer: rendered once more, without protection and owner."""
+    replicas_are_external: bool = False
+    """Nobody but an autoscaler or a person decides its replicas."""
     changed_marks: tuple[str, ...] = ()
     """What applying it changes of a live Deployment whose pods stay, in words: `labels`."""
 

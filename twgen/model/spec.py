@@ -122,6 +122,8 @@ class Policy:
     missing_template: MissingTemplate
     on_delete: OnDelete
     max_versions: int
+    draining_replicas: int | None = None
+    """What a draining version has; None: what it had before."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
     """Where it stands; without a value: these are the defaults."""
 
@@ -191,6 +193,19 @@ class PodTemplate:
     hash: str
 
 
+class AttachedWhile(StrEnum):
+    """Where a version stands that gets a copy of an attached resource: one of these, or the target.
+
+    The target is never Draining or Drained, also when traffic has not come back to it yet.
+    """
+
+    TARGET = "Target"
+    CURRENT = "Current"
+    RAMPING = "Ramping"
+    DRAINING = "Draining"
+    DRAINED = "Drained"
+
+
 @dataclass(frozen=True, slots=True)
 class AttachedResource:
     """An object that every version of a worker gets a copy of, such as an HPA."""
@@ -201,6 +216,8 @@ class AttachedResource:
     """It sets the replicas of the Deployment that it is attached to."""
     scales_from_zero: bool = False
     """It brings that Deployment back from zero, unless it is paused."""
+    when: frozenset[AttachedWhile] = frozenset()
+    """Which versions get it; empty: all."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
     """Where it stands; for messages."""
 

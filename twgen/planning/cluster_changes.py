@@ -37,8 +37,8 @@ def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:
 
     A field that its only holder leaves out of what it applies goes back to its default: one pod of five.
     """
-    for version in worker.versions if worker.spec.replicas_are_external else ():
-        live = version.live
+    for version in worker.versions:
+        live = version.live if version.replicas_are_external else None
         if not live or version.replicas is None or not version.protected:
             continue
         if not live.replicas and version.replicas:

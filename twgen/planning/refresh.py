@@ -35,6 +35,7 @@ def plan_hash(worker: WorkerVersions) -> str:
     holds it.
     """
     owns = worker.spec.policy.owner_references is OwnerReferences.RENDER
+    by_status = any(resource.when for resource in worker.spec.attached)
     told = [
         (
             version.build_id,
@@ -43,9 +44,10 @@ def plan_hash(worker: WorkerVersions) -> str:
             version.protected,
             version.action is VersionAction.SCALE_DOWN,
             version.live.uid if owns and version.attached and version.live else "",
+            *((version.attached, version.leaving) if by_status else ()),
         )
         for version in worker.versions
-        if version.is_rendered or version.attached
+        if version.is_rendered or version.attached or version.leaving
     ]
     return sha256(repr(told).encode()).hexdigest()
 

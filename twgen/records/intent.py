@@ -19,6 +19,7 @@ from twgen.versioning.names import (
     PLAN_HASH,
     ROLLOUT,
     TRACKING_ID,
+    WHEN,
     rollout_labels,
     rollout_name,
 )
@@ -98,10 +99,12 @@ def intent_of(
 
 
 def _essence(document: Document) -> dict[str, Any]:
-    """A document without what tools put beside its spec: labels, annotations, status."""
+    """A document without what tools put beside its spec: labels, status, annotations but for ours."""
     value = document.value
     names = {name: value_at(value, "metadata", name) for name in ("name", "namespace")}
-    metadata = {name: text for name, text in names.items() if text}
+    metadata: dict[str, Any] = {name: text for name, text in names.items() if text}
+    if when := value_at(value, "metadata", "annotations", WHEN):
+        metadata["annotations"] = {WHEN: when}
     essence = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": metadata}
     return essence | ({"spec": value["spec"]} if value.get("spec") is not None else {})
 

@@ -1,7 +1,7 @@
 """A version's copy of an attached resource."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from twgen.cluster.marks import own_labels, protection
@@ -35,7 +35,7 @@ class Copies:
     def take(self, worker: WorkerVersions) -> None:
         """Count those of a worker before they are made; raises InvalidInput when they are too many."""
         spec = worker.spec
-        versions = [version for version in worker.versions if version.attached]
+        versions = [version for version in worker.versions if version.attached or version.leaving]
         if not versions or not spec.attached:
             return
         text = json.dumps([resource.template for resource in spec.attached])
@@ -48,6 +48,14 @@ class Copies:
                 f"{spec.document.source}: what is attached to {spec.worker_deployment}'s versions is too much"
                 f" to render: it has {len(text)} characters, for {len(versions)} versions"
             )
+
+
+def attached_manifests(spec: WorkerSpec, version: VersionPlan) -> Iterator[dict[str, Any]]:
+    """The objects that are attached to a version, with those that leave it."""
+    names = {item.name for item in (*version.attached, *version.leaving)}
+    for resource in spec.attached if names else ():
+        if attached_resource_name(spec.name, resource.name, version.build_id) in names:
+            yield attached_manifest(spec, version, resource)
 
 
 def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:
@@ -67,19 +75,23 @@ def _names(spec: WorkerSpec, version: VersionPlan) -> dict[str, str]:
 def _metadata(
     spec: WorkerSpec, version: VersionPlan, resource: AttachedResource, template: Mapping[str, Any]
 ) -> dict[str, Any]:
+    name = attached_resource_name(spec.name, resource.name, version.build_id)
+    is_leaving = any(item.name == name for item in version.leaving)
     metadata = {
         **template,
-        "name": attached_resource_name(spec.name, resource.name, version.build_id),
+        "name": name,
         "namespace": spec.namespace,
         "labels": (template.get("labels") or {}) | own_labels(spec, version.build_id),
     }
     # an autoscaler or a budget must not go before the pods that it is for
-    is_protected = version.protected or version.action is VersionAction.NONE
+    is_protected = (version.protected or version.action is VersionAction.NONE) and not is_leaving
     annotations = protection(spec, is_protected=is_protected)
     if version.action is VersionAction.SCALE_DOWN and resource.scales_from_zero:
         annotations |= _PAUSED
     metadata["annotations"] = (template.get("annotations") or {}) | annotations
-    if version.live and version.live.uid and spec.policy.owner_references is OwnerReferences.RENDER:
+    # Argo CD prunes nothing that has an owner
+    is_owned = spec.policy.owner_references is OwnerReferences.RENDER and not is_leaving
+    if version.live and version.live.uid and is_owned:
         owner = {"kind": "Deployment", "name": version.deployment, "uid": version.live.uid}
         metadata["ownerReferences"] = [{"apiVersion": DEPLOYMENT_API, **owner}]
     return metadata

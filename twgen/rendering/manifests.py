@@ -11,7 +11,7 @@ from twgen.model.problem import Document
 from twgen.model.spec import Driver, Policy
 from twgen.model.world import VersionStatus
 from twgen.planning.version_status import IN_ROUTING
-from twgen.rendering.attached import Copies, attached_manifest
+from twgen.rendering.attached import Copies, attached_manifests
 from twgen.rendering.deployments import version_deployment
 from twgen.rendering.rollout import RolloutJobs, rollout_manifests
 from twgen.versioning.names import SYNC_WAVE
@@ -55,8 +55,7 @@ def _manifests(
     waits_for_nobody = _applied_with_target(worker)
     for version in worker.versions:
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []
-        attached = spec.attached if version.attached else ()
-        made += (attached_manifest(spec, version, resource) for resource in attached)
+        made += attached_manifests(spec, version)
         for manifest in made:
             is_first = version.build_id in waits_for_nobody and manifest["kind"] == "Deployment"
             if has_hook and not is_first:

@@ -17,6 +17,7 @@ from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
     SYNC_OPTIONS,
     TWGEN_API,
+    WHEN,
     filled,
     may_have_placeholders,
     placeholders,
@@ -217,7 +218,10 @@ def _check_metadata(template: Fields) -> None:
     for field, ours in _OWN_MARKS.items():
         marks = metadata.value.get(field)
         for name in marks if isinstance(marks, dict) else ():
-            if name in ours or name.startswith(_OWN_PREFIX):
+            if name == WHEN:
+                wrong = "belongs into metadata.annotations of the WorkerResourceTemplate"
+                metadata.problem(join_path(field, name), wrong)
+            elif name in ours or name.startswith(_OWN_PREFIX):
                 metadata.problem(join_path(field, name), "is set for each version: remove it")
 
 

@@ -69,7 +69,8 @@ def generated_objects(
                 may_be_there and version.reason is not VersionReason.VERSION_CAP_REACHED
             ):
                 yield _deployment(worker.spec, version.deployment, version.build_id)
-            yield from _attached(worker.spec, (item.name for item in version.attached))
+            names = {item.name for item in (*version.attached, *version.leaving)}
+            yield from (item for item in _attached(worker.spec, version.build_id) if item.name in names)
 
 
 def target_objects(spec: WorkerSpec, drivers: Collection[Driver] = ()) -> Iterator[GeneratedObject]:
@@ -77,8 +78,7 @@ def target_objects(spec: WorkerSpec, drivers: Collection[Driver] = ()) -> Iterat
     if spec.policy.driver in drivers:
         yield from _rollout(spec)
     yield _deployment(spec, versioned_deployment_name(spec.name, spec.build_id), spec.build_id)
-    names = (attached_resource_name(spec.name, resource.name, spec.build_id) for resource in spec.attached)
-    yield from _attached(spec, names)
+    yield from _attached(spec, spec.build_id)
 
 
 def _rollout(spec: WorkerSpec) -> Iterator[GeneratedObject]:
@@ -97,9 +97,10 @@ def _deployment(spec: WorkerSpec, name: str, build_id: str) -> GeneratedObject:
     return GeneratedObject("apps", "Deployment", spec.namespace, name, *origin)
 
 
-def _attached(spec: WorkerSpec, names: Iterable[str]) -> Iterator[GeneratedObject]:
-    """A version's copies of all attached resources, or of none, whose names are in the same order."""
-    for resource, name in zip(spec.attached, names, strict=False):
+def _attached(spec: WorkerSpec, build_id: str) -> Iterator[GeneratedObject]:
+    """A version's copies of all attached resources."""
+    for resource in spec.attached:
+        name = attached_resource_name(spec.name, resource.name, build_id)
         template = f"attached template {resource.name}"
         origin = f"{template} of worker {spec.worker_deployment}", f"rename the {template}", resource.document
         yield GeneratedObject(api_group(resource.template), resource.kind, spec.namespace, name, *origin)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
-from twgen.model.spec import AttachedResource, Connection, Driver, Policy, WorkerSpec
+from twgen.model.spec import AttachedResource, AttachedWhile, Connection, Driver, Policy, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
 from twgen.specs.collisions import collisions, target_objects
@@ -20,6 +20,7 @@ from twgen.specs.hooks import hooks_on_versions
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.specs.scalers import misplaced_scalers
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
+from twgen.specs.when import may_meet, parse_when
 from twgen.specs.workers import parse_worker
 from twgen.versioning.names import TWGEN_API
 
@@ -202,7 +203,7 @@ def _attached(
     specs: Iterable[SpecDocument], attached_kinds: tuple[GroupKind, ...]
 ) -> dict[tuple[str, str], list[AttachedResource]]:
     attached: dict[tuple[str, str], list[AttachedResource]] = {}
-    only_ones: dict[tuple[str, str, str], SpecDocument] = {}
+    first_ones: dict[tuple[str, str, str], dict[frozenset[AttachedWhile], SpecDocument]] = {}
     # many workers have templates that are equal, and one that is right need not be read again
     right: dict[str, AttachedResource] = {}
     for spec in specs:
@@ -216,12 +217,16 @@ def _attached(
         is_short = len(template) <= _LONGEST_REMEMBERED and len(right) < _MOST_REMEMBERED
         if is_short and not (found.problems or found.unknown or found.warnings):
             right[template] = resource
-        attached.setdefault(key, []).append(replace(resource, name=spec.name, document=spec.document))
+        when = parse_when(spec)
+        named = replace(resource, name=spec.name, when=when, document=spec.document)
+        attached.setdefault(key, []).append(named)
         # Kubernetes evicts no pod that two budgets select
         deeds = {"PodDisruptionBudget": "protect the pods"}
         deed = "set the replicas" if resource.autoscales else deeds.get(resource.kind, "")
+        alike = first_ones.setdefault((*key, deed), {})
+        first = next((item for of, item in alike.items() if may_meet(of, when)), spec)
+        alike.setdefault(when, spec)
         # of one name there can be but one anyway
-        first = only_ones.setdefault((*key, deed), spec)
         if deed and worker and first.name != spec.name:
             message = f"{spec.name} and {first.name} would both {deed} of {worker}: keep one; the other is at"
             spec.fields.problem("template", message, first.place("spec.template"))

@@ -36,6 +36,7 @@ def parse_policy(spec: Fields) -> Policy:
         missing_template=spec.choice("missingTemplate", MissingTemplate, MissingTemplate.WARN),
         on_delete=spec.choice("onDelete", OnDelete, OnDelete.CONFIRM),
         max_versions=spec.integer("maxVersions", 75, least=1) or 75,
+        draining_replicas=spec.integer("drainingReplicas", least=1),
     )
     if policy.max_versions == 1:
         spec.warning(

@@ -104,8 +104,10 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
     if worker.policy.driver is Driver.HOOK and is_long:
         message = "can take longer than holdFor of its RolloutPolicy, and then only another sync goes on"
         spec.warning("rollout", f"{message}: driver Job has no such limit")
-    autoscaler = next((item for item in worker.attached if item.autoscales), None)
-    if worker.replicas == 0 and not autoscaler:
+    autoscalers = [item for item in worker.attached if item.autoscales]
+    # beside one that not every version gets, they are those of the others
+    autoscaler = next((item for item in autoscalers if not item.when), None)
+    if worker.replicas == 0 and not autoscalers:
         spec.warning("replicas", "is 0: no pod runs, also for the versions that traffic and workflows need")
     if worker.replicas is not None and autoscaler:
         message = f"{worker.replicas} has no effect: attached template {autoscaler.name} decides the replicas"

@@ -146,6 +146,15 @@ class VersionFacts:
         return self.status is VersionStatus.INACTIVE
 
     @property
+    def is_told_to_drain(self) -> bool:
+        """Temporal says that it is draining, and nothing of what it says speaks against that."""
+        version = self.version
+        if not version or self.status is not VersionStatus.DRAINING:
+            return False
+        checked = version.drainage.status if version.drainage else VersionStatus.DRAINING
+        return version.status is checked is VersionStatus.DRAINING
+
+    @property
     def is_at_rest(self) -> bool:
         """A sync has already taken its pods and its protection away."""
         return self.live is not None and self.live.replicas == 0 and not self.live.protected

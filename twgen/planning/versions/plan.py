@@ -7,17 +7,18 @@ from datetime import datetime
 from twgen.cluster.marks import changed_marks
 from twgen.cluster.pods import replaceable_injection
 from twgen.errors import StateUnavailable
-from twgen.model.plan import AttachedObject, LaterAction, VersionAction, VersionPlan, WorkerVersions
+from twgen.model.plan import LaterAction, VersionAction, VersionPlan, WorkerVersions
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.spec import HistorySource, MissingTemplate, WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
 from twgen.planning.ownership import deleted_with_others, doubts_about_cluster
 from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import may_have_work
+from twgen.planning.versions.attached import attached_to, objects_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts, version_facts
 from twgen.planning.versions.table import Decision, decide
 from twgen.planning.versions.warnings import version_warnings, why_not_deployed
-from twgen.versioning.names import attached_resource_name, versioned_deployment_name
+from twgen.versioning.names import versioned_deployment_name
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
 
@@ -89,11 +90,8 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
 
 def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
     spec, is_blocked = version.spec, decision.reason is Reason.VERSION_CAP_REACHED
-    is_dropped = decision.action is VersionAction.DROP
-    attached = tuple(
-        AttachedObject(resource.kind, attached_resource_name(spec.name, resource.name, version.build_id))
-        for resource in spec.attached
-    )
+    is_without = is_blocked or decision.action is VersionAction.DROP
+    kept, leaving = ((), ()) if is_without else attached_to(version)
     return VersionPlan(
         build_id=version.build_id,
         status=version.status,
@@ -109,7 +107,9 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
         recorded=decision.recorded,
         is_doubtful=decision.action is _KEEP and version.is_doubtful,
         replaced_injection=decision.replaced_injection,
-        attached=() if is_dropped or is_blocked else attached,
+        attached=objects_of(spec, version.build_id, kept),
+        leaving=objects_of(spec, version.build_id, leaving),
+        replicas_are_external=replicas_are_external(version),
     )
 
 

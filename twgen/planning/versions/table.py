@@ -20,6 +20,7 @@ from twgen.model.world import RecordedDeployment, VersionStatus
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import counted, spoken
 from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE
+from twgen.planning.versions.attached import autoscalers_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts
 
 
@@ -72,7 +73,8 @@ LIVE: _Table = (
         lambda v: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
     Row(Reason.MAY_BE_NEEDED,
         lambda v: v.status in _KEEPS_PODS,
-        lambda v: _keep(_live_or_spec(v), f"{_state(v)}: workflows may still need it")),
+        lambda v: _keep(_while_draining(v) or _live_or_spec(v),
+                        f"{_state(v)}: workflows may still need it{_as_draining(v)}")),
     Row(Reason.WORKER_UNKNOWN,
         lambda v: v.world.temporal is None,
         lambda v: _keep(_live(v), "Temporal does not know the worker, so nothing speaks against it")),
@@ -141,7 +143,8 @@ WITHOUT_DEPLOYMENT: _Table = (
         lambda v: _create(_recorded(v), "Temporal does not know it, and its Deployment is being deleted")),
     Row(Reason.MAY_BE_NEEDED,
         lambda _: True,
-        lambda v: _create(_recorded(v), f"{_state(v)}: workflows may still need it{_absence(v)}")),
+        lambda v: _create(_while_draining(v) or _recorded(v),
+                          f"{_state(v)}: workflows may still need it{_as_draining(v)}{_absence(v)}")),
 )
 # fmt: on
 
@@ -172,15 +175,15 @@ def _live(v: VersionFacts, least: int = 0) -> int | None:
     """The live replicas, and no fewer than `least`; left out where an autoscaler or a person holds them."""
     if not v.live:
         return None
-    stays_at_zero = v.live.replicas < least and not any(item.scales_from_zero for item in v.spec.attached)
-    if v.spec.replicas_are_external and v.live.replicas_are_external and not stays_at_zero:
+    stays_at_zero = v.live.replicas < least and not any(item.scales_from_zero for item in autoscalers_of(v))
+    if v.live.replicas_are_external and replicas_are_external(v) and not stays_at_zero:
         return None
     return max(v.live.replicas, least)
 
 
 def _spec(v: VersionFacts) -> int | None:
     """The spec's replicas; where it leaves them out, the live ones, at least one."""
-    return _live(v, least=1) if v.spec.replicas_are_external else v.spec.replicas
+    return _live(v, least=1) if replicas_are_external(v) else v.spec.replicas
 
 
 def _live_or_spec(v: VersionFacts) -> int | None:
@@ -199,7 +202,16 @@ def _recorded(v: VersionFacts) -> int | None:
     """At least one: of a version that takes traffic as the spec says, of others as their own did."""
     own = v.recorded.replicas if v.recorded else None
     said = v.spec.replicas if v.status in IN_ROUTING else own
-    return None if said is None or v.spec.replicas_are_external else max(said, 1)
+    return None if said is None or replicas_are_external(v) else max(said, 1)
+
+
+def _while_draining(v: VersionFacts) -> int | None:
+    """What the policy gives a version that Temporal itself calls draining; None: nothing of its own.
+
+    One of which Temporal contradicts itself is only taken for draining, and keeps what it has.
+    """
+    said = v.spec.policy.draining_replicas
+    return said if said and v.is_told_to_drain and not autoscalers_of(v) else None
 
 
 def _longer(age: timedelta | None, limit: timedelta) -> bool:
@@ -222,6 +234,12 @@ def _scaledown_delay(v: VersionFacts) -> str:
 
 def _state(v: VersionFacts) -> str:
     return f"it is {v.status.value.lower()}"
+
+
+def _as_draining(v: VersionFacts) -> str:
+    """What decides the replicas of a draining version, as the end of a sentence; empty: what it has."""
+    said = _while_draining(v)
+    return f", with {counted(said, 'replica')} (drainingReplicas)" if said else ""
 
 
 def _other_build_id(v: VersionFacts) -> str:

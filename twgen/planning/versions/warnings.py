@@ -170,7 +170,7 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
             f"{name} keeps the connection that it has: which of its variables and volumes were injected"
             " cannot be told from the team's own; a new version gets the changed connection"
         )
-    rendered = {f"{item.kind}/{item.name}" for item in plan.attached}
+    rendered = {f"{item.kind}/{item.name}" for item in (*plan.attached, *plan.leaving)}
     for item in live.attached if plan.action is not VersionAction.DROP else ():
         if item not in rendered:
             yield (

@@ -1,0 +1,85 @@
+"""Which attached resources a version gets a copy of, and what sets its replicas."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from twgen.model.plan import AttachedObject
+from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
+from twgen.planning.version_status import IN_ROUTING
+from twgen.planning.versions.facts import VersionFacts
+from twgen.versioning.names import attached_resource_name
+
+_STATUSES = {word.value: word for word in AttachedWhile}
+
+
+class AttachedTo(NamedTuple):
+    """The attached resources of one version."""
+
+    kept: tuple[AttachedResource, ...]
+    leaving: tuple[AttachedResource, ...] = ()
+    """What it has a copy of, and should not any more."""
+
+
+def attached_to(version: VersionFacts) -> AttachedTo:
+    """What is attached to a version by where it stands.
+
+    What goes is rendered once more, so that it can be pruned. What takes its place waits for that: two
+    autoscalers of one Deployment stop each other, and no pod that has two budgets can be evicted.
+    """
+    resources = version.spec.attached
+    if not any(resource.when for resource in resources):
+        return AttachedTo(resources)
+    wanted = [resource for resource in resources if _is_wanted(version, resource)]
+    leaving = [item for item in resources if item not in wanted and _is_there(version, item)]
+    deeds = set(map(_deed, leaving))
+    kept = (item for item in wanted if _deed(item) not in deeds or _is_there(version, item))
+    return AttachedTo(tuple(kept), tuple(leaving))
+
+
+def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
+    """What sets the replicas of a version; where no cluster was read, all that may still be there."""
+    resources = version.spec.attached
+    if version.world.deployments is not None and resources:
+        found = attached_to(version)
+        resources = (*found.kept, *found.leaving)
+    return [resource for resource in resources if resource.autoscales]
+
+
+def replicas_are_external(version: VersionFacts) -> bool:
+    """Nobody but an autoscaler or a person decides the replicas of a version."""
+    return version.spec.replicas is None or bool(autoscalers_of(version))
+
+
+def objects_of(
+    spec: WorkerSpec, build_id: str, resources: Iterable[AttachedResource]
+) -> tuple[AttachedObject, ...]:
+    """What a version's copies are called."""
+    return tuple(
+        AttachedObject(resource.kind, attached_resource_name(spec.name, resource.name, build_id))
+        for resource in resources
+    )
+
+
+def _is_wanted(version: VersionFacts, resource: AttachedResource) -> bool:
+    if not resource.when:
+        return True
+    word = _STATUSES.get(version.status)
+    if version.is_target:
+        # one that drains comes back: what is for draining versions would only come and go
+        moved = {word} if word and version.status in IN_ROUTING else set()
+        return not resource.when.isdisjoint({AttachedWhile.TARGET, *moved})
+    if word:
+        return word in resource.when
+    # where it stands is not known, so what it has stays; without any of ours it may have work
+    if version.live and version.live.attached:
+        return _is_there(version, resource)
+    return AttachedWhile.DRAINING in resource.when
+
+
+def _is_there(version: VersionFacts, resource: AttachedResource) -> bool:
+    [item] = objects_of(version.spec, version.build_id, [resource])
+    return version.live is not None and f"{item.kind}/{item.name}" in version.live.attached
+
+
+def _deed(resource: AttachedResource) -> str:
+    return "replicas" if resource.autoscales else resource.kind

@@ -1,0 +1,42 @@
+"""Which versions get a copy of an attached template: its annotation `twgen.io/when`."""
+
+from twgen.model.paths import join_path, value_at
+from twgen.model.problem import Finding, did_you_mean, quoted
+from twgen.model.spec import AttachedWhile
+from twgen.specs.spec_document import SpecDocument
+from twgen.versioning.names import WHEN
+
+_PATH = join_path("metadata.annotations", WHEN)
+_IN_ROUTING = {AttachedWhile.CURRENT, AttachedWhile.RAMPING}
+
+
+def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
+    """The words of an attached template; none: every version gets a copy."""
+    written = value_at(spec.document.value, "metadata", "annotations", WHEN)
+    # another type is told as that of any annotation
+    if not isinstance(written, str):
+        return frozenset()
+    found = set()
+    for item in written.split(","):
+        word = item.strip()
+        try:
+            found.add(AttachedWhile(word))
+        except ValueError:
+            hint = did_you_mean(word, AttachedWhile)
+            wrong = f"{quoted(word)} is not one of {', '.join(AttachedWhile)}{hint}"
+            spec.diagnostics.add_problems([Finding(_PATH, wrong if word else _missing(written))])
+    return frozenset(found)
+
+
+def _missing(written: str) -> str:
+    what = "has a comma too many" if written.strip() else "is empty"
+    return f"{what}: write one or more of {', '.join(AttachedWhile)}, or remove it"
+
+
+def may_meet(one: frozenset[AttachedWhile], other: frozenset[AttachedWhile]) -> bool:
+    """One version may get both: they share a word, one is for all, or the target has traffic."""
+    if not one or not other or one & other:
+        return True
+    return any(
+        AttachedWhile.TARGET in a and not b.isdisjoint(_IN_ROUTING) for a, b in ((one, other), (other, one))
+    )
