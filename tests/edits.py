@@ -59,6 +59,10 @@ def _without_marks(manifest: dict[str, Any]) -> None:
     manifest["metadata"]["annotations"] = {}
 
 
+def _with_another_patch_told(manifest: dict[str, Any]) -> None:
+    manifest["metadata"]["annotations"]["twgen.io/patched"] = '{"containers": [{}], "replaced": null}'
+
+
 EDITS = (
     _as_applied,
     _as_applied,
@@ -73,4 +77,5 @@ EDITS = (
     _without_hashes,
     _without_labels,
     _without_marks,
+    _with_another_patch_told,
 )

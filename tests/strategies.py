@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.edits import EDITS
 from twgen.cluster.deployments import live_deployments, recorded_deployment
+from twgen.cluster.patches import patch_text, patched_template
 from twgen.model.problem import Document
 from twgen.model.spec import (
     AttachedResource,
@@ -19,6 +20,7 @@ from twgen.model.spec import (
     RolloutStep,
     Strategy,
     Sunset,
+    VersionPatch,
     WorkerSpec,
 )
 from twgen.model.world import (
@@ -126,9 +128,50 @@ DRAINING_AUTOSCALER = replace(
 CURRENT_BUDGET = replace(BUDGET, when=frozenset({AttachedWhile.CURRENT}))
 """Attached resources that not every version gets."""
 
+IMAGE_PATCH = {"name": "worker", "image": "payments:v1-cve"}
+ENV_PATCH = {"name": "worker", "env": [{"name": "LEVEL", "value": "debug"}]}
+WHOLE_PATCH = {
+    "name": "worker",
+    "image": "payments:v1-cve",
+    "resources": {"requests": {"cpu": "1"}},
+    "env": [
+        {"name": "LEVEL", "value": "info"},
+        {"name": "KEY", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    ],
+}
+STRAY_PATCH = {"name": "sidecar", "image": "sidecar:v2"}
+"""Containers of patches; no version has the last one."""
+
+
+def patched(manifest: dict[str, Any], *containers: dict[str, Any]) -> dict[str, Any]:
+    """A version's Deployment as it is once a patch was applied to it."""
+    template, replaced = patched_template(manifest["spec"]["template"], containers)
+    annotations = manifest["metadata"]["annotations"] | {"twgen.io/patched": patch_text(containers, replaced)}
+    return {
+        **manifest,
+        "metadata": {**manifest["metadata"], "annotations": annotations},
+        "spec": {**manifest["spec"], "template": template},
+    }
+
+
 times = st.none() | st.integers(0, 200_000).map(lambda seconds: NOW - timedelta(seconds=seconds))
 build_ids = st.sampled_from((TARGET, *OTHERS))
 counts = st.none() | st.integers(0, 3)
+patched_containers = st.sampled_from(
+    ((), (IMAGE_PATCH,), (ENV_PATCH,), (WHOLE_PATCH, STRAY_PATCH), (STRAY_PATCH,))
+)
+patches = st.lists(
+    st.builds(
+        VersionPatch,
+        build_ids,
+        containers=patched_containers,
+        replicas=st.none() | st.integers(1, 4),
+        scaledown_delay=st.none() | st.just(timedelta(hours=5)),
+        delete_delay=st.none() | st.just(timedelta()),
+    ),
+    max_size=3,
+    unique_by=lambda patch: patch.build_id,
+).map(tuple)
 drainages = st.builds(
     Drainage,
     st.sampled_from((VersionStatus.DRAINING, VersionStatus.DRAINED, VersionStatus.UNSPECIFIED)),
@@ -149,14 +192,16 @@ gate_runs = st.builds(
     times,
 )
 specs = st.builds(
-    lambda rollout, replicas, sunset, changes, custom, attached, draining: replace(
+    lambda rollout, replicas, sunset, changes, custom, attached, draining, patches: replace(
         a_spec(),
         rollout=rollout,
         replicas=replicas,
         sunset=sunset,
         has_custom_build_id=custom,
         attached=attached,
-        policy=replace(a_spec().policy, connection_changes=changes, draining_replicas=draining),
+        policy=replace(
+            a_spec().policy, connection_changes=changes, draining_replicas=draining, patches=patches
+        ),
     ),
     st.builds(
         Rollout,
@@ -179,6 +224,7 @@ specs = st.builds(
         )
     ),
     st.none() | st.integers(1, 4),
+    st.just(()) | patches,
 )
 versions = st.builds(
     Version,
@@ -261,6 +307,8 @@ def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
         ]
         if there := draw(st.lists(st.sampled_from(copies), max_size=2, unique=True)):
             metadata["annotations"]["twgen.io/attached"] = ",".join(there)
+        if containers := draw(patched_containers):
+            manifest = patched(manifest, *containers)
         draw(st.sampled_from(EDITS))(manifest)
         manifests.append(manifest)
         if draw(st.integers(0, 9)) == 0:

@@ -40,6 +40,8 @@ def test_version_that_may_have_work_keeps_its_pods_and_its_protection(spec: Work
         says_fewer = is_resized and plan.replicas == spec.replicas
         if plan.status is VersionStatus.DRAINING and plan.build_id != TARGET:
             says_fewer = says_fewer or plan.replicas == spec.policy.draining_replicas
+        patch = next((item for item in spec.policy.patches if item.build_id == plan.build_id), None)
+        says_fewer = says_fewer or (patch is not None and plan.replicas == patch.replicas)
         assert plan.replicas is None or plan.replicas >= live.replicas or says_fewer
         if plan.replicas is None:
             assert live.replicas_are_external

@@ -77,7 +77,7 @@ def test_version_that_is_kept_keeps_its_live_pod_template(spec: WorkerSpec, foun
     manifests = {manifest["metadata"]["name"]: manifest for manifest in rendered(spec, found)}
     for version in worker.versions:
         if version.action is VersionAction.KEEP and version.live and version.is_rendered:
-            live = version.live.recorded.manifest["spec"]["template"]
+            live = version.live.manifest["spec"]["template"]
             assert manifests[version.deployment]["spec"]["template"] == live
 
 

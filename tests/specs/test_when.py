@@ -89,7 +89,11 @@ def test_autoscaler_for_all_versions_meets_any_other() -> None:
 
 def test_replicas_beside_an_autoscaler_of_some_versions_are_those_of_the_others() -> None:
     assert told(parsed(worker(replicas=3), CONNECTION, when("Draining")).warnings) == []
-    assert told(parsed(worker(replicas=0), CONNECTION, when("Draining")).warnings) == []
+    assert told(parsed(worker(replicas=0), CONNECTION, when("Target,Current")).warnings) == []
+    zero = parsed(worker(replicas=0), CONNECTION, when("Draining")).warnings
+    assert told(zero) == [
+        "spec.replicas: is 0: no pod runs, also for the versions that traffic and workflows need"
+    ]
     always = scaler("always", "HorizontalPodAutoscaler", "autoscaling/v2", maxReplicas=9)
     assert len(told(parsed(worker(replicas=3), CONNECTION, always).warnings)) == 1
 

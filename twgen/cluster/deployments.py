@@ -9,6 +9,7 @@ from twgen.cluster.field_managers import (
     replicas_are_external,
     template_is_as_applied,
 )
+from twgen.cluster.patches import without_patch
 from twgen.model.paths import value_at
 from twgen.model.record_shapes import Field, excerpt
 from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, listing, mapping, text, whole_number
@@ -21,6 +22,7 @@ from twgen.versioning.names import (
     CONNECTION_HASH,
     IDENTITY,
     NOT_PRUNED,
+    PATCHED,
     SYNC_OPTIONS,
     TEMPLATE_HASH,
     TRACKING_ID,
@@ -132,6 +134,10 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
     annotations = metadata.get("annotations") or {}
     created = metadata.get("creationTimestamp")
     replicas = DEFAULT_REPLICAS if spec.get("replicas") is None else spec["replicas"]
+    patch = None
+    if PATCHED in annotations:
+        template, patch = without_patch(spec["template"], annotations[PATCHED])
+        manifest = {**manifest, "spec": {**spec, "template": template}}
     return LiveDeployment(
         build_id=build_id,
         recorded=recorded_deployment(manifest),
@@ -158,6 +164,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         tracked_by=annotations.get(TRACKING_ID, "").partition(":")[0],
         available_replicas=status.get("availableReplicas") or 0,
         resource_version=metadata.get("resourceVersion") or "",
+        patch=patch,
     )
 
 

@@ -16,12 +16,13 @@ from twgen.versioning.names import (
     INJECTED,
     MANAGED_BY,
     NOT_PRUNED,
+    PATCHED,
     SYNC_OPTIONS,
     SYNC_WAVE,
     selector_labels,
 )
 
-_OURS = {IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, INJECTED, COMPARE_OPTIONS, HOOK, HELM_HOOK}
+_OURS = {IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, INJECTED, PATCHED, COMPARE_OPTIONS, HOOK, HELM_HOOK}
 """Ours to decide: a hook stays on no version, since Argo CD deletes it before it makes it again."""
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 _PACE_DEFAULTS = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
@@ -90,7 +91,8 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
         wanted = kept | wanted
     gone = COMPARE_OPTIONS in annotations and COMPARE_OPTIONS not in wanted
     attached = wanted.pop(ATTACHED, "")
-    if gone or not wanted.items() <= annotations.items():
+    is_otherwise = bool(version.patch) != (PATCHED in annotations)
+    if gone or is_otherwise or not wanted.items() <= annotations.items():
         yield "annotations"
     if annotations.get(ATTACHED, "") != attached:
         yield "attached objects"

@@ -53,8 +53,9 @@ class Applied(NamedTuple):
     def restored(self, live: LiveDeployment) -> RecordedDeployment:
         """The live Deployment with this template."""
         manifest = without_server_fields(live.recorded.manifest)
-        spec = {**manifest["spec"], "template": self.template}
-        return replace(live.recorded, manifest={**manifest, "spec": spec})
+        annotations = manifest["metadata"]["annotations"] | {INJECTED: ",".join(sorted(self.injected))}
+        metadata, spec = {"annotations": annotations}, {**manifest["spec"], "template": self.template}
+        return replace(live.recorded, manifest={"metadata": metadata, "spec": spec})
 
 
 def applied_template(

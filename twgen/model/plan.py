@@ -1,8 +1,10 @@
 """What twgen would do, and why."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.spec import WorkerSpec
@@ -77,6 +79,8 @@ class VersionPlan:
     """Those that it has and is to have no longer: rendered once more, without protection and owner."""
     replicas_are_external: bool = False
     """Nobody but an autoscaler or a person decides its replicas."""
+    patch: tuple[Mapping[str, Any], ...] = ()
+    """The containers of the VersionPatch that its manifest gets, less those that it does not have."""
     changed_marks: tuple[str, ...] = ()
     """What applying it changes of a live Deployment whose pods stay, in words: `labels`."""
 

@@ -18,13 +18,17 @@ class VersionReason(StrEnum):
     TEMPLATE_CHANGED = "TemplateChanged"
     """It is the target, and its pod template changed under its custom build ID.
 
-    Make sure that the new code can replay the workflows that are open on it; else give it another
-    `unsafeCustomBuildID`.
+    Make sure that the new code replays what is open on it, or give it another `unsafeCustomBuildID`.
     """
     EDITED_BY_HAND = "EditedByHand"
     """Somebody changed its pod template by hand: it is put right.
 
-    Nothing, when the edit may go. To keep it, write it into the spec: a new version.
+    Nothing, when the edit may go. To keep it, write it into the spec, or into `patches` of a RolloutPolicy.
+    """
+    PATCHED = "Patched"
+    """A patch of the policy changes its pods, or is gone and they go back: a rolling update.
+
+    Nothing. A patched image must replay what is open: the same code on another base.
     """
     CONNECTION_CHANGED = "ConnectionChanged"
     """Its connection changed, and the policy moves it.
@@ -34,8 +38,7 @@ class VersionReason(StrEnum):
     LIVES_ELSEWHERE = "LivesElsewhere"
     """Its pods talk to another server, namespace or Worker Deployment than the one that was asked.
 
-    Read that other server before you remove it: `twgen status` with the spec as it was. Then delete
-    the Deployment by hand.
+    Read that server first, by `twgen status` with the spec as it was. Then delete the Deployment by hand.
     """
     IN_USE = "InUse"
     """It is current or ramping: new workflows go to it.
@@ -50,8 +53,7 @@ class VersionReason(StrEnum):
     WORKER_UNKNOWN = "WorkerUnknown"
     """Temporal has never heard of the worker, so nothing speaks against its versions.
 
-    Check address, Temporal namespace and name in the spec, when the worker has been there before.
-    Else nothing.
+    Nothing. If it has been there before, check address, Temporal namespace and name in the spec.
     """
     OPEN_WORKFLOWS = "OpenWorkflows"
     """Its status says that it is idle, and yet open workflows were counted on it.

@@ -102,6 +102,18 @@ class OnDelete(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class VersionPatch:
+    """What one version of a worker gets in place of what it was deployed with."""
+
+    build_id: str
+    containers: tuple[Mapping[str, Any], ...] = ()
+    """By `name`, with those of `image`, `resources` and `env` that it gets, as an API server stores them."""
+    replicas: int | None = None
+    scaledown_delay: timedelta | None = None
+    delete_delay: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A RolloutPolicy with every default filled in."""
 
@@ -124,6 +136,8 @@ class Policy:
     max_versions: int
     draining_replicas: int | None = None
     """What a draining version has; None: what it had before."""
+    patches: tuple[VersionPatch, ...] = ()
+    """One for a version at most."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
     """Where it stands; without a value: these are the defaults."""
 
@@ -266,6 +280,16 @@ class WorkerSpec:
     def key(self) -> WorkerKey:
         """What tells it from all other workers."""
         return WorkerKey(self.worker_deployment, self.temporal_namespace)
+
+    @property
+    def says_zero(self) -> bool:
+        """Its target has no pods, by what Git says."""
+        is_scaled = any(
+            resource.autoscales and (not resource.when or AttachedWhile.TARGET in resource.when)
+            for resource in self.attached
+        )
+        is_patched = any(patch.replicas and patch.build_id == self.build_id for patch in self.policy.patches)
+        return self.replicas == 0 and not is_scaled and not is_patched
 
     @property
     def replicas_are_external(self) -> bool:

@@ -167,11 +167,24 @@ class RecordedDeployment:
 
 
 @dataclass(frozen=True, slots=True)
+class LivePatch:
+    """What a live Deployment was patched with."""
+
+    containers: tuple[Mapping[str, Any], ...]
+    """As in a VersionPatch."""
+    template: Mapping[str, Any]
+    """Its pod template as it is, patched."""
+    edits: tuple[str, ...] = ()
+    """Where that is not as it was patched, since somebody changed it by hand."""
+
+
+@dataclass(frozen=True, slots=True)
 class LiveDeployment:
     """A versioned Deployment in the cluster."""
 
     build_id: str
     recorded: RecordedDeployment
+    """As it was before it was patched."""
     name: str
     uid: str
     replicas: int
@@ -210,6 +223,16 @@ class LiveDeployment:
     """Pods that have been ready for long enough."""
     resource_version: str = ""
     """Of what was read, in the cluster's own count; empty: not said."""
+    patch: LivePatch | None = None
+    """What it was patched with; None: nothing."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """It as the API server has it."""
+        if not self.patch:
+            return self.recorded.manifest
+        manifest = self.recorded.manifest
+        return {**manifest, "spec": {**manifest["spec"], "template": self.patch.template}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from twgen.model.world import WorkerWorld, World
 from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
+from twgen.planning.versions.patching import stray_patches
 from twgen.planning.versions.plan import plan_worker_versions
 from twgen.planning.versions.warnings import doubts_about_pods
 
@@ -33,13 +34,14 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, call
         plan_worker_versions(spec, found, now, caller.on_deployments_of(spec.policy))
         for spec, found in _ours(specs, world, caller)
     )
-    return VersionsPlan(workers, tuple(left_behind(specs, world, caller)))
+    return VersionsPlan(workers, tuple(_warnings(specs, world, caller, workers)))
 
 
 def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> Plan:
     """What becomes of every worker's versions and traffic; raises as `plan_versions` does."""
     workers = tuple(plan_worker(spec, found, now, caller) for spec, found in _ours(specs, world, caller))
-    return Plan(now, workers, tuple(left_behind(specs, world, caller)))
+    versions = tuple(worker.versions for worker in workers)
+    return Plan(now, workers, tuple(_warnings(specs, world, caller, versions)))
 
 
 def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Caller) -> WorkerPlan:
@@ -77,6 +79,16 @@ def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:
             f" namespace {spec.temporal_namespace}: take a new one"
         )
     return found
+
+
+def _warnings(
+    specs: Sequence[WorkerSpec], world: World, caller: Caller, workers: Sequence[WorkerVersions]
+) -> Iterator[str]:
+    """What concerns no single worker."""
+    yield from left_behind(specs, world, caller)
+    # a Job knows its own worker alone, and a policy may be for others too
+    if not caller.drives:
+        yield from stray_patches(workers)
 
 
 def _ours(

@@ -132,9 +132,7 @@ def _read_deployment(value: Any, path: Path, findings: Findings) -> LiveDeployme
 
 # an API server leaves both out of the items of a list
 _KIND = excerpt(Field("apiVersion", constant(DEPLOYMENT_API)), Field("kind", constant("Deployment")))
-_DEPLOYMENT = Shape(
-    _read_deployment, lambda live: live.recorded.manifest, {"$ref": "deployment.json", **_KIND.schema}
-)
+_DEPLOYMENT = Shape(_read_deployment, lambda live: live.manifest, {"$ref": "deployment.json", **_KIND.schema})
 
 
 def _place(live: LiveDeployment | None) -> tuple[str, str] | None:

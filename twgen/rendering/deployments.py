@@ -10,12 +10,13 @@ from twgen.cluster.marks import (
     own_pace,
     recorded_annotations,
 )
+from twgen.cluster.patches import patch_text, patched_template
 from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.reasons import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import VersionStatus
-from twgen.versioning.names import DEPLOYMENT_API, selector_labels, versioned_deployment_name
+from twgen.versioning.names import DEPLOYMENT_API, PATCHED, selector_labels, versioned_deployment_name
 from twgen.versioning.pod_templates import described_template, reconnected
 
 _REPLACED = {"paused", "replicas"}
@@ -25,6 +26,10 @@ _PACE = {"minReadySeconds", "progressDeadlineSeconds"}
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
     """The manifest of a rendered version's Deployment; an empty identity is left out."""
     kept, body = _content(spec, version)
+    if version.patch:
+        patched = patched_template(body["template"], version.patch)
+        kept = kept | {PATCHED: patch_text(version.patch, patched.replaced)}
+        body = {**body, "template": patched.template}
     sized = {} if version.replicas is None else {"replicas": version.replicas}
     return {
         "apiVersion": DEPLOYMENT_API,

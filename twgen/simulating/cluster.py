@@ -12,10 +12,11 @@ from twgen.cluster.marks import (
     own_pace,
     recorded_annotations,
 )
+from twgen.cluster.patches import patched_template
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import later
-from twgen.model.world import LiveDeployment, RecordedDeployment
+from twgen.model.world import LiveDeployment, LivePatch, RecordedDeployment
 from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.pod_templates import described_template, reconnected
 
@@ -86,10 +87,13 @@ def _applied(
     # what leaves the number out keeps it; the rollout brings an autoscaled version from zero to one
     size = max(live.replicas if live else 1, 1) if version.replicas is None else version.replicas
     external = version.replicas is None or (live is not None and live.replicas_are_external)
+    recorded = _recorded(spec, version, size, identity)
+    template = recorded.manifest["spec"]["template"]
+    patched = patched_template(template, version.patch).template if version.patch else None
     serves = live is not None and live.serving and size > 0
     return LiveDeployment(
         build_id=version.build_id,
-        recorded=_recorded(spec, version, size, identity),
+        recorded=recorded,
         name=version.deployment,
         uid=live.uid if live else f"uid of {version.deployment}",
         replicas=size,
@@ -103,6 +107,7 @@ def _applied(
         tracked_by=live.tracked_by if live else "",
         attached=tuple(f"{item.kind}/{item.name}" for item in version.attached),
         available_replicas=size if serves else 0,
+        patch=LivePatch(version.patch, patched) if patched else None,
     )
 
 

@@ -20,6 +20,7 @@ from twgen.model.problem import (
 )
 from twgen.specs.durations import parse_duration
 from twgen.specs.limits import (
+    BUILD_ID,
     DATA_KEY,
     FILLED,
     HOST_PORT,
@@ -40,6 +41,7 @@ UNFILLED = "holds a variable that nothing has filled in: render the file first"
 _INT32 = range(-(2**31), 2**31)
 _WRONG_FORMS = {
     LABEL: "is not a name of lower-case letters, digits and -",
+    BUILD_ID: "is not a build ID that a version of ours can have: letters, digits, - _ and .",
     NAME: "is not a name of lower-case letters, digits, - and .",
     FILLED: UNFILLED,
     LINE: "is not text on one line without blanks or typographic quotes at its ends",

@@ -15,6 +15,8 @@ LONGEST_LABEL = 63
 """A name that becomes the value of a label, and a namespace."""
 LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$(?!\\n)"
 """RFC 1123, as Kubernetes checks namespaces; Temporal refuses a dot in the name of a Worker Deployment."""
+BUILD_ID = "^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$(?!\\n)"
+"""As Kubernetes checks the values of labels."""
 LONGEST_NAME = 253
 NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$(?!\\n)"
 """RFC 1123, as Kubernetes checks the names of most objects."""

@@ -15,6 +15,7 @@ from twgen.model.spec import (
     Policy,
 )
 from twgen.specs.fields import Diagnostics, Fields
+from twgen.specs.patches import parse_patches
 
 
 def parse_policy(spec: Fields) -> Policy:
@@ -36,6 +37,7 @@ def parse_policy(spec: Fields) -> Policy:
         missing_template=spec.choice("missingTemplate", MissingTemplate, MissingTemplate.WARN),
         on_delete=spec.choice("onDelete", OnDelete, OnDelete.CONFIRM),
         max_versions=spec.integer("maxVersions", 75, least=1) or 75,
+        patches=parse_patches(spec),
         draining_replicas=spec.integer("drainingReplicas", least=1),
     )
     if policy.max_versions == 1:

@@ -24,7 +24,8 @@ from twgen.versioning.names import (
     versioned_deployment_name,
 )
 
-_MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
+MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
+"""Tags that mean another image from day to day."""
 
 
 def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]) -> None:
@@ -73,7 +74,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     containers = pod.get("containers") or [{}]
     image = (containers[0] or {}).get("image") or ""
     tag = image_tag(image)
-    can_move = re.search(FILLED, image) and "@" not in image and (not tag or tag in _MUTABLE_TAGS)
+    can_move = re.search(FILLED, image) and "@" not in image and (not tag or tag in MUTABLE_TAGS)
     if image and can_move and not worker.has_custom_build_id:
         what = f"the tag {tag!r} can move" if tag else "there is no tag"
         doubt = f"{what}: a changed image keeps its build ID, so nothing would be deployed"

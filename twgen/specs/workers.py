@@ -107,7 +107,7 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
     autoscalers = [item for item in worker.attached if item.autoscales]
     # beside one that not every version gets, they are those of the others
     autoscaler = next((item for item in autoscalers if not item.when), None)
-    if worker.replicas == 0 and not autoscalers:
+    if worker.says_zero:
         spec.warning("replicas", "is 0: no pod runs, also for the versions that traffic and workflows need")
     if worker.replicas is not None and autoscaler:
         message = f"{worker.replicas} has no effect: attached template {autoscaler.name} decides the replicas"

@@ -166,6 +166,11 @@ def names_found(pod: Pod) -> frozenset[str]:
     return _EVER_INJECTED & found
 
 
+def is_ever_injected(name: str) -> bool:
+    """A connection may give pods a variable of this name, in one generation or another."""
+    return name in _EVER_INJECTED - {TLS_VOLUME}
+
+
 def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
     """Which generation of names these are of; None: of none."""
     for generation, named in _NAMES.items():

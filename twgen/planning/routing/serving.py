@@ -27,7 +27,7 @@ def obstacle(
     spec: WorkerSpec, world: WorkerWorld, live: LiveDeployment | None, task_queues: tuple[TaskQueue, ...]
 ) -> Obstacle | None:
     """What keeps the target, with its Deployment and task queues, from taking traffic; None: nothing."""
-    if spec.replicas == 0 and not spec.replicas_are_external:
+    if spec.says_zero:
         because = "its spec says zero replicas: no worker can take traffic"
         return Obstacle(because, has_pods=False, needs_a_person=True)
     workflow = [queue for queue in task_queues if queue.type is TaskQueueType.WORKFLOW]

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from twgen.cluster.pods import Applied, applied_template
-from twgen.model.spec import ConnectionChanges, HistorySource, WorkerSpec
+from twgen.model.spec import ConnectionChanges, HistorySource, Sunset, VersionPatch, WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, Version, VersionStatus, WorkerWorld
 from twgen.planning.version_status import may_have_work, routed_build_ids, status_of
 from twgen.versioning.build_ids import connection_hash
@@ -68,6 +68,20 @@ class VersionFacts:
     def is_target(self) -> bool:
         """It is the version that the spec describes."""
         return self.build_id == self.spec.build_id
+
+    @cached_property
+    def patch(self) -> VersionPatch | None:
+        """What the policy says of it alone."""
+        return next((item for item in self.spec.policy.patches if item.build_id == self.build_id), None)
+
+    @cached_property
+    def sunset(self) -> Sunset:
+        """How long it stays once it is drained."""
+        said, own = self.spec.sunset, self.patch
+        if not own:
+            return said
+        delays = (own.scaledown_delay, said.scaledown_delay), (own.delete_delay, said.delete_delay)
+        return Sunset(*(of_all if of_it is None else of_it for of_it, of_all in delays))
 
     @property
     def recorded(self) -> RecordedDeployment | None:
@@ -162,7 +176,7 @@ class VersionFacts:
     @property
     def both_delays(self) -> timedelta:
         """How long a drained version keeps its Deployment."""
-        return self.spec.sunset.scaledown_delay + self.spec.sunset.delete_delay
+        return self.sunset.scaledown_delay + self.sunset.delete_delay
 
     @property
     def drained_for(self) -> timedelta | None:
@@ -192,7 +206,7 @@ class VersionFacts:
     def moments(self) -> Iterator[datetime]:
         """The times at which time alone may change what becomes of it."""
         for age, limits in (
-            (self.drained_for, (self.spec.sunset.scaledown_delay, self.both_delays)),
+            (self.drained_for, (self.sunset.scaledown_delay, self.both_delays)),
             (self.registered_for if self.never_active else None, (self.both_delays,)),
             (
                 self.deployed_for if self.status is VersionStatus.NOT_REGISTERED else None,

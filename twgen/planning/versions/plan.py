@@ -16,6 +16,7 @@ from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import may_have_work
 from twgen.planning.versions.attached import attached_to, objects_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts, version_facts
+from twgen.planning.versions.patching import with_patch
 from twgen.planning.versions.table import Decision, decide
 from twgen.planning.versions.warnings import version_warnings, why_not_deployed
 from twgen.versioning.names import versioned_deployment_name
@@ -37,7 +38,7 @@ def plan_worker_versions(
     for version, decision in decided:
         if decision.reason is Reason.NOT_NEEDED:
             continue
-        plan = _planned(version, _with_manifest(version, decision, not_created))
+        plan = _planned(version, with_patch(version, _with_manifest(version, decision, not_created)))
         stays = plan.live is not None and plan.action in {_KEEP, VersionAction.SCALE_DOWN}
         if stays and (changed := tuple(changed_marks(spec, plan, identity))):
             told = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
@@ -107,6 +108,7 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
         recorded=decision.recorded,
         is_doubtful=decision.action is _KEEP and version.is_doubtful,
         replaced_injection=decision.replaced_injection,
+        patch=decision.patch,
         attached=objects_of(spec, version.build_id, kept),
         leaving=objects_of(spec, version.build_id, leaving),
         replicas_are_external=replicas_are_external(version),
@@ -124,10 +126,12 @@ def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> De
     stays_edited = decision.reason is Reason.RUNS_ANOTHER_BUILD or (
         version.lives_elsewhere and not version.was_moved_by_hand
     )
-    if applied and applied.since.changed and not stays_edited:
-        place = applied.since.changed[0]
-        because += f"; its pod template was edited by hand ({place}): it is put right, and {pods}"
-        restored = applied.restored(live)
+    edits = (*(applied.since.changed if applied else ()), *(live.patch.edits if live.patch else ()))
+    if edits and not stays_edited:
+        because += f"; its pod template was edited by hand ({edits[0]}): it is put right, and {pods}"
+        if not version.is_target:
+            because += "; what is to stay belongs into patches of a RolloutPolicy"
+        restored = applied.restored(live) if applied else _from_history(version)
         return Decision(Reason.EDITED_BY_HAND, _UPDATE, decision.replicas, because, restored, replaced)
     if replaced is not None:
         because += f", and {pods}"

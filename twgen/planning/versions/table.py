@@ -11,8 +11,9 @@ A version with a Deployment is looked up in LIVE, any other in WITHOUT_DEPLOYMEN
 afterwards turns a Keep into an Update where the pods themselves have to change.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from twgen.model.plan import VersionAction
 from twgen.model.reasons import VersionReason as Reason
@@ -45,6 +46,8 @@ class Decision(NamedTuple):
     """The manifest to render again, once it is known; None: as the spec describes it."""
     replaced_injection: frozenset[str] | None = None
     """The injected names of that manifest that make room for the spec's connection; None: it stays."""
+    patch: tuple[Mapping[str, Any], ...] = ()
+    """The containers that its pods are patched with."""
 
     @property
     def protected(self) -> bool:
@@ -96,7 +99,7 @@ LIVE: _Table = (
         lambda v: _drop(f"it is at zero and drained for {_age(v.drained_for)}, longer than both sunset delays"
                         f" ({spoken(v.both_delays)})")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
-        lambda v: _longer(v.drained_for, v.spec.sunset.scaledown_delay),
+        lambda v: _longer(v.drained_for, v.sunset.scaledown_delay),
         lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
     Row(Reason.DRAINED,
         lambda v: v.status is VersionStatus.DRAINED,
@@ -136,7 +139,7 @@ WITHOUT_DEPLOYMENT: _Table = (
         lambda v: v.never_active,
         lambda _: _scale_down("it was never active and is not the target")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
-        lambda v: _longer(v.drained_for, v.spec.sunset.scaledown_delay),
+        lambda v: _longer(v.drained_for, v.sunset.scaledown_delay),
         lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
     Row(Reason.AWAITS_REGISTRATION,
         lambda v: v.status is VersionStatus.NOT_REGISTERED,
@@ -229,7 +232,7 @@ def _age(length: timedelta | None) -> str:
 
 
 def _scaledown_delay(v: VersionFacts) -> str:
-    return f"scaledownDelay ({spoken(v.spec.sunset.scaledown_delay)})"
+    return f"scaledownDelay ({spoken(v.sunset.scaledown_delay)})"
 
 
 def _state(v: VersionFacts) -> str:

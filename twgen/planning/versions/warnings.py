@@ -10,6 +10,7 @@ from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus
 from twgen.planning.sentences import counted
 from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts
+from twgen.planning.versions.patching import patch_warnings
 from twgen.versioning.injection import generation_of
 from twgen.versioning.names import RESTARTED_AT
 
@@ -45,6 +46,7 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         yield f"{name} is {version.status.value.lower()} and {says} zero replicas"
     if version.is_target:
         yield from _about_target(version, plan)
+    yield from patch_warnings(version, plan)
     for twin in version.twins:
         fate = "stays as it is" if twin.protected else "may be pruned, since nothing protects it"
         yield (

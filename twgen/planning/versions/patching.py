@@ -1,0 +1,107 @@
+"""What the patches of a policy make of a version: its containers, its replicas, and what is said of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from twgen.cluster.patches import changed_fields, container_names, reaching
+from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
+from twgen.model.problem import did_you_mean, quoted
+from twgen.model.reasons import VersionReason as Reason
+from twgen.model.spec import WorkerSpec
+from twgen.model.world import RecordedDeployment
+from twgen.planning.sentences import counted, listed
+from twgen.planning.versions.attached import autoscalers_of
+from twgen.planning.versions.facts import VersionFacts
+from twgen.planning.versions.table import Decision
+
+_HAS_PODS = {VersionAction.KEEP, VersionAction.CREATE, VersionAction.UPDATE}
+
+
+def with_patch(version: VersionFacts, decision: Decision) -> Decision:
+    """What becomes of a version, once it is known what to render, with what the policy patches of it.
+
+    Where its pods become other ones, that is a rolling update with a reason of its own.
+    """
+    applied = version.live.patch if version.live else None
+    base = _base(version.spec, version.build_id, decision.recorded)
+    if not (version.patch or applied) or base is None:
+        return decision
+    wanted = reaching(version.patch.containers if version.patch else (), base)
+    decision = decision._replace(patch=wanted)
+    if decision.action not in _HAS_PODS:
+        return decision
+    told = _with_replicas(version, decision)
+    changed = changed_fields(base, reaching(applied.containers if applied else (), base), wanted)
+    if not version.live or not changed:
+        patched = changed_fields(base, (), wanted)
+        return told._replace(because=told.because + (f"; patched: {listed(patched)}" if patched else ""))
+    restart = "its pods restart when it is resumed" if version.live.paused else "its pods restart"
+    pods = restart if version.live.replicas else "it has no pods"
+    how = f"patches of its policy change its {listed(changed)}"
+    if not wanted:
+        how = f"the patch of its {listed(changed)} is gone: it goes back to what was deployed"
+    told = told._replace(because=f"{told.because}; {how}, and {pods}")
+    is_kept = told.action is VersionAction.KEEP
+    return told._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else told
+
+
+def patch_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
+    """What of the patch of a version has no effect."""
+    base = _base(version.spec, version.build_id, plan.recorded)
+    if not version.patch or base is None:
+        return
+    names = container_names(base)
+    for container in version.patch.containers:
+        if (name := container["name"]) not in names:
+            yield (
+                f"{version.build_id} has no container {quoted(name)}, as patches of its RolloutPolicy say:"
+                f" it has {listed(names)}{did_you_mean(name, names)}"
+            )
+    if version.patch.replicas and (scalers := autoscalers_of(version)):
+        yield (
+            f"{version.build_id}: replicas in patches of its RolloutPolicy have no effect: attached template"
+            f" {scalers[0].name} decides"
+        )
+
+
+def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
+    """Warnings of patches for versions that no worker of their policy has, or that more than one has."""
+    found: dict[tuple[str, str], list[WorkerVersions]] = {}
+    for worker in workers:
+        if worker.spec.policy.patches:
+            found.setdefault((worker.spec.namespace, worker.spec.policy.worker), []).append(worker)
+    for (namespace, name), of_policy in found.items():
+        whose = f"{namespace}/{name}" if name else f"workers of {namespace}"
+        for patch in of_policy[0].spec.policy.patches:
+            has = [worker.spec.worker_deployment for worker in of_policy if patch.build_id in _there(worker)]
+            if not has:
+                hint = did_you_mean(patch.build_id, set().union(*map(_there, of_policy)))
+                yield (
+                    f"{whose}: there is no version {patch.build_id} (any more): remove it from patches of the"
+                    f" RolloutPolicy{hint}"
+                )
+            elif len(has) > 1:
+                yield (
+                    f"{whose}: {patch.build_id} in patches of the RolloutPolicy is a version of"
+                    f" {listed(has)}: give each a policy of its own unless the patch is for all of them"
+                )
+
+
+def _there(worker: WorkerVersions) -> set[str]:
+    return {item.build_id for item in worker.versions if item.action is not VersionAction.DROP}
+
+
+def _with_replicas(version: VersionFacts, decision: Decision) -> Decision:
+    replicas = version.patch.replicas if version.patch else None
+    if replicas is None or autoscalers_of(version):
+        return decision
+    because = f"{decision.because}, with {counted(replicas, 'replica')} (patches)"
+    return decision._replace(replicas=replicas, because=because)
+
+
+def _base(spec: WorkerSpec, build_id: str, recorded: RecordedDeployment | None) -> Mapping[str, Any] | None:
+    """The pod template that is patched; None: nobody knows it."""
+    if recorded:
+        template: Mapping[str, Any] = recorded.manifest["spec"]["template"]
+        return template
+    return spec.template.content if build_id == spec.build_id else None
