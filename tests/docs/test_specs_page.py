@@ -86,4 +86,4 @@ def test_page_explains_every_field_of_a_policy_with_its_default() -> None:
     differing = {
         field.name for field in fields(Policy) if getattr(parsed, field.name) != getattr(default, field.name)
     }
-    assert differing == {"worker", "identity", "draining_replicas"}
+    assert differing == {"worker", "identity", "draining_replicas", "patches"}

@@ -74,6 +74,22 @@ POLICY = {
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,
+        "drainingReplicas": 1,
+        "patches": [
+            {
+                "buildID": "b",
+                "containers": [
+                    {
+                        "name": "w",
+                        "image": "w:2",
+                        "resources": {"requests": {"cpu": "1"}},
+                        "env": [{"name": "A", "value": "1"}],
+                    }
+                ],
+                "replicas": 1,
+                "sunset": {"scaledownDelay": "1h", "deleteDelay": "1h30m"},
+            }
+        ],
     },
 }
 DEPLOYMENT = {

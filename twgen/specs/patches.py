@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+from twgen.model.paths import value_at
 from twgen.model.problem import quoted
 from twgen.model.spec import VersionPatch
 from twgen.specs.fields import Fields
@@ -77,9 +78,9 @@ def _containers(patch: Fields) -> Iterator[Mapping[str, Any]]:
         if not written:
             fields.warning("", "changes nothing: write image, resources or env, or remove it")
             continue
+        _check_variables(fields, written.get("env"))
         if container := _stored(fields, name, written):
             _check_image(fields, container.get("image", ""))
-            _check_variables(fields, container.get("env", ()))
             yield container
 
 
@@ -108,13 +109,16 @@ def _check_image(fields: Fields, image: str) -> None:
         such_as = "registry.example.com/payments:v1"
         fields.warning("image", f"{quoted(image)} is no image that a node can read, such as {such_as}")
     elif "@" not in image and image_tag(image) in {"", *MUTABLE_TAGS}:
-        fields.warning("image", "its tag can move: a changed image would reach no pod that runs")
+        fields.warning("image", "its tag can move: no pod that runs gets a changed image")
 
 
-def _check_variables(fields: Fields, variables: Any) -> None:
+def _check_variables(fields: Fields, written: Any) -> None:
+    """What variables of the right type may not be; of others that is told."""
     seen: set[str] = set()
-    for index, variable in enumerate(variables):
-        name, place = variable["name"], f"env[{index}].name"
+    for index, variable in enumerate(written if isinstance(written, list) else ()):
+        name, place = value_at(variable, "name"), f"env[{index}].name"
+        if not isinstance(name, str):
+            continue
         if is_ever_injected(name):
             why = "a patch changes neither where a version lives nor what its workflows are replayed by"
             fields.problem(place, f"{name} is injected: {why}")

@@ -71,7 +71,7 @@ def _is_wanted(version: VersionFacts, resource: AttachedResource) -> bool:
     if word:
         return word in resource.when
     # where it stands is not known, so what it has stays; without any of ours it may have work
-    if version.live and version.live.attached:
+    if any(item.when and _is_there(version, item) for item in version.spec.attached):
         return _is_there(version, resource)
     return AttachedWhile.DRAINING in resource.when
 

@@ -1,0 +1,261 @@
+"""Versions that the policy patches: a rolling update, and back."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    SPEC,
+    ago,
+    decided,
+    drained,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.planning.versions.known import S, knows
+from tests.planning.versions.running import KEEP, UPDATE, container, template
+from tests.strategies import AUTOSCALER, IMAGE_PATCH, STRAY_PATCH, WHOLE_PATCH, patched, with_policy
+from twgen.model.operator import Caller
+from twgen.model.plan import VersionPlan
+from twgen.model.spec import HistorySource, VersionPatch, WorkerSpec
+from twgen.model.world import VersionStatus, WorkerWorld, World
+from twgen.planning.plan import make_plan
+from twgen.rendering.deployments import version_deployment
+
+ON_V1 = VersionPatch("v1", (IMAGE_PATCH,))
+ON_V3 = VersionPatch("v3", (IMAGE_PATCH,))
+DRAINING = temporal(
+    version("v1", VersionStatus.DRAINING, first_activated_at=ago(DAY)),
+    version("v3", VersionStatus.CURRENT),
+    traffic=routing("v3"),
+)
+WITH_AND_WITHOUT_LEDGER = pytest.mark.parametrize("ledger", [{}, {"v1": live("v1")}], ids=["none", "ledger"])
+
+
+def patching(*patches: VersionPatch, spec: WorkerSpec = SPEC) -> WorkerSpec:
+    return with_policy(spec, patches=patches)
+
+
+def plan_of(
+    spec: WorkerSpec, *deployments: dict[str, Any], build_id: str = "v1", **known: Any
+) -> VersionPlan:
+    says = known.pop("says", DRAINING)
+    found = decided(situation(says, deployments, **known), build_id, spec)
+    assert found
+    return found
+
+
+def image(plan: VersionPlan, spec: WorkerSpec) -> str:
+    [found] = template(plan, spec)["spec"]["containers"]
+    return str(found["image"])
+
+
+def annotations(plan: VersionPlan, spec: WorkerSpec) -> dict[str, str]:
+    found: dict[str, str] = version_deployment(spec, plan, "me")["metadata"]["annotations"]
+    return found
+
+
+@WITH_AND_WITHOUT_LEDGER
+def test_patch_is_a_rolling_update_with_its_reason(ledger: dict[str, Any]) -> None:
+    spec = patching(ON_V1)
+    plan = plan_of(spec, live("v1"), live("v3"), ledger=ledger)
+    assert (plan.action, plan.reason, plan.replicas) == (UPDATE, "Patched", 3)
+    assert plan.because == (
+        "it is draining: workflows may still need it; patches of its policy change its"
+        " containers[worker].image, and its pods restart"
+    )
+    assert image(plan, spec) == "payments:v1-cve"
+    hashes = template(plan, spec)["metadata"]["annotations"]
+    assert hashes == live("v1")["spec"]["template"]["metadata"]["annotations"], "it is the same version"
+
+
+@WITH_AND_WITHOUT_LEDGER
+def test_patched_version_is_kept_and_says_so(ledger: dict[str, Any]) -> None:
+    spec = patching(ON_V1)
+    plan = plan_of(spec, patched(live("v1"), IMAGE_PATCH), live("v3"), ledger=ledger)
+    assert (plan.action, plan.reason) == (KEEP, "MayBeNeeded")
+    assert "; patched: containers[worker].image" in plan.because
+    assert plan.changed_marks == plan_of(SPEC, live("v1"), live("v3")).changed_marks
+    assert template(plan, spec) == patched(live("v1"), IMAGE_PATCH)["spec"]["template"]
+
+
+@WITH_AND_WITHOUT_LEDGER
+def test_version_goes_back_to_what_was_deployed_when_its_patch_is_gone(ledger: dict[str, Any]) -> None:
+    plan = plan_of(SPEC, patched(live("v1"), WHOLE_PATCH), live("v3"), ledger=ledger)
+    assert (plan.action, plan.reason) == (UPDATE, "Patched")
+    assert "is gone: it goes back to what was deployed, and its pods restart" in plan.because
+    assert template(plan) == live("v1")["spec"]["template"]
+    assert "twgen.io/patched" not in annotations(plan, SPEC)
+
+
+@WITH_AND_WITHOUT_LEDGER
+def test_changed_patch_takes_the_place_of_the_one_before(ledger: dict[str, Any]) -> None:
+    spec = patching(ON_V1)
+    plan = plan_of(spec, patched(live("v1"), WHOLE_PATCH), live("v3"), ledger=ledger)
+    assert (plan.action, plan.reason) == (UPDATE, "Patched")
+    assert "change its containers[worker].resources and containers[worker].env" in plan.because
+    assert template(plan, spec) == patched(live("v1"), IMAGE_PATCH)["spec"]["template"]
+
+
+@WITH_AND_WITHOUT_LEDGER
+def test_edit_by_hand_of_what_is_patched_is_put_right_and_the_message_names_patches(
+    ledger: dict[str, Any],
+) -> None:
+    spec, edited = patching(ON_V1), patched(live("v1"), IMAGE_PATCH)
+    container(edited)["image"] = "payments:by-hand"
+    plan = plan_of(spec, edited, live("v3"), ledger=ledger)
+    assert (plan.action, plan.reason) == (UPDATE, "EditedByHand")
+    assert "(spec.containers[worker].image): it is put right" in plan.because
+    assert "what is to stay belongs into patches of a RolloutPolicy" in plan.because
+    assert image(plan, spec) == "payments:v1-cve"
+
+
+def test_edit_by_hand_beside_a_patch_is_put_right_from_the_ledger() -> None:
+    spec, edited = patching(ON_V1), patched(live("v1"), IMAGE_PATCH)
+    container(edited)["env"].pop()
+    plan = plan_of(spec, edited, live("v3"), ledger={"v1": live("v1")})
+    assert (plan.action, plan.reason) == (UPDATE, "EditedByHand")
+    assert template(plan, spec) == patched(live("v1"), IMAGE_PATCH)["spec"]["template"]
+
+
+def test_lost_annotation_comes_back_with_the_ledger() -> None:
+    spec, edited = patching(ON_V1), patched(live("v1"), IMAGE_PATCH)
+    del edited["metadata"]["annotations"]["twgen.io/patched"]
+    plan = plan_of(spec, edited, live("v3"), ledger={"v1": live("v1")})
+    assert plan.reason == "EditedByHand"
+    assert (
+        annotations(plan, spec)["twgen.io/patched"]
+        == annotations(plan_of(spec, live("v1"), live("v3")), spec)["twgen.io/patched"]
+    )
+
+
+def test_lost_version_comes_back_patched() -> None:
+    spec = patching(ON_V1)
+    plan = plan_of(spec, live("v3"), ledger={"v1": live("v1")})
+    assert plan.action == "Create"
+    assert plan.because.endswith("; patched: containers[worker].image")
+    assert image(plan, spec) == "payments:v1-cve"
+
+
+def test_cluster_that_is_no_source_of_the_history_leaves_a_patched_version_to_its_ledger() -> None:
+    spec = with_policy(patching(ON_V1), history=(HistorySource.LEDGER,))
+    edited = patched(live("v1"), IMAGE_PATCH)
+    container(edited)["image"] = "payments:by-hand"
+    assert plan_of(spec, edited, live("v3")).reason == "ManifestLost"
+    assert plan_of(spec, edited, live("v3"), ledger={"v1": live("v1")}).reason == "EditedByHand"
+
+
+def test_target_can_be_patched_and_keeps_its_pods_when_it_drains() -> None:
+    spec = patching(ON_V3)
+    first = plan_of(spec, live("v3"), build_id="v3", says=knows(current="v3"))
+    assert (first.action, first.reason) == (UPDATE, "Patched")
+    deployed = patched(live("v3"), IMAGE_PATCH)
+    kept = plan_of(spec, deployed, build_id="v3", says=knows(current="v3"))
+    assert (kept.action, kept.reason) == (KEEP, "Target")
+    assert template(kept, spec) == deployed["spec"]["template"]
+    # another version is the target tomorrow
+    tomorrow = replace(spec, build_id="v4", template=replace(spec.template, hash="another"))
+    drains = temporal(version("v3", VersionStatus.DRAINING), version("v4"), traffic=routing("v4"))
+    plan = plan_of(tomorrow, deployed, build_id="v3", says=drains)
+    assert (plan.action, plan.reason) == (KEEP, "MayBeNeeded")
+    assert template(plan, tomorrow) == deployed["spec"]["template"]
+
+
+def test_new_target_is_created_patched() -> None:
+    spec = patching(ON_V3)
+    plan = plan_of(spec, build_id="v3", says=None)
+    assert plan.action == "Create"
+    assert image(plan, spec) == "payments:v1-cve"
+
+
+def test_patch_that_changes_nothing_restarts_nothing() -> None:
+    spec = patching(VersionPatch("v1", ({"name": "worker", "image": container(live("v1"))["image"]},)))
+    plan = plan_of(spec, live("v1"), live("v3"))
+    assert plan.action is KEEP
+
+
+def test_container_that_the_version_does_not_have_is_warned_of() -> None:
+    spec = patching(VersionPatch("v1", (STRAY_PATCH, IMAGE_PATCH)))
+    worker = planned(situation(DRAINING, [live("v1"), live("v3")]), spec)
+    assert worker.versions.warnings == (
+        "v1 has no container 'sidecar', as patches of its RolloutPolicy say: it has worker",
+    )
+    [plan] = [item for item in worker.versions.versions if item.build_id == "v1"]
+    assert plan.patch == (IMAGE_PATCH,)
+
+
+@pytest.mark.parametrize(("own", "expected"), [(1, 1), (5, 5), (None, 3)])
+def test_replicas_of_a_patch_are_the_persons_word(own: int | None, expected: int) -> None:
+    spec = patching(VersionPatch("v1", replicas=own))
+    plan = plan_of(spec, live("v1"), live("v3"))
+    assert (plan.action, plan.replicas) == (KEEP, expected)
+    assert own is None or "(patches)" in plan.because
+
+
+def test_replicas_of_a_patch_do_not_fight_an_autoscaler() -> None:
+    spec = replace(patching(VersionPatch("v1", replicas=5)), replicas=None, attached=(AUTOSCALER,))
+    worker = planned(situation(DRAINING, [live("v1"), live("v3")]), spec)
+    [plan] = [item for item in worker.versions.versions if item.build_id == "v1"]
+    assert plan.replicas == 3
+    assert (
+        "v1: replicas in patches of its RolloutPolicy have no effect: attached template cpu decides"
+        in worker.versions.warnings
+    )
+
+
+def test_patch_goes_before_what_draining_versions_have() -> None:
+    spec = with_policy(patching(VersionPatch("v1", replicas=5)), draining_replicas=1)
+    assert plan_of(spec, live("v1"), live("v3")).replicas == 5
+
+
+def test_sunset_of_a_patch_is_that_version_alone() -> None:
+    longer = patching(VersionPatch("v1", scaledown_delay=timedelta(hours=5)))
+    says = temporal(
+        drained(2 * HOUR), drained(2 * HOUR, "v2"), version("v3", S.CURRENT), traffic=routing("v3")
+    )
+    found = situation(says, [live("v1"), live("v2"), live("v3")])
+    plans = {item.build_id: item for item in planned(found, longer).versions.versions}
+    assert (plans["v1"].reason, plans["v2"].reason) == ("Drained", "DrainedPastScaledown")
+    assert "scaledownDelay (5h)" in plans["v1"].because
+
+
+def test_version_on_its_way_to_zero_is_not_restarted_for_its_patch() -> None:
+    says = knows(drained(2 * HOUR))
+    plan = plan_of(patching(ON_V1), live("v1"), live("v3"), says=says)
+    assert (plan.action, plan.reason, plan.replicas) == ("ScaleDown", "DrainedPastScaledown", 0)
+
+
+def test_patch_for_a_version_that_is_gone_is_warned_of_with_one_that_is_there() -> None:
+    spec = patching(VersionPatch("v11", (IMAGE_PATCH,)), spec=SPEC)
+    [warning] = warnings(situation(DRAINING, [live("v1"), live("v3")]), spec)
+    assert warning == (
+        "workers of shop: there is no version v11 (any more): remove it from patches of the RolloutPolicy;"
+        " did you mean v1?"
+    )
+
+
+def test_policy_of_many_workers_names_a_version_that_one_of_them_has() -> None:
+    spec = patching(ON_V1)
+    other = replace(spec, name="orders")
+    found = situation(DRAINING, [live("v1"), live("v3")])
+    beside = WorkerWorld("shop/orders", "default", temporal(version("v3")), ())
+    both = World(found.taken_at, {**found.workers, beside.key: beside})
+    assert warnings(both, spec, other) == ()
+    also = replace(beside, temporal=DRAINING)
+    told = warnings(World(found.taken_at, {**found.workers, also.key: also}), spec, other)
+    [warning] = told
+    assert warning.startswith(
+        "workers of shop: v1 in patches of the RolloutPolicy is a version of shop/payments and shop/orders"
+    )
+
+
+def warnings(found: World, *specs: WorkerSpec) -> tuple[str, ...]:
+    return make_plan(specs, found, found.taken_at, Caller("me", forced=True)).warnings
