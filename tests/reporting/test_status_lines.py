@@ -39,6 +39,13 @@ def test_every_line_names_its_worker() -> None:
     ]
 
 
+def test_patched_version_says_so_and_what_its_patch_will_change() -> None:
+    target, gone, edited = texts(of_story("patch-is-gone-or-edited"))[1:]
+    assert target.endswith("2/2 pods, target, is patched")
+    assert "the patch of its containers[worker].image is gone" in gone
+    assert "what is to stay belongs into patches of a RolloutPolicy" in edited
+
+
 def test_name_from_a_server_cannot_start_a_line() -> None:
     says = temporal(version("v3", S.CURRENT), traffic=routing("v3"), manager_identity="a\nshop/payments: b")
     lines = texts(of_situation(situation(says, [live("v3")])))

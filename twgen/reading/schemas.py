@@ -127,7 +127,7 @@ def _validator(kind: str, parsed: bool) -> "Validator":  # noqa: FBT001 - a call
     if parsed:
         # of a policy too: what a patch gives a container
         pod_template = schemas[_POD_TEMPLATE]
-        everything = {name: {} for name in pod_template["$defs"]}
+        everything: dict[str, Any] = {name: {} for name in pod_template["$defs"]}
         schemas[_POD_TEMPLATE] = {"$id": pod_template["$id"], "$defs": everything}
     resources = [(schema["$id"], DRAFT202012.create_resource(schema)) for schema in schemas.values()]
     registry: Registry[Any] = Registry().with_resources(resources)

@@ -115,9 +115,12 @@ def outlook_phrase(version: VersionView, now: datetime) -> str:
     outlook = _ACTIONS[plan.action](version)
     if outlook and plan.action in _EXPLAINED:
         return f"{outlook}: {plan.because}"
-    if outlook or not later or later.action not in _LATER:
-        return outlook
-    return f"{_LATER[later.action]} in {spoken(later.at - now)}"
+    told = ["is patched"] if plan.live and plan.live.patch else []
+    if outlook:
+        told.append(outlook)
+    elif later and later.action in _LATER:
+        told.append(f"{_LATER[later.action]} in {spoken(later.at - now)}")
+    return ", ".join(told)
 
 
 def _create(version: VersionView) -> str:
