@@ -166,6 +166,12 @@ def test_kind_that_can_never_be_attached_is_refused(kind: str) -> None:
     assert not SCHEMA.is_valid(WHOLE | {"attached": attached})
 
 
+def test_kind_without_a_namespace_is_refused() -> None:
+    attached = {"kinds": [{"group": "scheduling.k8s.io", "kind": "PriorityClass"}]}
+    why = "scheduling.k8s.io/PriorityClass is one for the whole cluster, none of a version"
+    assert problems(attached=attached) == [f"attached.kinds[0].kind: {why}: remove it"]
+
+
 def test_first_cluster_that_matches_project_and_application_is_theirs() -> None:
     operator = whole()
     assert operator.cluster_of(Application("pay-eu", "payments")) == operator.clusters[0]

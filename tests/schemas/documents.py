@@ -34,6 +34,7 @@ WORKER = {
         "workerOptions": {
             "connectionRef": {"apiGroup": "temporal.io", "kind": "Connection", "name": "c"},
             "temporalNamespace": "t",
+            "taskQueue": "q",
             "unsafeCustomBuildID": "b",
         },
         "sunset": {"scaledownDelay": "1h", "deleteDelay": "1h30m"},

@@ -50,6 +50,7 @@ def may_be_empty(rules: dict[str, Any]) -> dict[str, Any]:
         ("workerdeployment", "spec.workerOptions.connectionRef.name", NAMES),
         ("workerdeployment", "spec.workerOptions.connection", may_be_empty(NAMES)),
         ("workerdeployment", "spec.workerOptions.temporalNamespace", LINES),
+        ("workerdeployment", "spec.workerOptions.taskQueue", may_be_empty(LINES)),
         *(
             ("workerdeployment", f"spec.workerOptions.{name}", {"maxLength": LONGEST_BUILD_ID})
             for name in ("unsafeCustomBuildID", "customBuildID", "buildID")

@@ -13,6 +13,7 @@ from testing.kubernetes.cluster import Cluster
 from tests.broken_documents import places
 from tests.refused import Broken, bases, changed, corpus, documents, strictly
 from tests.servers.live import TWGEN
+from twgen.model.operator import CLUSTER_SCOPED, GroupKind
 from twgen.model.paths import join_path
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
@@ -53,6 +54,15 @@ def refused(api: Api, manifest: dict[str, Any]) -> str:
     except Refused as refusal:
         return str(refusal)
     return ""
+
+
+def test_every_kind_that_a_server_has_without_a_namespace_is_known(cluster: Cluster) -> None:
+    told = cluster.kubectl("api-resources", "--namespaced=false", "--verbs=create,list", "--no-headers")
+    columns = [line.split() for line in told.splitlines()]
+    # NAME, SHORTNAMES where there are any, APIVERSION, NAMESPACED, KIND
+    kinds = {GroupKind.of({"apiVersion": row[-3], "kind": row[-1]}) for row in columns}
+    assert GroupKind("storage.k8s.io", "StorageClass") in kinds
+    assert kinds <= CLUSTER_SCOPED
 
 
 def by_hand(broken: dict[str, Any]) -> dict[str, Any]:

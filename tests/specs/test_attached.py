@@ -80,6 +80,24 @@ def test_no_operator_can_allow_what_runs_pods_or_grants_rights(group: str, kind:
     assert problem.message == f"{kind} can never be attached to a version"
 
 
+@pytest.mark.parametrize(
+    ("api", "kind"),
+    [
+        ("v1", "Namespace"),
+        ("scheduling.k8s.io/v1", "PriorityClass"),
+        ("keda.sh/v1alpha1", "ClusterTriggerAuthentication"),
+    ],
+)
+def test_kind_without_a_namespace_is_refused_also_where_the_operator_allows_it(api: str, kind: str) -> None:
+    template = {"apiVersion": api, "kind": kind}
+    (problem,) = parsed(template, GroupKind.of(template)).problems
+    assert problem.path == "spec.template.kind"
+    assert problem.message == (
+        f"{GroupKind.of(template)} is one for the whole cluster, and a version's own must be in its"
+        " namespace: keep it beside the specs, as it is"
+    )
+
+
 def test_unknown_field_is_refused_and_never_rendered() -> None:
     found = parsed(changed(bases()["poddisruptionbudget"], {"spec.maxUnavailible": 2, "status": {}}))
     (unknown,) = found.unknown_fields

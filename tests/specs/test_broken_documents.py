@@ -33,9 +33,11 @@ ANYTHING = st.sampled_from(
      "Progressive", "Git", "host:0", "[::1]:7233", "temporal:70000", "Connection", "v1")
 )  # fmt: skip
 BEYOND_A_SCHEMA = re.compile(
-    r"is not above|is shorter than 30s|there is no Connection|is too long: at most|cannot be attached"
+    r"is not above|is shorter than 30s|there is no (?:Connection|worker)|is too long: at most"
+    r"|cannot be attached"
     r"|holds a variable|is no image: "
     r"|must point at each|must be that of each|are filled in|is generated for each|is injected"
+    r"|keep one of the two"
 )
 """Rules that no schema can say, and those of attached templates, which their schema leaves to the parser."""
 
@@ -127,6 +129,8 @@ def test_mistake_in_one_document_is_not_told_of_another(value: dict[str, Any]) -
     named_well = not any(problem.path.startswith("metadata") for problem in of(document, specs.problems))
     if value["kind"] == "Connection" and named_well and value["metadata"] != CONNECTION["metadata"]:
         told = [problem for problem in told if "there is no Connection" not in problem.message]
+    if value["kind"] == "WorkerDeployment" and named_well and value["metadata"] != WORKER["metadata"]:
+        told = [problem for problem in told if "there is no worker" not in problem.message]
     assert told == []
 
 

@@ -141,7 +141,8 @@ def test_two_autoscalers_of_one_worker_are_refused_with_both_places() -> None:
         assert problem.other
         assert (problem.other.document.index, problem.other.path) == (2, "spec.template")
     other = {**hpa, "spec": {**hpa["spec"], "workerDeploymentRef": {"name": "refunds"}}}
-    assert parsed(worker(), CONNECTION, keda, other).problems == ()
+    refunds = {**worker(), "metadata": {"name": "refunds", "namespace": "shop"}}
+    assert parsed(worker(), CONNECTION, keda, other, refunds).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -183,17 +184,40 @@ def test_connection_that_is_not_there_says_where_another_one_is_and_what_to_do()
     ("name", "namespace", "hint"),
     [
         ("paymentsx", "shop", "; did you mean payments?"),
-        ("orders", "shop", ""),
+        ("orders", "shop", ": write the name of one, give its file too, or remove this document"),
         ("payments", "shopp", "; there is one in namespace 'shop'"),
     ],
 )
 def test_document_of_a_worker_that_is_not_there_says_which_one_may_be_meant(
     name: str, namespace: str, hint: str
 ) -> None:
-    stray = {**budget(workerDeploymentRef={"name": name}), "metadata": {"name": "b", "namespace": namespace}}
-    [warning] = parsed(worker(), CONNECTION, stray).warnings
-    assert warning.path == "spec.workerDeploymentRef.name"
-    assert warning.message == f"there is no worker {name!r} in namespace {namespace!r}: no effect{hint}"
+    metadata = {"name": "b", "namespace": namespace}
+    message = f"there is no worker {name!r} in namespace {namespace!r} among the documents{hint}"
+    for stray, field in (
+        (budget(workerDeploymentRef={"name": name}), "workerDeploymentRef"),
+        (policy(workerRef={"name": name}), "workerRef"),
+    ):
+        found = parsed(worker(), CONNECTION, {**stray, "metadata": metadata})
+        assert told(found.problems) == [f"spec.{field}.name: {message}"]
+        assert found.warnings == ()
+
+
+def test_documents_without_any_worker_are_checked_with_a_warning() -> None:
+    """A single file that CI checks, or what is left when the last worker was removed."""
+    found = parsed(CONNECTION, budget(), policy(workerRef={"name": "payments"}))
+    assert found.problems == ()
+    remedy = "write the name of one, give its file too, or remove this document"
+    message = f"there is no worker 'payments' in namespace 'shop' among the documents: {remedy}"
+    assert told(found.warnings) == [
+        f"spec.workerDeploymentRef.name: {message}",
+        f"spec.workerRef.name: {message}",
+    ]
+
+
+def test_document_of_a_worker_whose_own_name_is_wrong_is_not_told_of_as_well() -> None:
+    misnamed = {**worker(), "metadata": {"name": "Payments", "namespace": "shop"}}
+    [problem] = told(parsed(misnamed, CONNECTION, budget()).problems)
+    assert problem.startswith("metadata.name: ")
 
 
 def test_same_worker_and_template_in_two_files_are_told_once_each() -> None:
@@ -281,6 +305,30 @@ def test_certificate_authority_of_a_later_controller_says_where_it_belongs(kind:
     instead = "mount it in the pod template, and set TEMPORAL_TLS_SERVER_CA_CERT_PATH"
     problems = told(parsed(worker(), connection).problems)
     assert problems == [f"spec.tls.caCertSecretRef: is not read: {instead}"]
+
+
+@pytest.mark.parametrize(("field", "what"), [("workerGroups", "group"), ("pools", "pool")])
+def test_groups_of_workers_are_told_to_be_workers_of_their_own(field: str, what: str) -> None:
+    value = worker(**{field: [{"name": "parents"}]})
+    [problem] = told(parsed(value, CONNECTION).problems)
+    assert problem == (
+        f"spec.{field}: is not read: write spec.template, since a version has one Deployment, and a"
+        f" WorkerDeployment for each further {what}"
+    )
+
+
+def test_object_of_a_worker_is_told_to_be_its_template() -> None:
+    [problem] = told(parsed(worker(object={"kind": "Deployment"}), CONNECTION).problems)
+    assert problem == (
+        "spec.object: is not read: write spec.template; what is attached is a WorkerResourceTemplate"
+    )
+
+
+def test_missing_rollout_says_what_to_write() -> None:
+    [problem] = told(parsed(worker(rollout=None), CONNECTION).problems)
+    assert problem == (
+        "spec.rollout: is required: write {strategy: AllAtOnce}, or Progressive with steps, or Manual"
+    )
 
 
 def test_template_of_a_group_of_workers_is_refused() -> None:

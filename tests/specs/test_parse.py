@@ -69,11 +69,6 @@ def test_old_spelling_of_an_attached_template_is_read() -> None:
     assert found.attached[0].template["kind"] == "PodDisruptionBudget"
 
 
-def test_attached_resource_of_nobody_is_a_warning() -> None:
-    (warning,) = parsed(worker(), CONNECTION, budget(workerDeploymentRef={"name": "refunds"})).warnings
-    assert "refunds" in warning.message
-
-
 def test_policy_of_the_namespace_is_for_those_without_their_own() -> None:
     policy = {
         "apiVersion": "twgen.io/v1alpha1",

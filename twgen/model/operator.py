@@ -68,6 +68,42 @@ class GroupKind:
         return f"{self.group}/{self.kind}" if self.group else self.kind
 
 
+CLUSTER_SCOPED = frozenset(
+    GroupKind(group, kind)
+    for group, kinds in {
+        "": ("Namespace", "Node", "PersistentVolume"),
+        "admissionregistration.k8s.io": (
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+        ),
+        "apiextensions.k8s.io": ("CustomResourceDefinition",),
+        "apiregistration.k8s.io": ("APIService",),
+        "certificates.k8s.io": ("CertificateSigningRequest", "ClusterTrustBundle"),
+        "flowcontrol.apiserver.k8s.io": ("FlowSchema", "PriorityLevelConfiguration"),
+        "keda.sh": ("ClusterTriggerAuthentication",),
+        "networking.k8s.io": ("IPAddress", "IngressClass", "ServiceCIDR"),
+        "node.k8s.io": ("RuntimeClass",),
+        "rbac.authorization.k8s.io": ("ClusterRole", "ClusterRoleBinding"),
+        "resource.k8s.io": ("DeviceClass", "DeviceTaintRule", "ResourceSlice"),
+        "scheduling.k8s.io": ("PriorityClass",),
+        "storage.k8s.io": (
+            "CSIDriver",
+            "CSINode",
+            "StorageClass",
+            "VolumeAttachment",
+            "VolumeAttributesClass",
+        ),
+        "storagemigration.k8s.io": ("StorageVersionMigration",),
+    }.items()
+    for kind in kinds
+)
+"""Kinds that have no namespace (`kubectl api-resources --namespaced=false`): Kubernetes' own, and KEDA's."""
+
+
 class CaBundle(NamedTuple):
     """A ConfigMap of every worker's namespace that says whom to trust as Temporal, as PEM."""
 

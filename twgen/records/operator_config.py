@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from twgen.model.operator import (
+    CLUSTER_SCOPED,
     NEVER_ATTACHED,
     CaBundle,
     ClusterOfApplications,
@@ -164,7 +165,12 @@ def _read_group_kind(value: Any, path: Path, findings: Findings) -> Any:
         such_as = "{group: monitoring.coreos.com, kind: ServiceMonitor}"
         refuse(findings, path, f"must be a mapping such as {such_as}, not {quoted(value)}")
         return None
-    return _GROUP_KIND_FIELDS.read(value, path, findings)
+    found = _GROUP_KIND_FIELDS.read(value, path, findings)
+    if found in CLUSTER_SCOPED:
+        refuse(
+            findings, (path, "kind"), f"{found} is one for the whole cluster, none of a version: remove it"
+        )
+    return found
 
 
 _GROUP_KIND = Shape(_read_group_kind, unchanged, _GROUP_KIND_FIELDS.schema)

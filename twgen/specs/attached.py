@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from twgen.model.operator import NEVER_ATTACHED, GroupKind
+from twgen.model.operator import CLUSTER_SCOPED, NEVER_ATTACHED, GroupKind
 from twgen.model.paths import Path, join_path, value_at, written_path
 from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
@@ -131,6 +131,9 @@ def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[Gr
     allowed = (*KINDS, *more_kinds)
     if found.kind in NEVER_ATTACHED:
         template.problem("kind", f"{found.kind} can never be attached to a version")
+    elif found in CLUSTER_SCOPED:
+        why = "is one for the whole cluster, and a version's own must be in its namespace"
+        template.problem("kind", f"{found} {why}: keep it beside the specs, as it is")
     elif found not in allowed:
         shown = ", ".join(map(str, allowed))
         template.problem("kind", f"{found} cannot be attached to a version; allowed: {shown}")

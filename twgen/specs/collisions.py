@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from twgen.model.operator import api_group
+from twgen.model.operator import CLUSTER_SCOPED, GroupKind, api_group
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
 from twgen.model.problem import Document, Place, Problem, path_in_file
@@ -17,25 +17,6 @@ from twgen.versioning.names import (
 )
 
 _RBAC = "rbac.authorization.k8s.io"
-
-_CLUSTER_WIDE = {
-    "": {"Namespace", "Node", "PersistentVolume"},
-    "admissionregistration.k8s.io": {
-        "MutatingWebhookConfiguration",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "ValidatingWebhookConfiguration",
-    },
-    "apiextensions.k8s.io": {"CustomResourceDefinition"},
-    "apiregistration.k8s.io": {"APIService"},
-    "certificates.k8s.io": {"CertificateSigningRequest"},
-    "networking.k8s.io": {"IngressClass"},
-    "node.k8s.io": {"RuntimeClass"},
-    "rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
-    "scheduling.k8s.io": {"PriorityClass"},
-    "storage.k8s.io": {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"},
-}
-"""Kubernetes' own kinds that have no namespace, by API group (`kubectl api-resources --namespaced=false`)."""
 
 
 class GeneratedObject(NamedTuple):
@@ -125,7 +106,7 @@ def collisions(
         group, kind = api_group(document.value), document.value["kind"]
         own = value_at(document.value, "metadata", "namespace") or namespace
         possible: Sequence[str] = [str(own)] if own else ["", *of_workers]
-        if kind in _CLUSTER_WIDE.get(group, ()):
+        if GroupKind(group, kind) in CLUSTER_SCOPED:
             possible = [""]
         remedy = "remove or rename this one"
         objects = [GeneratedObject(group, kind, place, name, "", remedy, document) for place in possible]

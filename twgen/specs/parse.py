@@ -20,6 +20,7 @@ from twgen.specs.hooks import hooks_on_versions
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.specs.scalers import misplaced_scalers
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
+from twgen.specs.strays import note_strays
 from twgen.specs.when import may_meet, parse_when
 from twgen.specs.workers import parse_worker
 from twgen.versioning.names import TWGEN_API
@@ -180,7 +181,7 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
         resources = tuple(sorted(attached.get(key, ()), key=attrgetter("name")))
         connection_of = partial(_connection_of, connections, found.uncertain, spec.namespace)
         workers.append(parse_worker(spec, connection_of, policy, resources))
-    _warn_of_strays(found, {(worker.namespace, worker.name) for worker in workers})
+    note_strays(found.specs, found.uncertain, {(worker.namespace, worker.name) for worker in workers})
     return workers
 
 
@@ -267,27 +268,6 @@ def _refuse_repetitions(specs: Iterable[SpecDocument]) -> None:
             finding = Finding("metadata.name", message, first[key].place("metadata.name"))
             spec.diagnostics.add_problems([finding])
         first.setdefault(key, spec)
-
-
-def _warn_of_strays(found: _Sorted, workers: Collection[tuple[str, str]]) -> None:
-    references = {kinds.ATTACHED: "workerDeploymentRef", kinds.POLICY: "workerRef"}
-    namespaces = {namespace for namespace, _ in workers}
-    for spec in found.specs:
-        path = references.get(spec.kind.name, "")
-        worker = value_at(spec.fields.value, path, "name")
-        is_of_all = spec.kind.name == kinds.POLICY and not worker
-        if is_of_all and namespaces and not found.uncertain and spec.namespace not in namespaces:
-            hint = did_you_mean(spec.namespace, namespaces)
-            message = f"there is no worker in namespace {quoted(spec.namespace)}: no effect{hint}"
-            spec.diagnostics.warnings.append(Finding("metadata.namespace", message))
-        if not isinstance(worker, str) or not worker or found.uncertain & {worker, kinds.WORKER}:
-            continue
-        if (spec.namespace, worker) not in workers:
-            similar = did_you_mean(worker, (name for place, name in workers if place == spec.namespace))
-            elsewhere = sorted(place for place, name in workers if name == worker)
-            hint = f"; there is one in namespace {quoted(elsewhere[0])}" if elsewhere else similar
-            message = f"there is no worker {quoted(worker)} in namespace {quoted(spec.namespace)}: no effect"
-            spec.fields.warning(f"{path}.name", f"{message}{hint}")
 
 
 def _left_out(found: _Sorted) -> Iterable[Problem]:

@@ -38,17 +38,22 @@ _RENAMED = {
 """What fields used to be called; whoever reads a SpecDocument meets the new names only."""
 _REFERENCE = "spec.workerOptions.connectionRef"
 _CA = ("", "mount it in the pod template, and set TEMPORAL_TLS_SERVER_CA_CERT_PATH")
+_ONE_DEPLOYMENT = (
+    "write spec.template, since a version has one Deployment, and a WorkerDeployment for each further"
+)
 _OF_LATER_CONTROLLERS = {
     kinds.WORKER: {
         "spec.deployment": ("spec.template", "write spec.template and spec.replicas"),
-        "spec.workerGroups": ("spec.template", "write spec.template, for the one Deployment of each version"),
+        "spec.workerGroups": ("spec.template", f"{_ONE_DEPLOYMENT} group"),
+        "spec.pools": ("spec.template", f"{_ONE_DEPLOYMENT} pool"),
+        "spec.object": ("spec.template", "write spec.template; what is attached is a WorkerResourceTemplate"),
         f"{_REFERENCE}.objectRef": (f"{_REFERENCE}.name", "write its name and kind in connectionRef"),
     },
     kinds.ATTACHED: {"spec.workerGroup": ("", "a version has one Deployment")},
     kinds.CONNECTION: {"spec.tls.caCertSecretRef": _CA},
     kinds.CLUSTER_CONNECTION: {"spec.tls.caCertSecretRef": _CA},
 }
-"""Fields that the controller took up after release 1.8.1: what they stand for, and what to do instead.
+"""Fields of other releases and branches of the controller: what they stand for, and what to do instead.
 
 https://github.com/temporalio/temporal-worker-controller/tree/main/docs
 """

@@ -28,6 +28,7 @@ from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
 from twgen.versioning.build_ids import LONGEST_BUILD_ID, build_id, cleaned_build_id, pod_template_hash
 from twgen.versioning.go_json import template_json
+from twgen.versioning.injection import TASK_QUEUE, with_task_queue
 from twgen.versioning.names import CONTROLLER_API
 from twgen.versioning.stored_form import stored_template
 
@@ -50,9 +51,9 @@ def parse_worker(
     spec = document.fields
     options = spec.mapping("workerOptions")
     if not spec.has("workerOptions"):
-        spec.problem("workerOptions", "is required")
+        spec.problem("workerOptions", "is required: write its connectionRef and its temporalNamespace")
     custom = options.text("unsafeCustomBuildID", form=FILLED, most=LONGEST_BUILD_ID)
-    template, target, wrong = _template(spec, custom)
+    template, target, wrong = _template(spec, custom, options.line("taskQueue"))
     sunset = spec.mapping("sunset")
     worker = WorkerSpec(
         namespace=document.namespace,
@@ -132,8 +133,11 @@ def _connection(
     return Connection(name, "")
 
 
-def _template(spec: Fields, custom: str) -> tuple[PodTemplate, str, Sequence[Finding]]:
-    """The pod template as it is stored, the build ID, and the problems; with any, neither ID nor hash."""
+def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, str, Sequence[Finding]]:
+    """The pod template as it is stored, the build ID, and the problems; with any, neither ID nor hash.
+
+    The task queue is part of the template: code that polls another one is another version.
+    """
     value = spec.raw("template")
     if value is None:
         spec.problem("template", "is required")
@@ -143,17 +147,33 @@ def _template(spec: Fields, custom: str) -> tuple[PodTemplate, str, Sequence[Fin
     spec.diagnostics.add_unknown(stored.unknown)
     if stored.problems:
         return PodTemplate(stored.template, ""), "", stored.problems
-    text = template_json(stored.template)
+    pod = spec.mapping("template").mapping("spec")
+    by_hand = _told_by_hand(stored.template) if task_queue else []
+    for place in by_hand:
+        pod.problem(place, f"{TASK_QUEUE} is what workerOptions.taskQueue sets: keep one of the two")
+    is_added = task_queue and not by_hand
+    text = template_json(with_task_queue(stored.template, task_queue) if is_added else stored.template)
     content = loads(text)
     containers = content["spec"].get("containers") or [{}]
     target = build_id(text, containers[0].get("image", ""), custom)
     return PodTemplate(content, pod_template_hash(text)), target, ()
 
 
+def _told_by_hand(template: Mapping[str, Any]) -> list[str]:
+    """The places below the pod's `spec` that set the variable of the task queue."""
+    return [
+        f"containers[{index}].env[{place}].name"
+        for index, container in enumerate((template.get("spec") or {}).get("containers") or ())
+        for place, variable in enumerate(container.get("env") or ())
+        if variable["name"] == TASK_QUEUE
+    ]
+
+
 def _rollout(spec: Fields) -> Rollout:
     fields = spec.mapping("rollout")
     if not spec.has("rollout"):
-        spec.problem("rollout", "is required")
+        how = "write {strategy: AllAtOnce}, or Progressive with steps, or Manual"
+        spec.problem("rollout", f"is required: {how}")
     if not fields.has("strategy"):
         fields.problem("strategy", f"is required: one of {', '.join(Strategy)}")
     more = "; steps are of Progressive" if fields.has("steps") else ""

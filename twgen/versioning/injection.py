@@ -45,6 +45,8 @@ ADDRESS = "TEMPORAL_ADDRESS"
 NAMESPACE = "TEMPORAL_NAMESPACE"
 DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
 """The variables that say where a worker lives; older generations call the first one otherwise."""
+TASK_QUEUE = "TEMPORAL_TASK_QUEUE"
+"""What a spec's `taskQueue` is told in: a variable of the pod template itself, in every generation."""
 _PLACES = frozenset({*_ADDRESSES, NAMESPACE, DEPLOYMENT})
 _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
@@ -140,6 +142,15 @@ def with_injection(pod: Pod, wanted: Injection, replacing: Iterable[str] = ()) -
         for container in pod.get("containers") or ()
     ]
     return _merged({**pod, "containers": containers}, gone, volumes=wanted.volumes)
+
+
+def with_task_queue(template: Mapping[str, Any], task_queue: str) -> dict[str, Any]:
+    """The pod template, as the spec says it, whose containers are told a task queue.
+
+    It is hashed with that, and keeps it for as long as its version lives: it is never injected anew.
+    """
+    variable = {"name": TASK_QUEUE, "value": task_queue}
+    return {**template, "spec": with_injection(template.get("spec") or {}, Injection((variable,)))}
 
 
 def without_injection(pod: Pod, names: Iterable[str]) -> dict[str, Any]:
