@@ -16,6 +16,7 @@ from benchmarks.measuring import TWGEN, Row, measured, times
 from benchmarks.tools import write_chart, write_kustomization
 from testing.install import CannotInstall, installed
 from testing.recipes import HELM, KUBECTL
+from twgen.specs.kinds import LEDGER_FOLDER
 
 READ_FILES = [sys.executable, str(Path(__file__).with_name("read_files.py"))]
 
@@ -81,6 +82,21 @@ def many(folder: Path) -> Iterator[Row]:
     reaches = {"lock": 4, "lock --check": 4, "simulate": 5}
     for (name, reach), cost in zip(reaches.items(), others, strict=True):
         yield times(f"{name} of 1,000 workers", (cost, rendered), reach, "render")
+    yield from _new_versions(folder / "next", specs / LEDGER_FOLDER)
+
+
+def _new_versions(folder: Path, ledger: Path) -> Iterator[Row]:
+    """All of 1,000 workers have a new version, or one of them, whose ledger somebody wrote a comment in."""
+    specs = write_inputs(folder, 1000, versions=2)
+    render = [TWGEN, "render", str(specs), "--snapshot", str(specs.parent / "snapshot.json"), "-q"]
+    edited = ledger / "shop.worker-0.yaml"
+    edited.write_text(f"# ours\n{edited.read_text()}")
+    again = f"cp -R {ledger} {specs} && exec {TWGEN} lock {specs}"
+    subprocess.run(["sh", "-c", again], check=True)
+    only_one = f"cp {edited} {specs / LEDGER_FOLDER} && exec {TWGEN} lock {specs}"
+    rendered, *others = measured(render, ["sh", "-c", again], ["sh", "-c", only_one], rounds=3)
+    for name, cost in zip(("1,000 new versions", "one, beside comments"), others, strict=True):
+        yield times(f"lock of {name}", (cost, rendered), 4, "render of 1,000 workers")
 
 
 def history(folder: Path) -> Iterator[Row]:

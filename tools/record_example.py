@@ -15,7 +15,7 @@ from testing.processes import eventually
 from testing.servers import temporal_server
 from testing.workers import DeployedWorker
 from twgen.model.problem import Document
-from twgen.records.ledger import FOLDER
+from twgen.specs.kinds import LEDGER_FOLDER
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
@@ -30,7 +30,7 @@ TWGEN = str(Path(sys.executable).with_name("twgen"))
 def main() -> None:
     """Write the snapshot and the ledger of the example."""
     worker = (EXAMPLE / "worker.yaml").read_text()
-    shutil.rmtree(EXAMPLE / FOLDER, ignore_errors=True)
+    shutil.rmtree(EXAMPLE / LEDGER_FOLDER, ignore_errors=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         temporal_server(Path(folder)) as server,

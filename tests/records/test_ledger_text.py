@@ -1,6 +1,8 @@
-"""Comments, order and all other entries of a ledger stay; both sides of a merge are kept."""
+"""Comments, order and all other entries of a ledger stay; a version is one line."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from tests.records.ledgers import entry, ledger, spec
 from twgen.errors import InvalidInput
 from twgen.records.ledger import write_entry
-from twgen.records.ledger_text import Sides, merged_text, sides_of, updated_text
+from twgen.records.ledger_text import updated_text
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -19,14 +21,14 @@ BY_HAND = f"""\
 apiVersion: twgen.io/v1alpha1
 kind: Ledger
 versions:
-  # the big one
-  - worker: shop/payments  # of team blue
-    buildID: v1
-    recordedAt: "2026-11-01T00:00:00Z"
-    deployment:
-{"".join(f"      {line}" for line in _LINES)}
-  # the small one
-  - {{worker: shop/orders, buildID: v1, deployment: {ORDERS.deployment}}}
+# the big one
+- worker: shop/payments  # of team blue
+  buildID: v1
+  recordedAt: "2026-11-01T00:00:00Z"
+  deployment:
+{"".join(f"    {line}" for line in _LINES)}
+# the small one
+- {{worker: shop/orders, buildID: v1, deployment: {ORDERS.deployment}}}
 metadata: {{name: versions}}  # nobody reads it
 """
 
@@ -39,9 +41,9 @@ def build_ids(text: str) -> list[tuple[str, str]]:
 def test_ledger_that_is_not_there_yet_is_begun() -> None:
     text = updated_text("", [entry()], "a.yaml")
     assert text.startswith(
-        "apiVersion: twgen.io/v1alpha1\nkind: Ledger\nversions:\n- worker: shop/payments\n"
+        'apiVersion: twgen.io/v1alpha1\nkind: Ledger\nversions:\n- {"worker": "shop/payments", "buildID":'
     )
-    assert len(text.splitlines()) == 7
+    assert len(text.splitlines()) == 4
     assert read_documents(text) == [ledger(entry())]
 
 
@@ -57,31 +59,65 @@ def test_new_version_is_added_below_all_that_people_wrote() -> None:
 
 def test_changed_template_of_a_version_replaces_it_in_its_place() -> None:
     text = updated_text(BY_HAND, [entry(spec("payments:v1-fixed"))], "a.yaml")
-    assert "- worker: shop/payments  # of team blue\n" in text
-    assert text.partition("  # the small one")[2] == BY_HAND.partition("  # the small one")[2]
+    assert "# the big one\n- worker: shop/payments  # of team blue\n" in text
+    assert text.partition("# the small one")[2] == BY_HAND.partition("# the small one")[2]
     assert build_ids(text) == build_ids(BY_HAND)
     assert "payments:v1-fixed" in text
     assert "2026-11-21T12:00:00Z" in text
 
 
-def test_entry_on_one_line_is_replaced_whole() -> None:
-    text = updated_text(BY_HAND, [entry(spec("orders:fixed", name="orders"))], "a.yaml")
-    assert text.startswith(BY_HAND.partition("  - {worker: shop/orders")[0])
-    assert build_ids(text) == build_ids(BY_HAND)
+@pytest.mark.parametrize("begins", ["", "---\n", "# ours\n---\n# really\n", "\n# ours\n\n"])
+@pytest.mark.parametrize("ends", ["", "...\n", "\n# the end\n"])
+@pytest.mark.parametrize("line_break", ["\n", "\r\n"])
+@pytest.mark.parametrize("image", ["payments:v1", "payments:v1-fixed"])
+def test_comments_stay_whatever_stands_around_them(
+    begins: str, ends: str, line_break: str, image: str
+) -> None:
+    first, second = (f"- {json.dumps(write_entry(item))}" for item in (entry(), ORDERS))
+    below = f"kind: Ledger\nversions:\n# old\n{first}  # why\n\n# new\n{second}\n{ends}"
+    text = f"{begins}apiVersion: twgen.io/v1alpha1  # of now\n{below}".replace("\n", line_break)
+    found = updated_text(text, [entry(spec(image)), entry(spec("payments:v2", "v2"))], "a.yaml")
+    assert [line.strip() for line in text.splitlines() if line.startswith("#")] == [
+        line.strip() for line in found.splitlines() if line.startswith("#")
+    ]
+    assert found.count("# of now") == found.count("# why") == 1
+    assert found.count("\n") == found.count(line_break)
+    assert build_ids(found) == [("shop/payments", "v1"), ("shop/orders", "v1"), ("shop/payments", "v2")]
 
 
-def test_ledger_whose_layout_cannot_be_kept_is_not_touched() -> None:
-    text = json.dumps(ledger(entry()))
-    with pytest.raises(InvalidInput, match="lay `versions` out as a list of blocks"):
-        updated_text(text, [ORDERS], "a.yaml")
+def test_indentation_of_a_ledger_is_kept() -> None:
+    lines = [f"  - {json.dumps(write_entry(item))}\n" for item in (entry(), ORDERS)]
+    text = f"kind: Ledger  # ours\napiVersion: twgen.io/v1alpha1\nversions:\n{''.join(lines)}"
+    assert updated_text(text, [entry(spec("payments:v2", "v2"))], "a.yaml").startswith(f"{text}  - {{")
 
 
-def test_many_versions_are_changed_and_added_at_once() -> None:
-    known = [entry(spec(f"payments:{n}", f"v{n}")) for n in range(100)]
-    text = "# ours\n" + updated_text("", known, "a.yaml")
-    changed = [entry(spec(f"payments:fixed-{n}", f"v{n}")) for n in range(0, 200, 2)]
+@pytest.mark.parametrize("indent", [None, 1])
+def test_ledger_as_json_stays_json(indent: int | None) -> None:
+    text = updated_text(json.dumps(ledger(entry()), indent=indent), [ORDERS], "a.json")
+    assert json.loads(text) == ledger(entry(), ORDERS)
+
+
+def test_only_a_ledger_that_somebody_edited_is_read_by_ruamel() -> None:
+    program = """
+import sys
+from tests.records.ledgers import entry, spec
+from twgen.records.ledger_text import updated_text
+text = updated_text("", [entry()], "a.yaml")
+for text in (text, "# ours\\n" + text):
+    updated_text(text, [entry(spec("payments:v2", "v2"))], "a.yaml")
+    print("ruamel.yaml" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize("begins", ["", "# ours\n"])
+def test_many_versions_are_changed_and_added_at_once(begins: str) -> None:
+    known = [entry(spec(f"payments:{n}", f"v{n}")) for n in range(30)]
+    text = begins + updated_text("", known, "a.yaml")
+    changed = [entry(spec(f"payments:fixed-{n}", f"v{n}")) for n in range(0, 60, 2)]
     found = updated_text(text, changed, "a.yaml")
-    assert found.startswith("# ours\n")
+    assert found.startswith(begins)
     fixed = {item.key: item for item in changed}
     wanted = [fixed.pop(item.key, item) for item in known]
     assert read_documents(found) == [ledger(*wanted, *fixed.values())]
@@ -92,7 +128,8 @@ def test_file_that_is_no_ledger_is_not_touched() -> None:
         updated_text("kind: Service\n", [entry()], "a.yaml")
 
 
-def test_strings_that_look_like_something_else_stay_strings() -> None:
+@pytest.mark.parametrize("begins", ["", "# ours\n"])
+def test_strings_that_look_like_something_else_stay_strings(begins: str) -> None:
     odd = {
         "a": "y",
         "b": "08",
@@ -104,34 +141,7 @@ def test_strings_that_look_like_something_else_stay_strings() -> None:
     }
     deployment = {**entry().deployment, "metadata": {"name": "on", "annotations": odd}}
     changed = replace(entry(), build_id="on", deployment=deployment)
-    text = updated_text("", [changed], "a.yaml")
+    text = begins + updated_text("", [changed], "a.yaml")
     assert read_documents(text)[0]["versions"] == [write_entry(changed)]
-
-
-def test_file_without_markers_is_in_no_conflict() -> None:
-    assert sides_of(BY_HAND) is None
-
-
-@pytest.mark.parametrize("base", ["", "||||||| 1234567\n- nonsense\n"], ids=["merge", "diff3"])
-def test_both_sides_of_a_conflict_are_told_apart(base: str) -> None:
-    text = f"a\n<<<<<<< HEAD\nb\n{base}=======\nc\n>>>>>>> other\nd\n"
-    assert sides_of(text) == Sides("a\nb\nd\n", "a\nc\nd\n", "HEAD", "other")
-
-
-def test_versions_of_both_sides_are_kept_in_the_layout_of_ours() -> None:
-    theirs = updated_text("", [entry(), entry(spec("payments:v2", "v2"))], "a.yaml")
-    text = merged_text(Sides(BY_HAND, theirs, "HEAD", "other"), "a.yaml")
-    assert text == updated_text(BY_HAND, [entry(spec("payments:v2", "v2"))], "a.yaml")
-
-
-def test_version_that_both_sides_recorded_with_two_templates_is_refused_naming_both() -> None:
-    sides = Sides(
-        updated_text("", [entry(spec("payments:a"))], "a.yaml"),
-        updated_text("", [entry(spec("payments:b"))], "a.yaml"),
-        "HEAD",
-        "other",
-    )
-    with pytest.raises(
-        InvalidInput, match=r"shop/payments v1 is payments:a \(template .*\) in HEAD and payments:b"
-    ):
-        merged_text(sides, "a.yaml")
+    added = updated_text(text, [replace(changed, build_id="no")], "a.yaml")
+    assert read_documents(added)[0]["versions"][1]["deployment"] == deployment

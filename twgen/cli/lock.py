@@ -9,14 +9,13 @@ from twgen.cli.options import options, paths_argument
 from twgen.cli.output import warn
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import InvalidDocuments, NegativeAnswer
-from twgen.executing.ledger import changed_files, mended_files, write_files
+from twgen.executing.ledger import changed_files, with_attributes, write_files
 from twgen.planning.sentences import listed
 from twgen.planning.versions.warnings import build_id_taken
-from twgen.reading.documents import ledger_files, ledger_folder, located, with_ledgers
+from twgen.reading.documents import ledger_folder, located
 from twgen.reading.records import read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions
 from twgen.rendering.deployments import target_deployment
-from twgen.reporting.printable import printable
 from twgen.reporting.problems import problem_lines
 
 
@@ -27,18 +26,13 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     """Record the Deployment of each target version in the folder twgen.lock beside the specs.
 
     Commit it: it lets twgen bring a version back that Git and the cluster have forgotten.
-    A conflict that a merge left there is mended: the versions of both sides are kept.
+    Comments and order that you gave the files stay. A version is a line, which Git merges by itself.
 
     \b
     twgen lock .
     """
     settings = settings_of(params)
     folder, read = ledger_folder(settings.paths[0]), settings.sources.text
-    mended = mended_files(ledger_files(with_ledgers(settings.paths)), read)
-    if mended and check:
-        raise NegativeAnswer(f"{min(mended)} has conflict markers of a merge: run `twgen lock` and commit it")
-    for file, text in mended.items():
-        settings.sources.keep(str(file), text.encode())
     specs = load_specs(settings)
     if not settings.quiet:
         warn(problem_lines(located(ledgers_without_spec(settings, specs), settings.sources)))
@@ -60,7 +54,4 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
         is_not = "is not current: run `twgen lock` and commit it"
         are_not = "are not current: run `twgen lock` and commit them"
         raise NegativeAnswer(f"{names} {is_not if len(changed) == 1 else are_not}")
-    write_files(mended | changed)
-    for file in () if settings.quiet else sorted(mended):
-        said = f"{file}: mended the conflict of a merge; the versions of both sides are kept"
-        click.echo(printable(said), err=True)
+    write_files(with_attributes(changed, folder))

@@ -1,33 +1,20 @@
-"""Reading, mending and writing the files of a ledger."""
+"""Reading and writing the files of a ledger."""
 
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from twgen.errors import InvalidInput
 from twgen.records.ledger import LedgerEntry, LedgerPlace
-from twgen.records.ledger_text import merged_text, sides_of, updated_text
+from twgen.records.ledger_text import updated_text
 
 _STDIN = "-"
+_ATTRIBUTES = "# a version is a line: a merge keeps those of both sides\n*.yaml merge=union\n"
 
 ReadFile = Callable[[str], bytes]
 """What a file holds; raises InvalidInput."""
-
-
-def mended_files(files: Iterable[str], read: ReadFile) -> dict[Path, str]:
-    """The text of every ledger file that a merge left in conflict, with what both sides recorded.
-
-    Raises InvalidInput when they recorded one version with two templates.
-    """
-    mended = {}
-    for file in files:
-        with suppress(InvalidInput):  # told when the documents are read, with all else
-            if sides := sides_of(_text(file, read)):
-                mended[Path(file)] = sides
-    return {file: merged_text(sides, str(file)) for file, sides in mended.items()}
 
 
 def changed_files(
@@ -53,6 +40,17 @@ def changed_files(
         file: updated_text(_text(str(file), read) if os.path.lexists(file) else "", found, str(file))
         for file, found in by_file.items()
     }
+
+
+def with_attributes(files: Mapping[Path, str], folder: Path) -> dict[Path, str]:
+    """The files, and with the first one of a folder what lets Git merge them line by line.
+
+    Each version is one line: branches that add versions of one worker merge as those of different workers.
+    """
+    attributes = folder / ".gitattributes"
+    if os.path.lexists(attributes) or all(file.parent != folder for file in files):
+        return dict(files)
+    return {**files, attributes: _ATTRIBUTES}
 
 
 def write_files(files: Mapping[Path, str]) -> None:

@@ -38,10 +38,6 @@ class Sources:
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
 
-    def keep(self, source: str, content: bytes) -> None:
-        """Read this from now on, whatever the file holds."""
-        self._kept[source] = content
-
     def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
         """The bytes of a file or of stdin, cut after one more than `most`; raises InvalidInput."""
         if source in self._kept:
@@ -132,11 +128,6 @@ class _Read:
             raise InvalidInput(f"{file}: {self.budget.spent(f'{most} documents')}")
 
 
-def ledger_files(paths: Iterable[str]) -> Iterator[str]:
-    """The files that `read_paths` reads in the ledgers below the paths; raises InvalidInput."""
-    return (file for file, _, _ in _files(paths, []) if is_in_ledger(file))
-
-
 def ledger_folder(path: str) -> Path:
     """The folder of the ledger of what a path names: in a folder of specs, beside a file.
 
@@ -170,10 +161,21 @@ def why_unreadable(source: str, content: bytes, error: YamlError, instead: str =
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
-        remedy = "run `twgen lock`" if is_in_ledger(source) else "resolve them"
-        return f"{source}:{line}: a merge left conflict markers: {remedy}"
+        return f"{source}:{line}: a merge left conflict markers: {_resolve(source)}"
     place = f"{source}:{error.line}" if error.line else source
     return f"{place}: {instead or error.message}"
+
+
+def _resolve(source: str) -> str:
+    if not is_in_ledger(source):
+        return "resolve them"
+    from shlex import quote
+
+    file = quote(source)
+    return (
+        f"take the side that was deployed, `git checkout --ours {file}` or `--theirs`, and run `twgen lock`,"
+        " which adds the version of the spec"
+    )
 
 
 def _files(paths: Iterable[str], unreadable: list[str]) -> Iterator[tuple[str, str, str]]:

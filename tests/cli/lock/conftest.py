@@ -76,20 +76,28 @@ def refused(ended: Ended, code: int, *parts: str) -> None:
         assert part in ended.stderr
 
 
-@pytest.fixture
-def conflict(run: Run, specs: Path) -> Path:
-    """The ledger file of `pay`, which two branches have locked; the specs themselves are resolved."""
+def two_versions_on_two_branches(run: Run, specs: Path, *, locked_before: bool = True) -> Path:
+    """The ledger file of `pay`, to which branch v2 and this one, v3, have added versions, merged."""
     root = specs.parent
-    locked(run)
+    if locked_before:
+        locked(run)
     commit(root)
     for tag in ("v2", "v3"):
         git(root, "checkout", "-q", "-b", tag, "main")
         worker(specs, "pay", f"pay:{tag}")
         locked(run)
         commit(root)
-    git(root, "merge", "-q", "v2", succeeds=False)
-    worker(specs, "pay", "pay:v3")
+    git(root, "merge", "-q", "v2", succeeds=False)  # the spec itself is in conflict
     return specs / "twgen.lock" / "shop.pay.yaml"
+
+
+@pytest.fixture
+def conflict(run: Run, specs: Path) -> Path:
+    """The ledger file of `pay`, in conflict, as where no attributes are read; the spec is solved."""
+    (specs.parent / ".git" / "info" / "attributes").write_text("*.yaml merge\n")
+    file = two_versions_on_two_branches(run, specs)
+    worker(specs, "pay", "pay:v3")
+    return file
 
 
 def empty_world(folder: Path) -> Path:

@@ -1,11 +1,19 @@
-"""How Git merges a ledger, and how `twgen lock` mends what it could not."""
+"""How Git merges a ledger, and what is done where it could not."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.lock.conftest import commit, empty_world, git, locked, refused, worker
+from tests.cli.lock.conftest import (
+    commit,
+    empty_world,
+    git,
+    locked,
+    refused,
+    two_versions_on_two_branches,
+    worker,
+)
 
 
 @pytest.mark.parametrize("names", [("pay", "ship"), ("ship", "stow")], ids=["one known", "both new"])
@@ -26,36 +34,66 @@ def test_branches_that_lock_different_workers_merge_without_conflict(
     assert run("lock", "specs", "--check").returncode == 0
 
 
-def test_branches_that_lock_the_same_worker_conflict_in_one_place(conflict: Path) -> None:
-    unmerged = git(conflict.parents[2], "diff", "--name-only", "--diff-filter=U").splitlines()
-    assert unmerged == ["specs/pay.json", "specs/twgen.lock/shop.pay.yaml"]
-    assert conflict.read_text().count("<<<<<<<") == 1
-
-
-def test_ledger_with_conflict_markers_says_what_to_run(run: Run, conflict: Path, tmp_path: Path) -> None:
-    for command in (("render", "specs", "--snapshot", empty_world(tmp_path)), ("plan", "specs")):
-        refused(
-            run(*command),
-            2,
-            "specs/twgen.lock/shop.pay.yaml:9: a merge left conflict markers: run `twgen lock`",
-        )
-    refused(
-        run("lock", "specs", "--check"),
-        1,
-        f"{conflict.name} has conflict markers of a merge: run `twgen lock`",
-    )
-    assert "<<<<<<<" in conflict.read_text()
-
-
-def test_lock_mends_a_conflict_and_keeps_the_versions_of_both_sides(run: Run, conflict: Path) -> None:
-    ended = run("lock", "specs")
-    said = (
-        f"{conflict.relative_to(conflict.parents[2])}: mended the conflict of a merge; the versions of both"
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", f"{said} sides are kept\n")
-    text = conflict.read_text()
-    assert "<<<<<<<" not in text
+def test_branches_that_add_different_versions_of_a_worker_merge_by_themselves(run: Run, specs: Path) -> None:
+    ledger = two_versions_on_two_branches(run, specs)
+    assert git(specs.parent, "diff", "--name-only", "--diff-filter=U").splitlines() == ["specs/pay.json"]
+    text = ledger.read_text()
     assert [text.count(f'"image": "pay:{tag}"') for tag in ("v1", "v2", "v3")] == [1, 1, 1]
+    worker(specs, "pay", "pay:v3")
+    assert run("lock", "specs", "--check").returncode == 0
+
+
+def test_branches_that_begin_the_ledger_of_a_worker_merge_by_themselves(run: Run, specs: Path) -> None:
+    ledger = two_versions_on_two_branches(run, specs, locked_before=False)
+    text = ledger.read_text()
+    assert [text.count(f'"image": "pay:{tag}"') for tag in ("v1", "v2", "v3")] == [0, 1, 1]
+    worker(specs, "pay", "pay:v3")
+    assert run("lock", "specs", "--check").returncode == 0
+
+
+def test_attributes_that_somebody_wrote_are_left_alone(run: Run, specs: Path) -> None:
+    attributes = specs / "twgen.lock" / ".gitattributes"
+    attributes.parent.mkdir()
+    attributes.write_text("* linguist-generated\n")
+    locked(run)
+    assert attributes.read_text() == "* linguist-generated\n"
+
+
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+def test_conflict_of_a_host_that_reads_no_attributes_is_solved_by_either_side_and_lock(
+    run: Run, conflict: Path, tmp_path: Path, side: str
+) -> None:
+    name = "specs/twgen.lock/shop.pay.yaml"
+    said = (
+        f"{name}:5: a merge left conflict markers: take the side that was deployed,"
+        f" `git checkout --ours {name}` or `--theirs`, and run `twgen lock`, which adds the"
+        " version of the spec"
+    )
+    for command in (
+        ("render", "specs", "--snapshot", empty_world(tmp_path)),
+        ("plan", "specs"),
+        ("lock", "specs"),
+        ("lock", "specs", "--check"),
+    ):
+        refused(run(*command), 2, said)
+    assert said in run("validate", "specs").stdout
+    git(conflict.parents[2], "checkout", f"--{side}", name)
+    locked(run)
+    text = conflict.read_text()
+    # the branch is that of v3, and so is the spec: theirs, v2, is deployed
+    kept = [0, 1] if side == "ours" else [1, 1]
+    assert [text.count(f'"image": "pay:{tag}"') for tag in ("v2", "v3")] == kept
+    assert run("lock", "specs", "--check").returncode == 0
+    commit(conflict.parents[2])
+
+
+def test_conflict_is_also_solved_by_keeping_the_lines_of_both_sides(run: Run, conflict: Path) -> None:
+    lines = [
+        line
+        for line in conflict.read_text().splitlines()
+        if line[:7] not in ("<<<<<<<", "=======", ">>>>>>>")
+    ]
+    conflict.write_text("\n".join(lines))
     assert run("lock", "specs", "--check").returncode == 0
 
 
@@ -66,29 +104,11 @@ def test_specs_with_conflict_markers_say_so(run: Run, specs: Path) -> None:
 
 
 @pytest.mark.parametrize("marker", ["<<<<<<< HEAD", "=======", ">>>>>>> other"])
-@pytest.mark.parametrize("line", [0, 4, 7])
-def test_conflict_marker_that_stands_alone_is_mended_by_what_is_said(
-    run: Run, specs: Path, marker: str, line: int
-) -> None:
+@pytest.mark.parametrize("line", [0, 3, 4])
+def test_conflict_marker_that_stands_alone_is_refused(run: Run, specs: Path, marker: str, line: int) -> None:
     locked(run)
     path = specs / "twgen.lock" / "shop.pay.yaml"
-    ledger = path.read_text()
-    lines = ledger.splitlines()
+    lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:line], marker, *lines[line:], ""]))
-    assert "a merge left conflict markers: run `twgen lock`" in run("validate", "specs").stdout
-    refused(
-        run("lock", "specs", "--check"), 1, "shop.pay.yaml has conflict markers of a merge: run `twgen lock`"
-    )
-    locked(run)
-    assert path.read_text() == ledger
-
-
-def test_nothing_is_mended_beside_what_is_wrong(run: Run, conflict: Path) -> None:
-    before = conflict.read_text()
-    (conflict.parents[1] / "broken.yaml").write_text("a: [\n")
-    refused(
-        run("lock", "specs"),
-        2,
-        "specs/broken.yaml:2: a [ or { is not closed before this, or a value is missing",
-    )
-    assert conflict.read_text() == before
+    assert "a merge left conflict markers: take the side" in run("validate", "specs").stdout
+    refused(run("lock", "specs"), 2, f":{line + 1}: a merge left conflict markers: take the side")

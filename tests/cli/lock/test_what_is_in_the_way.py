@@ -103,7 +103,7 @@ def test_file_of_a_ledger_that_records_nothing_is_said(run: Run, specs: Path, te
 def test_worker_of_an_entry_that_was_edited_is_told_once(run: Run, specs: Path) -> None:
     locked(run)
     path = specs / "twgen.lock" / "shop.pay.yaml"
-    path.write_text(path.read_text().replace("worker: shop/pay", "worker: shop/ship"))
+    path.write_text(path.read_text().replace('"worker": "shop/pay"', '"worker": "shop/ship"'))
     said = "the Deployment is shop/pay's, not shop/ship's: take the entry back from Git, or remove it"
     for command in LOCKS:
         told_once(run(*command), 2, f"specs/twgen.lock/{path.name}:4: versions[0].worker: {said}")
