@@ -345,3 +345,19 @@ def test_template_that_would_silently_not_be_deployed_fails_a_render_in_argocd(
     at_a_terminal = run(*RENDER)
     assert at_a_terminal.returncode == 0
     assert f"warning: {told}" in at_a_terminal.stderr
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "temporal.localhost", "LOCALHOST"])
+def test_address_of_each_pod_itself_is_warned_of_in_argocd(
+    run: Run, story: Path, operator: Path, host: str
+) -> None:
+    file = story / "specs" / "connection.json"
+    connection = json.loads(file.read_text())
+    connection["spec"]["hostPort"] = f"{host}:7233"
+    file.write_text(json.dumps(connection))
+    told = (
+        f"spec.hostPort: {host.lower().strip('[]')} is each pod itself: write the address that the cluster"
+        " has for Temporal, unless a proxy runs in the pods"
+    )
+    assert told in run("validate", "specs", env=plugin(operator)).stderr
+    assert told not in run("validate", "specs").stderr

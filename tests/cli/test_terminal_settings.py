@@ -208,3 +208,21 @@ def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
 def test_help_of_the_operators_file_says_what_counts_outside_of_argocd(run: Run) -> None:
     told = " ".join(run("render", "--help").stdout.split())
     assert "elsewhere only its `rollout` and `attached` count." in told
+
+
+@pytest.mark.parametrize("command", ["render", "plan", "status"])
+def test_options_for_servers_have_no_effect_beside_a_snapshot(run: Run, story: Path, command: str) -> None:  # noqa: ARG001
+    ended = run(command, "specs", "--snapshot", "snapshot.json", "--timeout", "5s", "--no-cluster")
+    assert ended.returncode == 0
+    assert (
+        "warning: --timeout, --no-cluster have no effect beside --snapshot: no server is read\n"
+        in ended.stderr
+    )
+    assert "beside --snapshot" not in run(command, "specs", "--snapshot", "snapshot.json").stderr
+    quiet = run(command, "specs", "--snapshot", "snapshot.json", "--via", "a:1=b:2", "--quiet")
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+
+
+def test_what_is_usual_for_a_person_is_not_told_beside_a_snapshot(run: Run, story: Path) -> None:  # noqa: ARG001
+    usual = dict(os.environ) | {"TWGEN_TIMEOUT": "5s"}  # noqa: TID251 - what the test runs in
+    assert "beside" not in run("plan", "specs", "--snapshot", "snapshot.json", env=usual).stderr

@@ -87,3 +87,16 @@ def test_page_explains_every_field_of_a_policy_with_its_default() -> None:
         field.name for field in fields(Policy) if getattr(parsed, field.name) != getattr(default, field.name)
     }
     assert differing == {"worker", "identity", "draining_replicas", "patches"}
+
+
+def test_page_shows_what_is_told_of_mistakes(tmp_path: Path) -> None:
+    page = next(block for block in BLOCKS if "name: payments   " in block and "WorkerDeployment" in block)
+    mistaken = page.replace("{cpu: 500m,", "{cpu: 500,").replace(
+        "temporalNamespace: sho", "temporalNamespace: sho\u200b"
+    )
+    (tmp_path / "pay.yaml").write_text(mistaken + "---\n".join(["", *BLOCKS[:3]]))
+    ended = forker().run(["validate", "."], tmp_path, ENVIRONMENT)
+    lines = [*ended.stdout.splitlines(), *ended.stderr.splitlines()]
+    told = [line.partition(": ")[2] for line in lines if "cpu: 500 is" in line or "zero width" in line]
+    assert len(told) == 2
+    assert all(line.removeprefix("pay.yaml:").partition(": ")[2] in PAGE for line in told)

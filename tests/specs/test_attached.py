@@ -208,9 +208,25 @@ def test_selector_of_a_metric_that_is_not_filled_in_is_warned_of(selector: objec
     assert doubt.startswith("spec.template.spec.metrics[0].external.metric.selector: is not filled in")
 
 
-@pytest.mark.parametrize("selector", [{}, {"selector": {"matchExpressions": [EXPRESSION]}}])
-def test_metric_of_all_versions_is_its_authors_choice(selector: dict[str, Any]) -> None:
-    metric = {"name": "backlog", **selector}
+def test_external_metric_without_a_selector_is_warned_of() -> None:
+    source = {"metric": {"name": "backlog"}, "target": {"type": "Value", "value": "1"}}
+    metrics = {"spec.metrics": [{"type": "External", "external": source}]}
+    [doubt] = doubts("horizontalpodautoscaler", metrics)
+    assert doubt == (
+        "spec.template.spec.metrics[0].external.metric.selector: is missing, so every version scales by what"
+        " all have: write {matchLabels: {}} for its own"
+    )
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        {"name": "backlog", "selector": {"matchExpressions": [EXPRESSION]}},
+        {"name": "backlog", "selector": {"matchLabels": {"queue": "payments"}}},
+        {"name": "backlog_of_{{ .BuildID }}"},
+    ],
+)
+def test_metric_that_is_chosen_by_its_author_is_not(metric: dict[str, Any]) -> None:
     source = {"metric": metric, "target": {"type": "Value", "value": "1"}}
     assert (
         doubts("horizontalpodautoscaler", {"spec.metrics": [{"type": "External", "external": source}]}) == []

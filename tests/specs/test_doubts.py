@@ -98,3 +98,28 @@ def test_autoscaler_and_pod_that_are_wrong_themselves_are_told_of_as_that() -> N
     pod = worker(template={"spec": {"containers": [None, container]}})
     attached = attach({"apiVersion": "keda.sh/v9", "kind": "ScaledObject", "spec": wrong})
     assert parsed(pod, CONNECTION, attached).problems
+
+
+@pytest.mark.parametrize("field", ["limits", "requests"])
+@pytest.mark.parametrize(
+    ("amounts", "doubt"),
+    [
+        ({"cpu": 500}, "cpu: 500 is 500 whole cores: write 500m for thousandths of one"),
+        ({"cpu": "250", "memory": "512Mi"}, "cpu: 250 is 250 whole cores: write 250m for thousandths of one"),
+        ({"cpu": "1k"}, "cpu: 1k is 1000 whole cores"),
+        ({"memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),
+        ({"cpu": "500m", "memory": "4Ti"}, "memory: 4Ti is more than a node has: write Mi or Gi"),
+        ({"cpu": "500", "memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),
+    ],
+)
+def test_resources_of_a_mistaken_unit_are_warned_of(field: str, amounts: dict[str, Any], doubt: str) -> None:
+    assert doubts(resources={field: amounts}) == [
+        f"spec.template.spec.containers[0].resources.{field}.{doubt}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "amounts", [{"cpu": "64", "memory": "1Ti"}, {"cpu": "180", "memory": "1900Gi"}, {"cpu": "99999m"}]
+)
+def test_resources_of_a_whole_machine_are_not(amounts: dict[str, str]) -> None:
+    assert doubts(resources={"limits": amounts}) == []

@@ -7,6 +7,7 @@ import pytest
 
 from tests.specs.parsing import CONNECTION, budget, parsed, policy, scaler, told, worker
 from twgen.model.problem import MOST_TOLD, did_you_mean
+from twgen.specs.connections import local_addresses
 from twgen.specs.spec_document import NamespaceRule
 
 MANY = range(20_000)
@@ -337,6 +338,79 @@ def test_template_of_a_group_of_workers_is_refused() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [("5ms", ": write 5m for minutes"), ("500us", ": write 500m for minutes"), ("0.5s", ""), ("1.5ms", "")],
+)
+@pytest.mark.parametrize("field", ["scaledownDelay", "deleteDelay"])
+def test_delay_of_less_than_a_second_is_warned_of(field: str, written: str, hint: str) -> None:
+    found = parsed(worker(sunset={field: written}), CONNECTION)
+    assert found.problems == ()
+    assert told(found.warnings) == [f"spec.sunset.{field}: {written} is less than a second{hint}"]
+
+
+@pytest.mark.parametrize("field", ["holdFor", "rollbackWindow"])
+def test_time_of_a_policy_of_less_than_a_second_is_warned_of(field: str) -> None:
+    assert told(parsed(policy(**{field: "5ms"})).warnings) == [
+        f"spec.{field}: 5ms is less than a second: write 5m for minutes"
+    ]
+
+
+@pytest.mark.parametrize("written", ["0", "0s", "1s", "90s"])
+def test_delay_of_none_or_of_seconds_is_not(written: str) -> None:
+    assert parsed(worker(sunset={"scaledownDelay": written}), CONNECTION).warnings == ()
+
+
+def test_pause_of_less_than_a_second_is_told_once() -> None:
+    rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": 5, "pauseDuration": "10ms"}]}
+    found = parsed(worker(rollout=rollout), CONNECTION)
+    assert told([*found.problems, *found.warnings]) == [
+        "spec.rollout.steps[0].pauseDuration: 10ms is shorter than 30s"
+    ]
+
+
+def test_empty_history_is_warned_of() -> None:
+    assert told(parsed(policy(history=[])).warnings) == [
+        (
+            "spec.history: is empty: no older version can be rendered, and what runs is left to its prune"
+            " protection; leave it out for Ledger, Cluster and Git"
+        )
+    ]
+
+
+def test_mark_of_a_pause_on_a_spec_says_where_it_belongs() -> None:
+    mark = {"annotations": {"twgen.io/paused": "true"}}
+    paused = worker()
+    paused["metadata"] |= mark
+    place = "metadata.annotations['twgen.io/paused']"
+    why = "has no effect on a spec: run `twgen pause`, or annotate"
+    assert told(parsed(paused, CONNECTION).warnings) == [
+        f"{place}: {why} ConfigMap payments-rollout in the cluster"
+    ]
+    on_policy = policy()
+    on_policy["metadata"] |= mark
+    assert told(parsed(on_policy).warnings) == [f"{place}: {why} its intent"]
+
+
+@pytest.mark.parametrize(
+    "host", ["us-west-2.aws.api.temporal.io", "shop.a1b2c.tmprl.cloud", "a.B.TMPRL.cloud"]
+)
+def test_address_of_temporal_cloud_asks_for_credentials(host: str) -> None:
+    spec: dict[str, Any] = {"hostPort": f"{host}:7233"}
+    assert told(parsed({**CONNECTION, "spec": spec}).warnings) == [
+        (
+            "spec.hostPort: is Temporal Cloud, which lets nobody in without a key or a certificate: write"
+            " apiKeySecretRef or mutualTLSSecretRef"
+        )
+    ]
+    for credentials in (
+        {"mutualTLSSecretRef": {"name": "c"}},
+        {"apiKeySecretRef": {"name": "s", "key": "k"}},
+    ):
+        assert parsed({**CONNECTION, "spec": {**spec, **credentials}}).warnings == ()
+    assert parsed({**CONNECTION, "spec": {"hostPort": "tmprl.cloud.example.com:7233"}}).warnings == ()
+
+
 def test_step_that_sends_everything_is_to_be_left_out() -> None:
     rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": 100, "pauseDuration": "1m"}]}
     [found] = told(parsed(worker(rollout=rollout), CONNECTION).problems)
@@ -373,3 +447,11 @@ def test_image_that_is_to_be_filled_in_is_told_once() -> None:
     template = {"spec": {"containers": [{"name": "w", "image": "${IMAGE}"}]}}
     found = parsed(worker(template=template), CONNECTION)
     assert (len(found.problems), found.warnings) == (1, ())
+
+
+def test_connection_of_two_workers_is_told_of_once_and_by_its_own_document() -> None:
+    local = {**CONNECTION, "spec": {"hostPort": "127.0.0.1:7233"}}
+    second = {**worker(), "metadata": {"name": "refunds", "namespace": "shop"}}
+    [warning] = local_addresses(parsed(worker(), second, local).workers)
+    assert (warning.document.index, warning.path) == (2, "spec.hostPort")
+    assert list(local_addresses(parsed(worker(), CONNECTION).workers)) == []

@@ -24,6 +24,7 @@ from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import Located, problem_lines
 from twgen.specs.collisions import collisions, generated_objects
+from twgen.specs.connections import local_addresses
 from twgen.specs.hooks import hooks_beside_jobs
 from twgen.specs.kinds import WORKER
 from twgen.specs.parse import Specs, parse_specs
@@ -74,6 +75,8 @@ def parse(settings: Settings, read: Documents) -> Specs:
     operator = settings.operator
     drivers = drivers_with_objects(operator.rollout_image)
     specs = parse_specs(read.documents, settings.namespace_rule, operator.attached_kinds, drivers)
+    if settings.surroundings.in_repository:  # what it renders runs in a cluster
+        specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     if not tracks_jobs(specs.workers, operator.rollout_image):
         return specs
     hooks = hooks_beside_jobs(specs.passthrough, specs.workers)

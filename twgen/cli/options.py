@@ -1,7 +1,7 @@
 """The option table: one row for each option drives click, the environment and the documentation."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -198,6 +198,14 @@ def options(*names: str, **texts: str) -> Callable[[Command], Command]:
         return command
 
     return decorate
+
+
+def given_options(names: Iterable[str]) -> list[str]:
+    """Those of the options that were written on the command line, as they are written there."""
+    context = click.get_current_context(silent=True)
+    written = click.core.ParameterSource.COMMANDLINE
+    given = (name for name in names if context and context.get_parameter_source(name) is written)
+    return [f"--{OPTIONS[name].name}" for name in given]
 
 
 def output_option(*formats: str) -> Callable[[Command], Command]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twgen.cli.options import OPTIONS, mistyped_variables
+from twgen.cli.options import OPTIONS, READING, given_options, mistyped_variables
 from twgen.cli.output import warn
 from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
@@ -80,6 +80,10 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         operator = read_operator_file(path, sources)
     if not params.get("quiet"):
         warn(mistyped_variables())
+        idle = given_options(READING) if params.get("snapshot") else []
+        if idle:
+            verb = "has" if len(idle) == 1 else "have"
+            warn([f"{', '.join(idle)} {verb} no effect beside --snapshot: no server is read"])
     unlisted = True if params.get("allow_unlisted_connections") else None
     return Settings(
         paths=params.get("paths") or (".",),

@@ -31,6 +31,11 @@ _NOUNS: dict[type, str] = {
     float: "a fraction",
     type(None): "null",
 }
+_HIDDEN = re.compile(
+    "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f"
+    "\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0]"
+)
+"""Characters without a width, and blanks other than the one that a keyboard has."""
 _MOST_SHOWN = 80
 _SHORTEST_END = 4
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)
@@ -124,6 +129,8 @@ def unknown_field(
     Where none of them is similar, `elsewhere` is the mapping that has the document's fields.
     """
     path, similar = join_path(above, name), _similar(name, possible)
+    if hidden := hidden_character(name):
+        wrong = f"{wrong}: {hidden}"
     if similar:
         return Finding(path, f"{wrong}; did you mean {similar}?", instead_of=join_path(above, similar))
     if elsewhere:
@@ -163,4 +170,17 @@ def wrong_type(wanted: str, value: Any) -> str:
 def quoted(text: str) -> str:
     """The text in quotes and on one line, cut when it is long; of credentials before an @ nothing is left."""
     text = _CREDENTIALS.sub("...@", text)
-    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
+    hidden = hidden_character(text)
+    shown = repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
+    return f"{shown} ({hidden})" if hidden else shown
+
+
+def hidden_character(text: str) -> str:
+    """`character 4 is zero width space, U+200B`, the first one that nobody sees; empty: there is none."""
+    if text.isascii() or not (found := _HIDDEN.search(text)):
+        return ""
+    from unicodedata import name  # most texts have none
+
+    character = found[0]
+    called = name(character, "a control character").lower()
+    return f"character {found.start() + 1} is {called}, U+{ord(character):04X}"

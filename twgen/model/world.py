@@ -278,6 +278,8 @@ class World:
 
     taken_at: datetime
     workers: Mapping[WorkerKey, WorkerWorld]
+    is_recorded: bool = False
+    """A snapshot of then: what has become due since was not counted."""
 
     def with_rollout(self, worker: WorkerKey, rollout: RolloutInCluster) -> "World":
         """The same world with what its cluster says of the rollout of a worker."""

@@ -15,7 +15,7 @@ from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollbac
 from twgen.planning.routing.target import Target
 from twgen.planning.versions.patching import stray_patches
 from twgen.planning.versions.plan import plan_worker_versions
-from twgen.planning.versions.warnings import doubts_about_pods
+from twgen.planning.versions.warnings import doubts_about_pods, uncounted_versions
 
 
 class VersionsPlan(NamedTuple):
@@ -34,12 +34,16 @@ def plan_versions(specs: Sequence[WorkerSpec], world: World, now: datetime, call
         plan_worker_versions(spec, found, now, caller.on_deployments_of(spec.policy))
         for spec, found in _ours(specs, world, caller)
     )
+    if world.is_recorded and now > world.taken_at:
+        workers = tuple(_with_uncounted(worker, world) for worker in workers)
     return VersionsPlan(workers, tuple(_warnings(specs, world, caller, workers)))
 
 
 def make_plan(specs: Sequence[WorkerSpec], world: World, now: datetime, caller: Caller) -> Plan:
     """What becomes of every worker's versions and traffic; raises as `plan_versions` does."""
     workers = tuple(plan_worker(spec, found, now, caller) for spec, found in _ours(specs, world, caller))
+    if world.is_recorded and now > world.taken_at:
+        workers = tuple(replace(item, versions=_with_uncounted(item.versions, world)) for item in workers)
     versions = tuple(worker.versions for worker in workers)
     return Plan(now, workers, tuple(_warnings(specs, world, caller, versions)))
 
@@ -68,6 +72,12 @@ def with_doubts(worker: WorkerVersions) -> WorkerVersions:
     Where no field manager tells, that costs as much as the whole render, which asks only when it is strict.
     """
     return replace(worker, warnings=(*worker.warnings, *doubts_about_pods(worker.versions)))
+
+
+def _with_uncounted(worker: WorkerVersions, world: World) -> WorkerVersions:
+    """The same with the warnings about versions that became due after the world was recorded."""
+    found = tuple(uncounted_versions(worker.versions, world.workers[worker.spec.key].temporal))
+    return replace(worker, warnings=(*worker.warnings, *found)) if found else worker
 
 
 def worker_world(spec: WorkerSpec, world: World) -> WorkerWorld:

@@ -32,9 +32,10 @@ def read_snapshot_file(path: str, sources: Sources) -> World:
     from twgen.records.snapshot import parse_snapshot
 
     try:
-        return _read_record(
+        world = _read_record(
             path, sources, _SNAPSHOT_LIMITS, parse_snapshot, "Snapshot, as `twgen snapshot` prints it"
         )
+        return replace(world, is_recorded=True)
     except InvalidDocuments as error:
         first, *others = error.problems
         more = f" (and {len(others)} more problem{'s' if len(others) > 1 else ''})" if others else ""

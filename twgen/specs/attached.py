@@ -7,6 +7,7 @@ from twgen.model.operator import CLUSTER_SCOPED, NEVER_ATTACHED, GroupKind
 from twgen.model.paths import Path, join_path, value_at, written_path
 from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
+from twgen.specs.doubts import warn_of_hidden_characters
 from twgen.specs.fields import Fields
 from twgen.specs.keda import VERSION_FIELDS, check_copies, check_triggers, warn_of_rest_at_zero
 from twgen.specs.validation.walk import refusals
@@ -95,6 +96,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
             template.problem("items", "makes it a List, for kubectl and Argo CD: remove them")
         return AttachedResource(name, template.value, autoscales=False)
     value = _checked(template, group_kind, kind, version)
+    warn_of_hidden_characters(template)
     autoscales = kind.autoscales and kind.target in inner.value
     return AttachedResource(name, value, autoscales, kind.scales_from_zero)
 
@@ -266,9 +268,11 @@ def _check_metrics(spec: Fields) -> None:
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
         selected = value_at(metric, "external", "metric")
-        if isinstance(selected, dict) and "selector" in selected and is_sentinel(selected["selector"]):
-            why = "is not filled in: write {matchLabels: {}} for the metric of each version, or leave it out"
-            spec.warning(join_path("metrics", index, "external", "metric", "selector"), why)
+        if isinstance(selected, dict) and is_sentinel(selected.get("selector")):
+            what = "is not filled in" if "selector" in selected else "is missing"
+            why = f"{what}, so every version scales by what all have: write {{matchLabels: {{}}}} for its own"
+            if not may_have_placeholders(str(selected.get("name"))):  # they tell the version too
+                spec.warning(join_path("metrics", index, "external", "metric", "selector"), why)
         labels = value_at(selected, "selector", "matchLabels")
         for label in _METRIC_LABELS:
             if isinstance(labels, dict) and label in labels:

@@ -1,9 +1,14 @@
 """Reading Connections."""
 
-from twgen.model.problem import Document
-from twgen.model.spec import Connection, SecretKey
+from collections.abc import Iterable, Iterator
+
+from twgen.model.problem import Document, Problem
+from twgen.model.spec import Connection, SecretKey, WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.specs.limits import HOST_PORT, SERVER_NAME
+
+_CLOUD = (".tmprl.cloud", ".api.temporal.io")
+_LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, never bound
 
 
 def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
@@ -21,9 +26,28 @@ def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
         api_key_secret=parse_data_key(key) if spec.has("apiKeySecretRef") else None,
         document=document,
     )
+    if connection.host_port and not connection.secret_name and _host(connection).endswith(_CLOUD):
+        why = "is Temporal Cloud, which lets nobody in without a key or a certificate"
+        if not (spec.has("mutualTLSSecretRef") or spec.has("apiKeySecretRef")):
+            spec.warning("hostPort", f"{why}: write apiKeySecretRef or mutualTLSSecretRef")
     for fields in (tls, certificate, spec):
         fields.close()
     return connection
+
+
+def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
+    """A warning for each Connection whose address is, for every pod, that pod itself."""
+    found = (worker.connection for worker in workers)
+    connections = {(item.document.source, item.document.index, item.document.path): item for item in found}
+    for connection in connections.values():
+        host = _host(connection).strip("[]")
+        if host == "localhost" or host.endswith(".localhost") or host.startswith("127.") or host in _LOOPBACK:
+            why = f"{host} is each pod itself: write the address that the cluster has for Temporal"
+            yield Problem.at(connection.document, "spec.hostPort", f"{why}, unless a proxy runs in the pods")
+
+
+def _host(connection: Connection) -> str:
+    return connection.host_port.rpartition(":")[0].lower()
 
 
 def parse_data_key(reference: Fields) -> SecretKey:

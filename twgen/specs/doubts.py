@@ -3,15 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from twgen.model.paths import value_at
-from twgen.model.problem import quoted
+from twgen.model.paths import join_path, value_at
+from twgen.model.problem import hidden_character, quoted
 from twgen.model.spec import AttachedResource
+from twgen.specs.fields import Fields
 from twgen.versioning.quantities import quantity_nanos
 
 _MEASURED = ("cpu", "memory")
 _BYTES = ("memory", "ephemeral-storage")
 _LEAST_BYTES = 2**20
 _NANOS = 10**9
+_MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
+"""From here on a unit was mistaken; of cores, unless the memory beside them is a whole machine's."""
+_LONGEST_SHORT_TEXT = 253
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ASKED = ("httpGet", "tcpSocket")
 
@@ -42,6 +46,37 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
                 yield f"containers[{index}].resources.requests.{resource}", f"is not there, and {why}"
 
 
+def warn_of_hidden_characters(template: Fields) -> None:
+    """Note what a template holds that nobody sees, but where something is wrong already."""
+    text = repr(template.value)  # it escapes what is not printable
+    if text.isascii() and "\\" not in text:
+        return
+    found = template.diagnostics
+    told = {finding.path for finding in (*found.problems, *found.unknown)}
+    for place, doubt in _hidden(template.value):
+        if template.at(place) not in told:
+            template.warning(place, doubt)
+
+
+def _hidden(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """The short texts of a value that hold what nobody sees, each with its path.
+
+    One with ordinary blanks is for people, where a blank that breaks no line has its place.
+    """
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _hidden(item, join_path(path, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _hidden(item, join_path(path, index))
+    elif isinstance(value, str) and hidden_character(value) and _is_short(value):
+        yield path, f"{quoted(value)} holds what cannot be seen: type it anew"
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= _LONGEST_SHORT_TEXT and " " not in text
+
+
 def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
     """The resources whose utilization an autoscaler goes by, and the container of each; empty: all."""
     if value_at(spec, "targetCPUUtilizationPercentage"):
@@ -70,6 +105,17 @@ def _doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, st
             if amount and 0 < quantity_nanos(amount) < _LEAST_BYTES * _NANOS:
                 why = f"{amount} is less than a mebibyte, and no container starts with that: write Mi or Gi"
                 yield f"resources.{field}.{name}", why
+    for field in ("limits", "requests"):
+        cores, memory = (
+            quantity_nanos(value_at(container, "resources", field, name) or 0) / _NANOS for name in _MEASURED
+        )
+        if memory >= _MUCH_MEMORY:
+            amount = container["resources"][field]["memory"]
+            yield f"resources.{field}.memory", f"{amount} is more than a node has: write Mi or Gi"
+        elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
+            amount = container["resources"][field]["cpu"]
+            meant = f": write {amount}m for thousandths of one" if str(amount).isdecimal() else ""
+            yield f"resources.{field}.cpu", f"{amount} is {int(cores)} whole cores{meant}"
     ports = {port.get("name") for port in container.get("ports") or ()}
     for probe in _PROBES:
         for asked in _ASKED:

@@ -13,6 +13,7 @@ from twgen.model.problem import (
     Finding,
     Place,
     did_you_mean,
+    hidden_character,
     noun,
     quoted,
     unknown_field,
@@ -172,8 +173,8 @@ class Fields:
             self.problem(name, f"{value} is below {least}")
         return value
 
-    def duration(self, name: str, default: timedelta) -> timedelta:
-        """A Go duration."""
+    def duration(self, name: str, default: timedelta, *, least: timedelta = timedelta()) -> timedelta:
+        """A Go duration; one of less than a second is doubtful, unless it is `least` that it is below."""
         value = self.raw(name)
         if isinstance(value, int) and not isinstance(value, bool) and value in _INT32:
             such_as = f"{abs(value)}s, {abs(value)}m or {abs(value)}h"
@@ -183,10 +184,17 @@ class Fields:
         if value is None:
             return default
         try:
-            return parse_duration(value)
+            length = parse_duration(value)
         except ValueError as error:
             self.problem(name, str(error))
             return default
+        if length < least:
+            self.problem(name, f"{value} is shorter than {int(least.total_seconds())}s")
+        elif timedelta() < length < timedelta(seconds=1):
+            number = value.strip("+").rstrip("nuµμms")
+            meant = f": write {number}m for minutes" if number.isdecimal() else ""
+            self.warning(name, f"{value} is less than a second{meant}")
+        return length
 
     def choice(self, name: str, kind: type[Choice], default: Choice, *, hint: str = "") -> Choice:
         """One of an enumeration's values; `hint` ends the message when none of them is similar."""
@@ -247,7 +255,11 @@ class Fields:
         return value
 
     def _check_text(self, name: str, value: str, form: str, most: int) -> None:
-        if len(value) > most:
+        # where the name of a Secret is wanted, people also write what it holds
+        is_secret = "secret" in self.at(name).lower()
+        if hidden := hidden_character(value):
+            wrong = f"holds what cannot be seen{f' ({hidden})' if is_secret else ''}: type it anew"
+        elif len(value) > most:
             wrong = f"is longer than {most} characters"
         elif not form or re.search(form, value):
             return
@@ -257,8 +269,7 @@ class Fields:
             wrong = UNFILLED
         else:
             wrong = _WRONG_FORMS[form]
-        # where the name of a Secret is wanted, people also write what it holds
-        shown = "" if "secret" in self.at(name).lower() else f"{quoted(value)} "
+        shown = "" if is_secret else f"{quoted(value)} "
         self.problem(name, f"{shown}{wrong}" if value else "must not be empty")
 
     def _strings(self, name: str) -> Iterator[tuple[int, str]]:

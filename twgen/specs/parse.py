@@ -19,6 +19,7 @@ from twgen.specs.connections import parse_connection
 from twgen.specs.hooks import hooks_on_versions
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.specs.scalers import misplaced_scalers
+from twgen.specs.selectors import shared_pods
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.strays import note_strays
 from twgen.specs.when import may_meet, parse_when
@@ -119,6 +120,7 @@ def parse_specs(
                 if (why := kinds.why_nameless(document.value))
             ),
             *misplaced_scalers(found.passthrough, workers, rule.default),
+            *shared_pods(found.passthrough, workers, rule.default),
             *(
                 Problem.at(document, "kind", f"a {kind} is no spec{_GIVEN_WITH.get(kind, '')}")
                 for document, kind in ([] if specs else found.records)

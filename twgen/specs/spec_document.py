@@ -21,6 +21,7 @@ from twgen.model.problem import (
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL
+from twgen.versioning.names import PAUSED, rollout_name
 
 _RENAMED = {
     kinds.WORKER: {
@@ -146,18 +147,29 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
             not_own = f"{quoted(namespace)} is not {rule.default!r}, the application's own"
             metadata.problem("namespace", not_own)
         namespace = namespace or rule.default
-    for field in ("labels", "annotations"):
-        texts = metadata.mapping(field)
-        for key in texts.value:
-            if texts.has(key) and not isinstance(texts.value[key], str):
-                wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
-                diagnostics.add_problems([wrong])
+    _check_marks(metadata, kind, name)
     metadata.close("namespace", *_OBJECT_META)
     if not top.has("spec") and kind.name != kinds.POLICY:
         top.problem("spec", "is required")
     spec = top.mapping("spec")
     top.close("apiVersion", "kind", "status", elsewhere="spec")
     return SpecDocument(document, kind, namespace, name, spec, diagnostics, old_paths)
+
+
+def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
+    """Refuse labels and annotations that are no texts; warn of one that belongs elsewhere."""
+    for field in ("labels", "annotations"):
+        texts = metadata.mapping(field)
+        for key in texts.value:
+            if texts.has(key) and not isinstance(texts.value[key], str):
+                wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
+                metadata.diagnostics.add_problems([wrong])
+    if PAUSED in metadata.mapping("annotations").value:
+        where = (
+            f"ConfigMap {rollout_name(name)} in the cluster" if kind.name == kinds.WORKER else "its intent"
+        )
+        why = f"has no effect on a spec: run `twgen pause`, or annotate {where}"
+        metadata.warning(join_path("annotations", PAUSED), why)
 
 
 def _in_todays_spelling(

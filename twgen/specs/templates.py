@@ -8,7 +8,7 @@ from twgen.model.paths import join_path, parse_path
 from twgen.model.problem import Finding, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.attached import refusals_of_version
-from twgen.specs.doubts import doubts_of_pod, unmeasured
+from twgen.specs.doubts import doubts_of_pod, unmeasured, warn_of_hidden_characters
 from twgen.specs.fields import UNFILLED, Fields
 from twgen.specs.limits import FILLED
 from twgen.specs.validation.walk import refusals
@@ -62,6 +62,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     # what is doubtful beside something wrong may follow from that
     for place, doubt in () if refused or problems else doubts_of_pod(pod):
         path.warning(place, doubt)
+    warn_of_hidden_characters(spec.mapping("template"))
     # names that do not fit where an attached template asks for them
     deployment = versioned_deployment_name(worker.name, worker.build_id)
     fill = placeholders(deployment, worker.build_id, worker.temporal_namespace, worker.worker_deployment)
@@ -71,6 +72,10 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
             spec.refused([Finding(spec.path, f"{resource.name} cannot be attached: {wrong}")])
         for place, doubt in unmeasured(resource, pod) if resource.autoscales else ():
             path.warning(place, doubt)
+    _warn_of_moving_tag(path, pod, worker)
+
+
+def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec) -> None:
     containers = pod.get("containers") or [{}]
     image = (containers[0] or {}).get("image") or ""
     tag = image_tag(image)

@@ -218,9 +218,7 @@ def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
                 fields.warning("rampPercentage", f"the controller would cut {value} to {int(value)}")
         if not fields.has("pauseDuration"):
             fields.problem("pauseDuration", "is required")
-        pause = fields.duration("pauseDuration", SHORTEST_PAUSE)
-        if pause < SHORTEST_PAUSE:
-            fields.problem("pauseDuration", f"{fields.raw('pauseDuration')} is shorter than 30s")
+        pause = fields.duration("pauseDuration", SHORTEST_PAUSE, least=SHORTEST_PAUSE)
         fields.close()
         steps.append(RolloutStep(percentage, pause))
     return tuple(steps)

@@ -1,12 +1,16 @@
 """What a person is told besides the plan."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from tests.planning.situations import (
+    HOUR,
+    MINUTE,
     SPEC,
+    ago,
     live,
     planned,
     routing,
@@ -18,8 +22,8 @@ from tests.strategies import NOW
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
-from twgen.model.world import VersionStatus, WorkerWorld, World
-from twgen.planning.plan import plan_versions
+from twgen.model.world import Drainage, VersionStatus, WorkerWorld, World
+from twgen.planning.plan import make_plan, plan_versions
 
 S = VersionStatus
 
@@ -118,3 +122,37 @@ def test_version_with_traffic_that_its_spec_holds_at_zero_is_warned_of(
 def test_world_that_knows_the_worker_in_another_temporal_namespace_knows_it_not() -> None:
     with pytest.raises(StateUnavailable, match="shop/payments in Temporal namespace another: take a new"):
         planned(situation(temporal()), replace(SPEC, temporal_namespace="another"))
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"), [({}, True), ({"open_workflows": 0}, False), ({"status": S.DRAINING}, False)]
+)
+def test_version_that_goes_by_an_old_snapshot_was_counted_by_nobody(
+    facts: dict[str, Any], *, said: bool
+) -> None:
+    """When it was taken, the delay was not over, so nothing asked how many workflows are pinned to it."""
+    status = facts.pop("status", S.DRAINED)
+    old = version("v1", status, drainage=Drainage(status, ago(30 * MINUTE)), **facts)
+    found = situation(
+        temporal(version("v3", S.CURRENT), old, traffic=routing("v3")), [live("v3"), live("v1")]
+    )
+    recorded = replace(found, is_recorded=True)
+
+    def warned(world: World, at: datetime) -> tuple[str, ...]:
+        caller = Caller("me", forced=True)
+        (worker,) = make_plan([SPEC], world, at, caller).workers
+        (rendered,) = plan_versions([SPEC], world, at, caller).workers
+        assert worker.versions.warnings == rendered.warnings
+        return rendered.warnings
+
+    assert warned(recorded, NOW) == warned(found, NOW + HOUR) == ()
+    assert warned(recorded, NOW + HOUR) == (
+        (
+            (
+                "v1 goes though nobody has counted the workflows that are pinned to it: when the snapshot was"
+                " taken that was not due; take a new one"
+            ),
+        )
+        if said
+        else ()
+    )

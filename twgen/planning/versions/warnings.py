@@ -6,7 +6,7 @@ from twgen.cluster.pods import fits_its_hash
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.reasons import VersionReason
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus
+from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerDeployment
 from twgen.planning.sentences import counted
 from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts
@@ -108,6 +108,20 @@ def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
                 f"{version.build_id}: its live pod template is not the one that its hash is of: it was"
                 " edited by hand, or writes out what a server fills in; nothing recorded tells, so it"
                 " stays as it is"
+            )
+
+
+def uncounted_versions(versions: Iterable[VersionPlan], temporal: WorkerDeployment | None) -> Iterator[str]:
+    """Warnings of versions that go by a snapshot of when nobody had to count their workflows."""
+    known = {version.build_id: version for version in (temporal.versions if temporal else ())}
+    for version in versions:
+        goes = version.action is VersionAction.SCALE_DOWN or (
+            version.action is VersionAction.DROP and version.live is not None
+        )
+        if goes and version.build_id in known and known[version.build_id].open_workflows is None:
+            yield (
+                f"{version.build_id} goes though nobody has counted the workflows that are pinned to it: when"
+                " the snapshot was taken that was not due; take a new one"
             )
 
 

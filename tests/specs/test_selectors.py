@@ -1,0 +1,121 @@
+"""Documents beside the specs that select the pods of versions, or pass for one, are warned of."""
+
+from typing import Any
+
+import pytest
+
+from tests.specs.parsing import CONNECTION, budget, parsed, told, worker
+from twgen.specs.spec_document import NamespaceRule
+
+TEMPLATE = {
+    "metadata": {"labels": {"app": "payments", "tier": "back"}},
+    "spec": {"containers": [{"name": "w", "image": "payments:v3"}]},
+}
+NAME, BUILD = "temporal.io/deployment-name", "temporal.io/build-id"
+ALL_AS_ONE = (
+    "spec.selector: selects the pods of worker shop/payments: counts the pods of all versions as one, and an"
+    " old one may lose its last; make it a WorkerResourceTemplate"
+)
+
+
+def warned(*others: dict[str, Any], namespace: str = "") -> list[str]:
+    found = parsed(worker(template=TEMPLATE), CONNECTION, *others, rule=NamespaceRule(namespace))
+    assert found.problems == ()
+    return told(found.warnings)
+
+
+def budget_of(selector: Any, namespace: str = "shop") -> dict[str, Any]:
+    metadata = {"name": "own"} | ({"namespace": namespace} if namespace else {})
+    spec = {"maxUnavailable": 1, "selector": selector}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+
+
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {"app": "payments"}},
+        {"matchLabels": {NAME: "payments"}},
+        {},
+        expression("app", "In", "orders", "payments"),
+        expression("app", "NotIn", "orders"),
+        expression(BUILD, "Exists"),
+        expression("old", "DoesNotExist"),
+    ],
+)
+@pytest.mark.parametrize("namespace", ["shop", ""])
+def test_budget_of_the_pods_of_all_versions_is_to_be_attached(selector: Any, namespace: str) -> None:
+    assert warned(budget_of(selector, namespace)) == [ALL_AS_ONE]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {"app": "orders"}},
+        {"matchLabels": {"app": "payments", "tier": "front"}},
+        expression("app", "NotIn", "payments"),
+        expression("app", "In", "orders"),
+        expression("app", "DoesNotExist"),
+        expression("old", "Exists"),
+        expression("app", "Near", "payments"),
+        None,
+        "app=payments",
+        {"matchLabels": ["app"]},
+        {"matchExpressions": [None]},
+    ],
+)
+def test_budget_of_other_pods_is_nobody_s_concern(selector: Any) -> None:
+    assert warned(budget_of(selector)) == []
+
+
+def test_budget_of_another_namespace_selects_none_of_them() -> None:
+    assert warned(budget_of({}, "infra")) == warned(budget_of({}, ""), namespace="shop")[1:] == []
+
+
+def test_budget_beside_an_attached_one_keeps_every_pod_where_it_is() -> None:
+    assert warned(budget(), budget_of({"matchLabels": {"app": "payments"}})) == [
+        (
+            "spec.selector: selects the pods of worker shop/payments: none that budget protects too can be"
+            " evicted, since it has two budgets; remove it"
+        )
+    ]
+
+
+def carrying(api: str, kind: str, labels: dict[str, str], own: dict[str, str]) -> dict[str, Any]:
+    template = {"metadata": {"labels": labels}, "spec": {"containers": []}}
+    job = {"jobTemplate": {"spec": {"template": template}}}
+    return {
+        "apiVersion": api,
+        "kind": kind,
+        "metadata": {"name": "other", "namespace": "shop", "labels": own},
+        "spec": job if kind == "CronJob" else {"template": template},
+    }
+
+
+@pytest.mark.parametrize(
+    ("api", "kind", "path"),
+    [
+        ("apps/v1", "Deployment", "spec.template"),
+        ("apps/v1", "StatefulSet", "spec.template"),
+        ("batch/v1", "CronJob", "spec.jobTemplate.spec.template"),
+    ],
+)
+def test_pods_that_carry_the_labels_of_a_version_count_as_its_own(api: str, kind: str, path: str) -> None:
+    labels = {NAME: "payments", BUILD: "v3"}
+    [warning] = warned(carrying(api, kind, labels, {}))
+    why = "is the label of worker shop/payments, and its versions' budgets and metrics count these pods"
+    assert warning == f"{path}.metadata.labels['{NAME}']: {why}: remove it with {BUILD}"
+    assert warned(carrying(api, kind, {NAME: "orders"}, {BUILD: "v3"})) == []
+
+
+def test_deployment_that_carries_the_labels_of_a_version_passes_for_one() -> None:
+    labels = {NAME: "payments"}
+    assert warned(carrying("apps/v1", "Deployment", labels, labels)) == [
+        (
+            f"metadata.labels['{NAME}']: is the label of worker shop/payments, and it is taken for one of its"
+            " versions: remove it"
+        )
+    ]

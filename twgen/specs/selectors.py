@@ -1,0 +1,103 @@
+"""Documents beside the specs that select the pods of versions, or carry the labels of one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from twgen.model.operator import GroupKind
+from twgen.model.paths import join_path, value_at
+from twgen.model.problem import Document, Problem
+from twgen.model.spec import WorkerSpec
+from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
+
+_BUDGET = GroupKind("policy", "PodDisruptionBudget")
+_WITH_PODS = {
+    GroupKind("apps", "Deployment"): ("spec", "template"),
+    GroupKind("apps", "StatefulSet"): ("spec", "template"),
+    GroupKind("apps", "DaemonSet"): ("spec", "template"),
+    GroupKind("apps", "ReplicaSet"): ("spec", "template"),
+    GroupKind("batch", "Job"): ("spec", "template"),
+    GroupKind("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+    GroupKind("", "Pod"): (),
+}
+"""Where the pods of each kind stand in it."""
+
+
+def shared_pods(
+    documents: Sequence[Document], workers: Sequence[WorkerSpec], namespace: str
+) -> Iterator[Problem]:
+    """A warning for each budget of the pods of versions, and for each object that passes for a version.
+
+    `namespace` is that of documents that name none; empty: not known, it may be any worker's.
+    """
+    near: dict[str, list[WorkerSpec]] = {"": list(workers)}
+    for worker in workers:
+        near.setdefault(worker.namespace, []).append(worker)
+    named = {(place, worker.name): worker for place, some in near.items() for worker in reversed(some)}
+    for document in documents if workers else ():
+        kind = GroupKind.of(document.value)
+        own = str(value_at(document.value, "metadata", "namespace") or namespace)
+        if kind == _BUDGET:
+            yield from _budget(document, near.get(own, ()))
+        elif kind in _WITH_PODS:
+            yield from _marked(document, kind, own, named)
+
+
+def _budget(document: Document, workers: Sequence[WorkerSpec]) -> Iterator[Problem]:
+    selector = value_at(document.value, "spec", "selector")
+    for worker in workers if isinstance(selector, dict) else ():
+        labels = value_at(worker.template.content, "metadata", "labels") or {}
+        if not _selects(selector, labels | selector_labels(worker.name, worker.build_id)):
+            continue
+        attached = next((item for item in worker.attached if item.kind == _BUDGET.kind), None)
+        why = "counts the pods of all versions as one, and an old one may lose its last"
+        if attached:
+            why = f"none that {attached.name} protects too can be evicted, since it has two budgets"
+        message = f"selects the pods of worker {worker.worker_deployment}: {why}"
+        remedy = "remove it" if attached else "make it a WorkerResourceTemplate"
+        yield Problem.at(document, "spec.selector", f"{message}; {remedy}")
+        return
+
+
+def _marked(
+    document: Document, kind: GroupKind, namespace: str, named: Mapping[tuple[str, str], WorkerSpec]
+) -> Iterator[Problem]:
+    """Of an object and its pods the first label that is of a version."""
+    for steps in dict.fromkeys(((), _WITH_PODS[kind])):
+        labels = value_at(document.value, *steps, "metadata", "labels")
+        marks = labels if isinstance(labels, dict) else {}
+        worker = named.get((namespace, str(marks.get(DEPLOYMENT_NAME_LABEL))))
+        if worker:
+            whose = "its versions' budgets and metrics count these pods"
+            if not steps and kind.kind == "Deployment":
+                whose = "it is taken for one of its versions"
+            message = f"is the label of worker {worker.worker_deployment}, and {whose}"
+            and_other = f" with {BUILD_ID_LABEL}" if BUILD_ID_LABEL in marks else ""
+            path = join_path("", *steps, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
+            yield Problem.at(document, path, f"{message}: remove it{and_other}")
+            return
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors."""
+    wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
+    if not isinstance(wanted, dict) or not isinstance(expressions, list):
+        return False
+    return all(labels.get(name) == value for name, value in wanted.items()) and all(
+        _fits(expression, labels) for expression in expressions
+    )
+
+
+def _fits(expression: Any, labels: Mapping[str, str]) -> bool:
+    name, values = str(value_at(expression, "key")), value_at(expression, "values")
+    found = labels.get(name)
+    within = isinstance(values, list) and found in values
+    match value_at(expression, "operator"):
+        case "In":
+            return within
+        case "NotIn":
+            return not within
+        case "Exists":
+            return found is not None
+        case "DoesNotExist":
+            return found is None
+    return False
