@@ -117,6 +117,41 @@ def test_version_that_a_late_prune_took_comes_back_from_git_when_it_has_work_aga
 
 
 @side_by_side
+def test_autoscaler_leaves_a_draining_version_whose_pods_stay_and_are_patched(
+    story: ApplicationStory,
+) -> None:
+    scaler = autoscaler_document("greeter")
+    scaler["metadata"]["annotations"] = {"twgen.io/when": "Target,Current,Ramping"}
+    commit = story.commit("v1", scaler, steps=())
+    story.application.create()
+    story.stands("Settled", "v1")
+    story.application.synced(commit)
+    assert set(attached(story, "v1")) == {"HorizontalPodAutoscaler"}
+    story.worker.start("WaitingWorkflow", story.namespace)
+    story.commit("v2", scaler, steps=())
+    story.application.refresh()
+    story.stands("Settled", "v2")
+
+    def left() -> bool:
+        story.application.refresh("hard")
+        return not attached(story, "v1")
+
+    eventually(left, SOON)
+    kept = story.deployment("v1")
+    assert kept
+    assert (kept["spec"]["replicas"], is_protected(kept)) == (1, True)
+    assert set(attached(story, "v2")) == {"HorizontalPodAutoscaler"}
+    patch = {"buildID": "v1", "containers": [{"name": "worker", "image": "example.com/worker:v1-mended"}]}
+    policy = policy_document("greeter", drainingReplicas=2, patches=[patch])
+    story.application.synced(story.commit("v2", scaler, policy, steps=()))
+    patched = story.deployment("v1")
+    assert patched
+    assert uid(patched) == uid(kept)
+    [container] = patched["spec"]["template"]["spec"]["containers"]
+    assert (container["image"], patched["spec"]["replicas"]) == ("example.com/worker:v1-mended", 2)
+
+
+@side_by_side
 def test_application_that_is_deleted_waits_for_a_person_while_its_versions_may_have_work(
     story: ApplicationStory,
 ) -> None:
