@@ -28,7 +28,7 @@ from twgen.model.plan import VersionPlan
 from twgen.model.spec import HistorySource, VersionPatch, WorkerSpec
 from twgen.model.world import VersionStatus, WorkerWorld, World
 from twgen.planning.plan import make_plan
-from twgen.rendering.deployments import version_deployment
+from twgen.rendering.deployments import target_deployment, version_deployment
 
 ON_V1 = VersionPatch("v1", (IMAGE_PATCH,))
 ON_V3 = VersionPatch("v3", (IMAGE_PATCH,))
@@ -126,15 +126,27 @@ def test_edit_by_hand_beside_a_patch_is_put_right_from_the_ledger() -> None:
     assert template(plan, spec) == patched(live("v1"), IMAGE_PATCH)["spec"]["template"]
 
 
-def test_lost_annotation_comes_back_with_the_ledger() -> None:
+def test_lost_annotation_comes_back_with_the_ledger_and_restarts_nothing() -> None:
     spec, edited = patching(ON_V1), patched(live("v1"), IMAGE_PATCH)
-    del edited["metadata"]["annotations"]["twgen.io/patched"]
+    told = edited["metadata"]["annotations"].pop("twgen.io/patched")
     plan = plan_of(spec, edited, live("v3"), ledger={"v1": live("v1")})
-    assert plan.reason == "EditedByHand"
-    assert (
-        annotations(plan, spec)["twgen.io/patched"]
-        == annotations(plan_of(spec, live("v1"), live("v3")), spec)["twgen.io/patched"]
-    )
+    assert plan.action is KEEP
+    assert annotations(plan, spec)["twgen.io/patched"] == told
+
+
+@pytest.mark.parametrize("build_id", ["v1", "v3"])
+def test_what_was_done_by_hand_and_is_written_down_since_restarts_nothing(build_id: str) -> None:
+    spec, edited = patching(replace(ON_V1, build_id=build_id)), live(build_id)
+    container(edited)["image"] = "payments:v1-cve"
+    others = [live(other) for other in ("v1", "v3") if other != build_id]
+    ledger = {"v1": live("v1")}
+    plan = plan_of(spec, edited, *others, build_id=build_id, ledger=ledger)
+    assert plan.action is KEEP
+    assert "; patched: containers[worker].image; applying changes its annotations" in plan.because
+    assert template(plan, spec) == edited["spec"]["template"]
+    # gone from Git, it goes back to what the ledger or the spec says
+    back = plan_of(SPEC, patched(live(build_id), IMAGE_PATCH), *others, build_id=build_id, ledger=ledger)
+    assert template(back) == live(build_id)["spec"]["template"]
 
 
 def test_lost_version_comes_back_patched() -> None:
@@ -198,6 +210,16 @@ def test_replicas_of_a_patch_are_the_persons_word(own: int | None, expected: int
     plan = plan_of(spec, live("v1"), live("v3"))
     assert (plan.action, plan.replicas) == (KEEP, expected)
     assert own is None or "(patches)" in plan.because
+
+
+def test_replicas_of_a_patch_are_nobody_elses() -> None:
+    spec = replace(patching(VersionPatch("v1", replicas=3)), replicas=None)
+    plan = plan_of(spec, live("v1"), live("v3"))
+    assert (plan.replicas, plan.replicas_are_external) == (3, False)
+
+
+def test_ledger_remembers_a_target_without_its_patch() -> None:
+    assert target_deployment(patching(ON_V3)) == target_deployment(SPEC)
 
 
 def test_replicas_of_a_patch_do_not_fight_an_autoscaler() -> None:

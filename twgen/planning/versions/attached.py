@@ -47,7 +47,8 @@ def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
 
 def replicas_are_external(version: VersionFacts) -> bool:
     """Nobody but an autoscaler or a person decides the replicas of a version."""
-    return version.spec.replicas is None or bool(autoscalers_of(version))
+    said = version.spec.replicas if not version.patch else version.patch.replicas or version.spec.replicas
+    return said is None or bool(autoscalers_of(version))
 
 
 def objects_of(

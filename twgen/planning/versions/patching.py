@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from twgen.cluster.patches import changed_fields, container_names, reaching
+from twgen.cluster.comparison import compare
+from twgen.cluster.patches import Containers, changed_fields, container_names, patched_template, reaching
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.problem import did_you_mean, quoted
 from twgen.model.reasons import VersionReason as Reason
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import RecordedDeployment
+from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.planning.sentences import counted, listed
 from twgen.planning.versions.attached import autoscalers_of
 from twgen.planning.versions.facts import VersionFacts
@@ -23,16 +24,18 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
     Where its pods become other ones, that is a rolling update with a reason of its own.
     """
     applied = version.live.patch if version.live else None
-    base = _base(version.spec, version.build_id, decision.recorded)
-    if not (version.patch or applied) or base is None:
+    if not (version.patch or applied):
         return decision
-    wanted = reaching(version.patch.containers if version.patch else (), base)
+    base = _base(version.spec, version.build_id, decision.recorded)
+    if base is None:
+        return decision
+    wanted = _wanted(version, base)
     decision = decision._replace(patch=wanted)
     if decision.action not in _HAS_PODS:
         return decision
     told = _with_replicas(version, decision)
     changed = changed_fields(base, reaching(applied.containers if applied else (), base), wanted)
-    if not version.live or not changed:
+    if not version.live or not changed or _is_as_patched(version, version.live, base):
         patched = changed_fields(base, (), wanted)
         return told._replace(because=told.because + (f"; patched: {listed(patched)}" if patched else ""))
     restart = "its pods restart when it is resumed" if version.live.paused else "its pods restart"
@@ -45,9 +48,22 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
     return told._replace(reason=Reason.PATCHED, action=VersionAction.UPDATE) if is_kept else told
 
 
+def is_as_patched(version: VersionFacts, live: LiveDeployment, recorded: RecordedDeployment) -> bool:
+    """Somebody made its live pods by hand what the patch of the version makes of those that are recorded."""
+    return _is_as_patched(version, live, recorded.manifest["spec"]["template"])
+
+
+def _is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[str, Any]) -> bool:
+    wanted = _wanted(version, base)
+    if not wanted or live.patch:
+        return False
+    template = live.manifest["spec"]["template"]
+    return not compare(patched_template(base, wanted).template, template).changed
+
+
 def patch_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     """What of the patch of a version has no effect."""
-    base = _base(version.spec, version.build_id, plan.recorded)
+    base = _base(version.spec, version.build_id, plan.recorded) if version.patch else None
     if not version.patch or base is None:
         return
     names = container_names(base)
@@ -89,6 +105,10 @@ def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
 
 def _there(worker: WorkerVersions) -> set[str]:
     return {item.build_id for item in worker.versions if item.action is not VersionAction.DROP}
+
+
+def _wanted(version: VersionFacts, base: Mapping[str, Any]) -> Containers:
+    return reaching(version.patch.containers if version.patch else (), base)
 
 
 def _with_replicas(version: VersionFacts, decision: Decision) -> Decision:

@@ -16,7 +16,7 @@ from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import may_have_work
 from twgen.planning.versions.attached import attached_to, objects_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts, version_facts
-from twgen.planning.versions.patching import with_patch
+from twgen.planning.versions.patching import is_as_patched, with_patch
 from twgen.planning.versions.table import Decision, decide
 from twgen.planning.versions.warnings import version_warnings, why_not_deployed
 from twgen.versioning.names import versioned_deployment_name
@@ -128,10 +128,13 @@ def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> De
     )
     edits = (*(applied.since.changed if applied else ()), *(live.patch.edits if live.patch else ()))
     if edits and not stays_edited:
+        restored = applied.restored(live) if applied else _from_history(version)
+        is_written_down = restored is not None and is_as_patched(version, live, restored)
+        if is_written_down and replaced is None:
+            return decision._replace(recorded=restored)
         because += f"; its pod template was edited by hand ({edits[0]}): it is put right, and {pods}"
         if not version.is_target:
             because += "; what is to stay belongs into patches of a RolloutPolicy"
-        restored = applied.restored(live) if applied else _from_history(version)
         return Decision(Reason.EDITED_BY_HAND, _UPDATE, decision.replicas, because, restored, replaced)
     if replaced is not None:
         because += f", and {pods}"
