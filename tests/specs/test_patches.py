@@ -101,6 +101,7 @@ def test_what_is_wrong_with_a_patch_is_told_where_it_stands(
         "TEMPORAL_DEPLOYMENT_NAME",
         "TEMPORAL_WORKER_BUILD_ID",
         "WORKER_BUILD_ID",
+        "TEMPORAL_TASK_QUEUE",
         "TEMPORAL_API_KEY",
         "TEMPORAL_TLS_CLIENT_KEY_PATH",
     ],

@@ -178,8 +178,8 @@ def names_found(pod: Pod) -> frozenset[str]:
 
 
 def is_ever_injected(name: str) -> bool:
-    """A connection may give pods a variable of this name, in one generation or another."""
-    return name in _EVER_INJECTED - {TLS_VOLUME}
+    """A spec may give pods a variable of this name, in one generation or another."""
+    return name in _EVER_INJECTED or name == TASK_QUEUE
 
 
 def generation_of(names: frozenset[str]) -> EnvironmentNames | None:
