@@ -9,6 +9,7 @@ from tests.terminal import terminal
 from tools.monitoring import dashboard_text, prometheus_rule_text
 from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
+from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "three-versions"
@@ -19,6 +20,7 @@ def main() -> None:
     """Run the commands and put their output in its place."""
     plan = output("plan", ".", "--snapshot", "snapshot.yaml")
     replace(ROOT / "README.md", "… shop/payments  Waiting  target", plan)
+    replace(ROOT / "README.md", "Deployment ", objects(output("render", ".", "--snapshot", "snapshot.yaml")))
     page = ROOT / "docs" / "terminal.md"
     moment = ("--now", "2026-11-21T05:28:00Z")
     command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", *moment, "--color", "never"]
@@ -40,6 +42,13 @@ def output(*command: str) -> str:
     """What twgen prints in the folder of the example."""
     ended = subprocess.run([TWGEN, *command], cwd=EXAMPLE, capture_output=True, text=True, check=True)
     return ended.stdout
+
+
+def objects(manifests: str) -> str:
+    """A line for each object: its kind and its name."""
+    found = [(item["kind"], item["metadata"]["name"]) for item in read_documents(manifests)]
+    width = max(len(kind) for kind, _ in found)
+    return "".join(f"{kind:{width}}  {name}\n" for kind, name in found)
 
 
 def replace(page: Path, beginning: str, text: str) -> None:

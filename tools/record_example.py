@@ -29,7 +29,7 @@ TWGEN = str(Path(sys.executable).with_name("twgen"))
 
 def main() -> None:
     """Write the snapshot and the ledger of the example."""
-    worker = (EXAMPLE / "worker.yaml").read_text()
+    worker, connection = _file("worker.yaml"), _file("connection.yaml")
     shutil.rmtree(EXAMPLE / LEDGER_FOLDER, ignore_errors=True)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -43,12 +43,17 @@ def main() -> None:
         for tag in (*OLD_TAGS, NEW_TAG):
             text = worker.replace(NEW_TAG, tag)
             _lock(text)
-            builds.append(_build_id(text))
+            builds.append(_build_id(f"{text}---\n{connection}"))
             stack.enter_context(deployed.version(builds[-1]))
         _roll_out(deployed, builds)
-        (specs / "worker.yaml").write_text(worker.replace(ADDRESS, server.address))
+        (specs / "worker.yaml").write_text(worker)
+        (specs / "connection.yaml").write_text(connection.replace(ADDRESS, server.address))
         snapshot = eventually(lambda: _snapshot(specs), 60)
     (EXAMPLE / "snapshot.yaml").write_text(snapshot)
+
+
+def _file(name: str) -> str:
+    return (EXAMPLE / name).read_text()
 
 
 def _lock(text: str) -> None:

@@ -41,10 +41,12 @@ def main(asked: Sequence[str]) -> None:
         kubernetes_cluster(Path(work) / "kubernetes") as cluster,
     ):
         folder = Path(work)
-        worker = (_ROOT / "examples" / "three-versions" / "worker.yaml").read_text()
+        example = _ROOT / "examples" / "three-versions"
+        worker, connection = ((example / f"{name}.yaml").read_text() for name in ("worker", "connection"))
         specs = folder / "specs"
         specs.mkdir()
-        (specs / "worker.yaml").write_text(re.sub("(?<=hostPort: ).*", temporal.address, worker))
+        (specs / "worker.yaml").write_text(worker)
+        (specs / "connection.yaml").write_text(re.sub("(?<=hostPort: ).*", temporal.address, connection))
         (folder / "operator.yaml").write_text(write_documents([_OPERATOR]))
         kubeconfig = cluster.kubeconfig.read_text().replace(str(cluster.authority), "/etc/twgen/authority")
         (folder / "kubeconfig").write_text(kubeconfig)

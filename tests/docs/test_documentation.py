@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from tests.terminal import terminal
+from tools.documentation import objects
 from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
@@ -76,7 +77,7 @@ def test_demonstration_shows_four_commands_in_seconds() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     shown = [line.split()[2] for line in ended.stdout.splitlines() if line.startswith("$ twgen ")]
     assert shown == ["plan", "status", "simulate", "render"]
-    assert ended.stdout.endswith("lines, 6 manifests in all\n")
+    assert ended.stdout.endswith("lines, 9 manifests in all\n")
     assert len(ended.stdout.splitlines()) < 100
 
 
@@ -86,7 +87,15 @@ def test_there_are_commands_in_the_documentation() -> None:
 
 def test_readme_shows_the_spec_of_the_example() -> None:
     (spec,) = blocks(ROOT / "README.md", "yaml")
-    assert read_documents(spec) == read_documents((EXAMPLE / "worker.yaml").read_text())
+    files = [(EXAMPLE / f"{name}.yaml").read_text() for name in ("worker", "scaling", "budget")]
+    assert spec == "---\n".join(files)
+
+
+def test_readme_shows_what_is_rendered_of_the_example() -> None:
+    shown = blocks(ROOT / "README.md", "text")[1]
+    assert shown == objects(run("render", ".", "--snapshot", "snapshot.yaml").stdout)
+    for kind in ("Deployment", "HorizontalPodAutoscaler", "PodDisruptionBudget"):
+        assert len(re.findall(rf"^{kind} ", shown, re.MULTILINE)) == 3, "one for each version"
 
 
 def test_readme_shows_the_plan_of_the_example() -> None:

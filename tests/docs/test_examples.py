@@ -1,34 +1,183 @@
-"""Every folder of specs among the examples is valid and renders, offline."""
+"""The examples run as they are: specs, the parameters of an Application, and the commands of CI files."""
 
+import json
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
+from twgen.yaml.reader import read_documents
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-WITH_SPECS = sorted(folder for folder in EXAMPLES.iterdir() if list(folder.glob("*.yaml")))
+WITH_SPECS = sorted(file.parent for file in EXAMPLES.glob("*/worker.yaml"))
+RECORDED = EXAMPLES / "three-versions"
+TWGEN = Path(sys.executable).with_name("twgen")
+IMAGE = "registry.example.com/tools/twgen:0.1.0"
 
 
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return forker().run(command, folder, ENVIRONMENT)
+def run(
+    folder: Path, *command: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return forker().run(command, folder, environment or ENVIRONMENT)
+
+
+def documents(path: str) -> list[dict[str, Any]]:
+    return read_documents((EXAMPLES / path).read_text())
+
+
+def kinds(ended: subprocess.CompletedProcess[str]) -> dict[str, int]:
+    """How many objects of each kind were rendered."""
+    assert ended.returncode == 0, ended.stderr
+    found = [item["kind"] for item in read_documents(ended.stdout)]
+    return {kind: found.count(kind) for kind in found}
 
 
 def test_there_are_examples_with_specs() -> None:
-    assert WITH_SPECS
+    assert [folder.name for folder in WITH_SPECS] == ["gate", "keda", "three-versions"]
 
 
 @pytest.mark.parametrize("folder", WITH_SPECS, ids=lambda folder: folder.name)
-def test_example_is_valid_and_its_ledger_is_current(folder: Path) -> None:
-    for command in (("validate", ".", "--strict", "-q"), ("lock", ".", "--check")):
-        ended = run(folder, *command)
-        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+def test_example_is_valid_and_can_be_simulated(folder: Path) -> None:
+    ended = run(folder, "validate", ".", "--strict", "-q")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    ended = run(folder, "simulate", ".")
+    assert ended.returncode == 0, ended.stderr
+    assert "is current and gets all new workflows" in ended.stdout
 
 
-@pytest.mark.parametrize("folder", WITH_SPECS, ids=lambda folder: folder.name)
-def test_example_renders_from_its_snapshot(folder: Path) -> None:
-    ended = run(folder, "render", ".", "--snapshot", "snapshot.yaml")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "kind: Deployment\n" in ended.stdout
+def test_recorded_example_has_a_current_ledger_and_renders_an_autoscaler_and_a_budget_for_each_version() -> (
+    None
+):
+    ended = run(RECORDED, "lock", ".", "--check")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    ended = run(RECORDED, "render", ".", "--snapshot", "snapshot.yaml")
+    assert kinds(ended) == {"Deployment": 3, "HorizontalPodAutoscaler": 3, "PodDisruptionBudget": 3}
+
+
+def world(folder: Path, worker: str, *versions: dict[str, Any], routing: dict[str, Any]) -> str:
+    """A snapshot in which Temporal has these versions of a worker."""
+    found = {"routing": routing, "versions": versions}
+    known = {"name": worker, "temporalNamespace": "default", "temporal": found}
+    head = {"apiVersion": "twgen.io/v1alpha1", "kind": "Snapshot", "takenAt": "2026-11-21T12:00:00Z"}
+    (folder / "world.json").write_text(json.dumps({**head, "workers": [known]}))
+    return str(folder / "world.json")
+
+
+def test_version_that_drains_gets_the_other_scaled_object(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "keda", specs := tmp_path / "specs")
+    image, worker = "shop/reports:v1.7.2", (specs / "worker.yaml")
+    worker.write_text(worker.read_text().replace(image, "shop/reports:v1.7.1"))
+    assert run(specs, "lock", ".").returncode == 0
+    [entry] = read_documents((specs / "twgen.lock" / "shop.reports.yaml").read_text())[0]["versions"]
+    worker.write_text(worker.read_text().replace("shop/reports:v1.7.1", image))
+    snapshot = world(
+        tmp_path, "shop/reports", {"buildID": entry["buildID"], "status": "Draining"}, routing={}
+    )
+    ended = run(specs, "render", ".", "--snapshot", snapshot, "-q")
+    scalers = {
+        item["metadata"]["labels"]["temporal.io/build-id"].partition("-")[0]: item["spec"]["maxReplicaCount"]
+        for item in read_documents(ended.stdout)
+        if item["kind"] == "ScaledObject"
+    }
+    assert scalers == {"v1.7.1": 3, "v1.7.2": 20}
+    for item in read_documents(ended.stdout):
+        if item["kind"] == "ScaledObject":
+            metadata = item["spec"]["triggers"][0]["metadata"]
+            assert metadata["workerDeploymentName"] == "shop/reports"
+            assert metadata["workerDeploymentBuildId"] == item["metadata"]["labels"]["temporal.io/build-id"]
+
+
+def test_gate_holds_back_a_version_and_its_policy_makes_the_rollout_a_hook(tmp_path: Path) -> None:
+    current = {"buildID": "v0", "status": "Current"}
+    new = {
+        "buildID": "v5.1.0-dff7",
+        "status": "Inactive",
+        "taskQueues": [{"name": "billing", "type": "Workflow", "pollers": True, "unversionedPollers": False}],
+    }
+    routing = {"current": {"buildID": "v0", "since": "2026-11-20T12:00:00Z"}}
+    snapshot = world(tmp_path, "shop/billing", current, new, routing=routing)
+    ended = run(EXAMPLES / "gate", "plan", ".", "--snapshot", snapshot, "-o", "json", "-q")
+    [planned] = json.loads(ended.stdout)["workers"]
+    assert [gate["workflowType"] for gate in planned["gates"]] == ["BillingSmokeTest"]
+    operator = str(RECORDED / "operator.yaml")
+    ended = run(EXAMPLES / "gate", "render", ".", "--snapshot", snapshot, "--operator-config", operator, "-q")
+    [job] = [item for item in read_documents(ended.stdout) if item["kind"] == "Job"]
+    assert job["metadata"]["annotations"]["argocd.argoproj.io/hook"] == "Sync,PostSync"
+
+
+def test_application_names_a_folder_and_parameters_that_the_plugin_takes() -> None:
+    [application] = documents("argocd/application.yaml")
+    source = application["spec"]["source"]
+    variables = {
+        **ENVIRONMENT,
+        "ARGOCD_APP_NAME": application["metadata"]["name"],
+        "ARGOCD_APP_PROJECT_NAME": application["spec"]["project"],
+        "ARGOCD_APP_PARAMETERS": json.dumps(source["plugin"]["parameters"]),
+        "TWGEN_OPERATOR_CONFIG": str(RECORDED / "operator.yaml"),
+    }
+    folder = EXAMPLES / source["path"]
+    ended = run(folder, "render", ".", "--snapshot", "snapshot.yaml", environment=variables)
+    assert kinds(ended)["HorizontalPodAutoscaler"] == 3
+    assert kinds(ended)["Job"] == 1
+    variables["ARGOCD_APP_PARAMETERS"] = variables["ARGOCD_APP_PARAMETERS"].replace("strict", "strikt")
+    assert run(folder, "render", ".", environment=variables).returncode == 2
+
+
+def steps_of_github() -> list[str]:
+    [workflow] = documents("ci/github.yaml")
+    steps = workflow["jobs"]["check"]["steps"]
+    return [step["run"] for step in steps if "run" in step]
+
+
+def steps_of_gitlab() -> list[str]:
+    [pipeline] = documents("ci/gitlab.yaml")
+    return list(pipeline["specs"]["script"])
+
+
+@pytest.mark.parametrize("steps", [steps_of_github, steps_of_gitlab])
+def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any) -> None:
+    shutil.copytree(RECORDED, repository := tmp_path / "repository")
+    (commands := tmp_path / "bin").mkdir()
+    (commands / "twgen").symlink_to(TWGEN)
+    # what stands in for docker runs what the image would
+    docker = f'#!/bin/sh\nwhile [ "$1" != {IMAGE} ]; do shift; done; shift; exec {TWGEN} "$@"\n'
+    (commands / "docker").write_text(docker)
+    (commands / "docker").chmod(0o755)
+    variables = {
+        **ENVIRONMENT,
+        "PATH": f"{commands}{os.pathsep}{ENVIRONMENT['PATH']}",
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        "TWGEN": documents("ci/github.yaml")[0]["env"]["TWGEN"].replace(
+            "${{ github.workspace }}", str(repository)
+        ),
+    }
+    for step in steps():
+        ended = subprocess.run(
+            ["bash", "-e", "-c", step],
+            cwd=repository,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 0, (step, ended.stderr)
+    told = next(file for file in (tmp_path / "summary.md", repository / "plan.md") if file.exists())
+    assert "shop/payments" in told.read_text()
+    spec = repository / "worker.yaml"
+    spec.write_text(spec.read_text().replace("payments:v3.0.0", "payments:v3.0.1"))
+    ended = subprocess.run(
+        ["bash", "-e", "-c", next(step for step in steps() if "lock" in step)],
+        cwd=repository,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1, "a version that the ledger does not have"

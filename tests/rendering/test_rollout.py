@@ -147,7 +147,9 @@ def test_another_intent_and_another_image_are_another_job() -> None:
 
 
 def test_hook_comes_after_the_target_and_before_all_that_may_be_broken() -> None:
-    spec = replace(SPEC, attached=(AUTOSCALER,))
+    template = {**AUTOSCALER.template, "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject"}
+    scaled_object = replace(AUTOSCALER, name="keda", template=template)
+    spec = replace(SPEC, attached=(AUTOSCALER, scaled_object))
     manifests = rendered(spec, HOOK, live_manifest(SPEC, "v1", 2))
     wave = "argocd.argoproj.io/sync-wave"
     waves = {
@@ -155,13 +157,24 @@ def test_hook_comes_after_the_target_and_before_all_that_may_be_broken() -> None
         .get("annotations", {})
         .get(wave, "0")
         for item in manifests
-        if item["kind"] != "HorizontalPodAutoscaler"
+        if item["kind"] not in {"HorizontalPodAutoscaler", "ScaledObject"}
     }
     assert waves.pop(("Job", False)) == "1"
     assert waves.pop(("Deployment", False)) == "2"
     assert set(waves.values()) == {"0"}
-    scalers = [item for item in manifests if item["kind"] == "HorizontalPodAutoscaler"]
-    assert {item["metadata"]["annotations"][wave] for item in scalers} == {"2"}
+    scalers = {
+        (item["kind"], item["metadata"]["labels"]["temporal.io/build-id"]): item["metadata"][
+            "annotations"
+        ].get(wave, "0")
+        for item in manifests
+        if item["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}
+    }
+    assert scalers == {
+        ("HorizontalPodAutoscaler", "v3"): "0",  # its version has traffic before the hook ends
+        ("HorizontalPodAutoscaler", "v1"): "2",
+        ("ScaledObject", "v3"): "2",
+        ("ScaledObject", "v1"): "2",
+    }
     job = of_kind("Job", manifests)
     assert job["metadata"]["annotations"]["argocd.argoproj.io/hook"] == "Sync,PostSync"
     assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "300s"]

@@ -11,6 +11,8 @@ import pytest
 from testing.processes import eventually
 from tests.servers.gitops import SOON, ApplicationStory, attached
 from tests.servers.rollouts import side_by_side
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -51,7 +53,7 @@ def test_second_sync_of_the_example_finds_no_difference_nor_does_one_in_mid_ramp
     first = build_id_of(story, "v3.0.0")
     story.stands("Settled", first)
     story.application.refresh("hard")
-    assert set(attached(story, first)) == {"PodDisruptionBudget"}
+    assert set(attached(story, first)) == {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
     # what is attached gets its owner by the second render: before the first, the Deployment had no UID
     before = story.application.synced(commit)["status"]["operationState"]["startedAt"]
     assert story.application.differing_anew() == []
@@ -67,8 +69,22 @@ def test_second_sync_of_the_example_finds_no_difference_nor_does_one_in_mid_ramp
     assert story.application.differing_anew() == []
     assert story.application.synced(commit)["status"]["operationState"]["startedAt"] == before
     assert (story.share(first), story.share(second)) == (95, 5)
-    deployments = story.cluster.list("deployments", story.namespace)
-    assert [item["spec"]["replicas"] for item in deployments] == [3, 3]
+    assert set(attached(story, second)) == {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
+
+    def scaled() -> bool:
+        deployments = story.cluster.list("deployments", story.namespace)
+        return [item["spec"]["replicas"] for item in deployments] == [2, 2]
+
+    eventually(scaled, SOON)  # to the least that the autoscalers allow: nobody tells them of a backlog here
+
+
+@side_by_side
+def test_application_of_the_example_is_one_that_argo_cd_takes(story: ApplicationStory) -> None:
+    [application] = read_documents((EXAMPLES / "argocd" / "application.yaml").read_text())
+    application["metadata"]["namespace"] = story.namespace
+    file = story.argo.folder / f"{story.namespace}.yaml"
+    file.write_text(write_documents([application]))
+    story.argo.cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(file))
 
 
 def build_id_of(story: ApplicationStory, tag: str) -> str:

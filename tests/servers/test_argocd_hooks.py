@@ -1,21 +1,29 @@
-"""Rollouts by hooks of Argo CD whose Temporal goes away."""
+"""Rollouts by hooks of Argo CD: beside autoscaler and gate, and with a Temporal that goes away."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
 
 import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import WorkflowExecutionStatus
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 
 from testing.argocd.argocd import ArgoCD
 from testing.faults import Forwarder, Trouble, forwarding
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
-from tests.servers.gitops import SOON, ApplicationStory, is_protected, new_story, uid
-from tests.servers.live import policy_document
+from tests.servers.gitops import SOON, ApplicationStory, attached, is_protected, new_story, uid
+from tests.servers.live import autoscaler_document, policy_document
 from tests.servers.rollouts import PAUSE, Told, last_word, outlast, side_by_side, told_side_by_side
+from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server
+PAGE = Path(__file__).parents[2] / "docs" / "argocd.md"
+BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 RAMP = {"strategy": "Progressive", "steps": [{"rampPercentage": 25, "pauseDuration": f"{PAUSE:g}s"}]}
 
 
@@ -75,6 +83,40 @@ def told_stories(
 
     with told_side_by_side(request, begin) as told:
         yield told
+
+
+@side_by_side
+def test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate(story: Hooked) -> None:
+    gitops, address = story.gitops, story.way.address
+    [written] = [block for block in BLOCKS if "driver: Hook" in block]
+    [policy] = read_documents(written)
+    policy["metadata"]["name"] = policy["spec"]["workerRef"]["name"] = gitops.worker_name
+    more = (policy, autoscaler_document(gitops.worker_name))
+    gitops.commit("v1", *more, steps=(), address=address)
+    gitops.application.create()
+    gitops.stands("Settled", "v1")
+    rollout = {**RAMP, "gate": {"workflowType": "GateWorkflow"}}
+    commit = gitops.commit("v2", *more, spec={"rollout": rollout}, address=address)
+    gitops.application.refresh()
+    eventually(lambda: gitops.status().get("percentage") == "25", SOON)
+    operation = gitops.application.operation()
+    assert operation["phase"] == "Running", "the sync waits for the rollout"
+    assert "waiting for completion of hook" in operation["message"]
+    assert set(attached(gitops, "v2")) == {"HorizontalPodAutoscaler"}, "its traffic may need more pods"
+
+    eventually(lambda: gitops.application.operation()["phase"] == "Succeeded", SOON)
+    ended = gitops.application.operation()["syncResult"]
+    assert ended["revision"] == commit
+    hooks = {one["hookType"]: one["hookPhase"] for one in ended["resources"] if "hookType" in one}
+    assert hooks == {"Sync": "Succeeded", "PostSync": "Succeeded"}
+    assert gitops.share("v2") == 100, "the sync ended no earlier"
+    gate = WorkflowExecution(workflow_id=f"test-{gitops.worker.name}:v2-{gitops.task_queue}")
+    request = DescribeWorkflowExecutionRequest(namespace="default", execution=gate)
+    info = gitops.temporal.ask("describe_workflow_execution", request).workflow_execution_info
+    assert info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_COMPLETED
+    for build_id in ("v1", "v2"):
+        assert set(attached(gitops, build_id)) == {"HorizontalPodAutoscaler"}
+        assert is_protected(gitops.deployment(build_id) or {})
 
 
 @side_by_side

@@ -195,8 +195,10 @@ def test_sidecar_renders_with_its_account_and_the_rights_of_the_deployment_files
     (operator / "temporal.toml").write_text(
         f'[profile.payments]\naddress = "{oldest_temporal.address}"\nnamespace = "default"\n'
     )
-    worker = (EXAMPLE / "worker.yaml").read_text().replace("namespace: shop", f"namespace: {namespace}")
-    (specs / "worker.yaml").write_text(re.sub("(?<=hostPort: ).*", oldest_temporal.address, worker))
+    for name in ("worker", "connection"):
+        text = (EXAMPLE / f"{name}.yaml").read_text().replace("namespace: shop", f"namespace: {namespace}")
+        text = re.sub("(?<=hostPort: ).*", oldest_temporal.address, text)
+        (specs / f"{name}.yaml").write_text(text)
     host, port = cluster.address.removeprefix("https://").split(":")
     [plugin] = read_documents((ROOT / "plugin.yaml").read_text())
     ended = inside(

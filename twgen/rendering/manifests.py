@@ -21,6 +21,11 @@ Manifest = dict[str, Any]
 
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
 """A kind that is not named comes after those that are."""
+_HEALTHY_AT_ONCE = {"Deployment", "HorizontalPodAutoscaler", "PodDisruptionBudget"}
+"""Beside a Deployment what Argo CD takes for healthy without its metrics: no sync waits for them in vain.
+
+KEDA's ScaledObject is not: one that cannot read its trigger would keep the traffic where it is.
+"""
 
 
 def render_manifests(
@@ -57,7 +62,7 @@ def _manifests(
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []
         made += attached_manifests(spec, version)
         for manifest in made:
-            is_first = version.build_id in waits_for_nobody and manifest["kind"] == "Deployment"
+            is_first = version.build_id in waits_for_nobody and manifest["kind"] in _HEALTHY_AT_ONCE
             if has_hook and not is_first:
                 # the hook starts once the target is healthy, whatever the others are
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"

@@ -1,0 +1,54 @@
+"""The templates of the page about scaling are valid, and measure each version alone."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from testing.forking import forker
+from testing.processes import ENVIRONMENT
+from twgen.yaml.reader import read_documents
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "scaling.md").read_text()
+BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+TARGET = "v3.0.0-97f7"
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return forker().run(command, folder, ENVIRONMENT)
+
+
+@pytest.fixture
+def specs(tmp_path: Path) -> Path:
+    """The recorded example, without its autoscaler."""
+    shutil.copytree(ROOT / "examples" / "three-versions", folder := tmp_path / "specs")
+    (folder / "scaling.yaml").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: read_documents(block)[0]["metadata"]["name"])
+def test_template_is_valid_and_scales_each_version(specs: Path, block: str) -> None:
+    (specs / "scaling.yaml").write_text(block)
+    ended = run(specs, "validate", ".", "--strict", "-q")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    ended = run(specs, "render", ".", "--snapshot", "snapshot.yaml")
+    scalers = [item for item in read_documents(ended.stdout) if item["kind"] == "HorizontalPodAutoscaler"]
+    names = {scaler["spec"]["scaleTargetRef"]["name"] for scaler in scalers}
+    assert names == {"payments-v1-4-2-458f", "payments-v2-0-1-65b5", "payments-v3-0-0-97f7"}
+
+
+def test_page_shows_what_is_filled_in(specs: Path) -> None:
+    (specs / "scaling.yaml").write_text(BLOCKS[0])
+    ended = run(specs, "render", ".", "--snapshot", "snapshot.yaml")
+    [scaler] = [
+        item
+        for item in read_documents(ended.stdout)
+        if item["kind"] == "HorizontalPodAutoscaler"
+        and item["metadata"]["labels"]["temporal.io/build-id"] == TARGET
+    ]
+    [shown] = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for metric in scaler["spec"]["metrics"]:
+        assert metric["external"]["metric"]["selector"]["matchLabels"] == read_documents(shown)[0]
