@@ -34,6 +34,9 @@ container = st.fixed_dictionaries(
 )
 
 
+DEEP = 900 * '{"a":' + "1" + 900 * "}"
+
+
 def read(manifest: dict[str, Any]) -> LiveDeployment:
     found = live_deployment(manifest)
     assert found
@@ -126,6 +129,8 @@ def test_what_a_server_fills_in_is_no_edit() -> None:
         '{"containers": [{"name": "worker", "env": [{"name": "A", "value": 1}]}], "replaced": []}',
         '{"containers": [], "replaced": [{"name": "worker", "env": [], "added": [[]]}]}',
         '{"containers": [], "replaced": [{"name": "worker", "resources": []}]}',
+        f'{{"containers": [], "replaced": [{{"name": "worker", "resources": {DEEP}}}]}}',
+        f'{{"containers": [{{"name": "w", "env": [{{"name": "A", "valueFrom": {DEEP}}}]}}], "replaced": []}}',
     ],
 )
 def test_annotation_that_nobody_wrote_so_tells_of_no_patch(told: str) -> None:

@@ -14,6 +14,8 @@ from twgen.model.world import LivePatch
 _WHOLE = ("image", "resources")
 """Fields that a patch replaces as a whole; of `env` it replaces single variables."""
 _LISTS = ("initContainers", "containers")
+_DEEPEST = 4
+"""Levels below `resources` or `valueFrom`; theirs are 3 at most."""
 
 Containers = tuple[Mapping[str, Any], ...]
 """Containers by name, each with the fields that it gets."""
@@ -98,6 +100,7 @@ def _is_container(told: Any) -> bool:
     return (
         isinstance(told.get("image"), str | None)
         and isinstance(told.get("resources"), dict | None)
+        and _is_shallow(told.get("resources"), _DEEPEST)
         and isinstance(variables, list)
         and all(map(_is_variable, variables))
         and isinstance(added, list)
@@ -106,8 +109,20 @@ def _is_container(told: Any) -> bool:
 
 
 def _is_variable(told: Any) -> bool:
-    is_named = isinstance(told, dict) and isinstance(told.get("name"), str)
-    return is_named and isinstance(told.get("value", ""), str) and isinstance(told.get("valueFrom", {}), dict)
+    if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+        return False
+    source = told.get("valueFrom", {})
+    return (
+        isinstance(told.get("value", ""), str) and isinstance(source, dict) and _is_shallow(source, _DEEPEST)
+    )
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    """It nests no deeper; what does would end a walk that calls itself."""
+    if not isinstance(value, dict | list):
+        return True
+    items = value.values() if isinstance(value, dict) else value
+    return levels > 0 and all(_is_shallow(item, levels - 1) for item in items)
 
 
 def changed_fields(template: Mapping[str, Any], before: Containers, after: Containers) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from tests.planning.versions.running import KEEP, UPDATE, container, template
 from tests.strategies import AUTOSCALER, IMAGE_PATCH, STRAY_PATCH, WHOLE_PATCH, patched, with_policy
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionPlan
-from twgen.model.spec import HistorySource, VersionPatch, WorkerSpec
+from twgen.model.spec import ConnectionChanges, HistorySource, VersionPatch, WorkerSpec
 from twgen.model.world import VersionStatus, WorkerWorld, World
 from twgen.planning.plan import make_plan
 from twgen.rendering.deployments import target_deployment, version_deployment
@@ -163,6 +163,28 @@ def test_cluster_that_is_no_source_of_the_history_leaves_a_patched_version_to_it
     container(edited)["image"] = "payments:by-hand"
     assert plan_of(spec, edited, live("v3")).reason == "ManifestLost"
     assert plan_of(spec, edited, live("v3"), ledger={"v1": live("v1")}).reason == "EditedByHand"
+
+
+def test_changed_connection_reaches_a_patched_version_with_its_patch() -> None:
+    moved = replace(SPEC.connection, tls_server_name="temporal.example.com")
+    spec = with_policy(
+        replace(patching(ON_V1), connection=moved), connection_changes=ConnectionChanges.ALL_VERSIONS
+    )
+    plan = plan_of(spec, patched(live("v1"), IMAGE_PATCH), live("v3"))
+    assert (plan.action, plan.reason) == (UPDATE, "ConnectionChanged")
+    [found] = template(plan, spec)["spec"]["containers"]
+    values = {item["name"]: item.get("value") for item in found["env"]}
+    assert (found["image"], values["TEMPORAL_TLS_SERVER_NAME"]) == ("payments:v1-cve", "temporal.example.com")
+
+
+def test_patch_beside_a_connection_that_changes_is_told_too() -> None:
+    moved = replace(SPEC.connection, tls_server_name="temporal.example.com")
+    spec = with_policy(
+        replace(patching(ON_V1), connection=moved), connection_changes=ConnectionChanges.ALL_VERSIONS
+    )
+    plan = plan_of(spec, live("v1"), live("v3"))
+    assert (plan.action, plan.reason) == (UPDATE, "ConnectionChanged")
+    assert "patches of its policy change its containers[worker].image" in plan.because
 
 
 def test_target_can_be_patched_and_keeps_its_pods_when_it_drains() -> None:
