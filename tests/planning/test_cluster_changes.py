@@ -18,7 +18,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from tests.strategies import AUTOSCALER, BUDGET, NOW, SIZED_BY_HPA, a_spec, live_manifest
+from tests.strategies import AUTOSCALER, BUDGET, BUSY_AUTOSCALER, NOW, SIZED_BY_HPA, a_spec, live_manifest
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerVersions
 from twgen.model.rollout import RolloutInCluster
@@ -137,6 +137,19 @@ def test_object_of_another_kind_than_its_template_now_makes_is_left_over() -> No
     wanted = scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name)
     before = scaler(GroupKind("keda.sh", "ScaledObject"), name)
     assert list(left_over(versions(2), [wanted, before])) == [before]
+
+
+def test_object_that_is_not_for_its_version_is_left_over_once_no_render_takes_it_away() -> None:
+    hpa = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+    name = attached_resource_name(SPEC.name, "cpu", "v1")
+    old = live_manifest(SPEC, "v1", 2)
+    draining = temporal(version("v1", VersionStatus.DRAINING), version("v3"), traffic=routing("v3"))
+    spec = replace(SPEC, attached=(BUSY_AUTOSCALER,))
+    item = scaler(hpa, name, owner="uid-v1")
+    for told, left in (({"twgen.io/attached": f"{hpa.kind}/{name}"}, []), ({}, [item])):
+        old["metadata"]["annotations"] = told
+        found = planned(strategies.world(draining, [old, live_manifest(SPEC, "v3", 2)]), spec)
+        assert list(left_over(found.versions, [item])) == left
 
 
 def test_object_of_somebody_elses_deployment_is_never_left_over() -> None:

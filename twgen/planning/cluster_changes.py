@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from twgen.model.operator import GroupKind
-from twgen.model.plan import WorkerVersions
+from twgen.model.plan import VersionAction, WorkerVersions
 from twgen.versioning.names import attached_resource_name
 
 
@@ -52,15 +52,19 @@ def replica_changes(worker: WorkerVersions) -> Iterator[ReplicasChange]:
 
 
 def left_over(worker: WorkerVersions, found: Iterable[AttachedInCluster]) -> Iterator[AttachedInCluster]:
-    """The attached objects whose template is gone, while the Deployment that owns them is not.
+    """The attached objects whose template is gone, or is not for their version, while their owner stays.
 
     Argo CD prunes no object that has an owner, and one without an owner is Argo CD's.
     """
     spec, versions = worker.spec, worker.versions
     owners = {version.live.uid for version in versions if version.live and version.live.uid}
-    wanted = {
-        (GroupKind.of(resource.template), attached_resource_name(spec.name, resource.name, version.build_id))
-        for resource in spec.attached
-        for version in versions
-    }
+    by_status = any(resource.when for resource in spec.attached)
+    wanted = set()
+    for version in versions:
+        names = {item.name for item in (*version.attached, *version.leaving)}
+        for resource in spec.attached:
+            name = attached_resource_name(spec.name, resource.name, version.build_id)
+            # those of a version that goes are its owner's
+            if name in names or not by_status or version.action is VersionAction.DROP:
+                wanted.add((GroupKind.of(resource.template), name))
     return (item for item in found if item.owners & owners and (item.kind, item.name) not in wanted)
