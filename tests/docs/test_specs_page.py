@@ -97,6 +97,6 @@ def test_page_shows_what_is_told_of_mistakes(tmp_path: Path) -> None:
     (tmp_path / "pay.yaml").write_text(mistaken + "---\n".join(["", *BLOCKS[:3]]))
     ended = forker().run(["validate", "."], tmp_path, ENVIRONMENT)
     lines = [*ended.stdout.splitlines(), *ended.stderr.splitlines()]
-    told = [line.partition(": ")[2] for line in lines if "cpu: 500 is" in line or "zero width" in line]
+    told = [line.partition(": ")[2] for line in lines if "whole cores" in line or "zero width" in line]
     assert len(told) == 2
     assert all(line.removeprefix("pay.yaml:").partition(": ")[2] in PAGE for line in told)

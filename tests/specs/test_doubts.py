@@ -104,9 +104,12 @@ def test_autoscaler_and_pod_that_are_wrong_themselves_are_told_of_as_that() -> N
 @pytest.mark.parametrize(
     ("amounts", "doubt"),
     [
-        ({"cpu": 500}, "cpu: 500 is 500 whole cores: write 500m for thousandths of one"),
-        ({"cpu": "250", "memory": "512Mi"}, "cpu: 250 is 250 whole cores: write 250m for thousandths of one"),
-        ({"cpu": "1k"}, "cpu: 1k is 1000 whole cores"),
+        ({"cpu": 500}, "cpu: asks for 500 whole cores: write 500m for thousandths of one"),
+        (
+            {"cpu": "250", "memory": "512Mi"},
+            "cpu: asks for 250 whole cores: write 250m for thousandths of one",
+        ),
+        ({"cpu": "1k"}, "cpu: asks for 1000 whole cores: write 1000m for thousandths of one"),
         ({"memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),
         ({"cpu": "500m", "memory": "4Ti"}, "memory: 4Ti is more than a node has: write Mi or Gi"),
         ({"cpu": "500", "memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),

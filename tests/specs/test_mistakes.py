@@ -279,7 +279,7 @@ def test_build_id_that_nothing_has_filled_in_is_refused(written: str) -> None:
     )
 
 
-@pytest.mark.parametrize("written", ["${NS}", "$(NS)", "payments-${STAGE}"])
+@pytest.mark.parametrize("written", ["$NS", "${NS}", "$(NS)", "payments-${STAGE}"])
 def test_temporal_namespace_that_nothing_has_filled_in_is_refused(written: str) -> None:
     options = worker()["spec"]["workerOptions"] | {"temporalNamespace": written}
     [problem] = told(parsed(worker(workerOptions=options), CONNECTION).problems)
@@ -316,6 +316,11 @@ def test_groups_of_workers_are_told_to_be_workers_of_their_own(field: str, what:
         f"spec.{field}: is not read: write spec.template, since a version has one Deployment, and a"
         f" WorkerDeployment for each further {what}"
     )
+
+
+def test_task_queue_beside_the_options_is_told_to_be_one_of_them() -> None:
+    [problem] = told(parsed(worker(taskQueue="payments"), CONNECTION).problems)
+    assert problem == "spec.taskQueue: is not read: write spec.workerOptions.taskQueue"
 
 
 def test_object_of_a_worker_is_told_to_be_its_template() -> None:
@@ -378,6 +383,11 @@ def test_empty_history_is_warned_of() -> None:
     ]
 
 
+def test_history_that_is_misspelt_is_not_told_to_be_empty() -> None:
+    found = parsed(policy(history=["ledger"]))
+    assert (len(found.problems), found.warnings) == (1, ())
+
+
 def test_mark_of_a_pause_on_a_spec_says_where_it_belongs() -> None:
     mark = {"annotations": {"twgen.io/paused": "true"}}
     paused = worker()
@@ -387,6 +397,16 @@ def test_mark_of_a_pause_on_a_spec_says_where_it_belongs() -> None:
     assert told(parsed(paused, CONNECTION).warnings) == [
         f"{place}: {why} ConfigMap payments-rollout in the cluster"
     ]
+    template = worker()["spec"]["template"] | {"metadata": mark}
+    assert told(parsed(worker(template=template), CONNECTION).warnings) == [
+        (
+            f"spec.template.{place}: has no effect on pods: run `twgen pause`, or annotate ConfigMap"
+            " payments-rollout in the cluster"
+        )
+    ]
+    not_a_text = {**paused, "metadata": {**paused["metadata"], "annotations": {"twgen.io/paused": True}}}
+    found = parsed(not_a_text, CONNECTION)
+    assert (len(found.problems), found.warnings) == (1, ())
     on_policy = policy()
     on_policy["metadata"] |= mark
     assert told(parsed(on_policy).warnings) == [f"{place}: {why} its intent"]

@@ -13,8 +13,8 @@ TEMPLATE = {
 }
 NAME, BUILD = "temporal.io/deployment-name", "temporal.io/build-id"
 ALL_AS_ONE = (
-    "spec.selector: selects the pods of worker shop/payments: counts the pods of all versions as one, and an"
-    " old one may lose its last; make it a WorkerResourceTemplate"
+    "spec.selector: counts the pods of all versions of worker shop/payments as one, and an old version may"
+    " lose its last: make it a WorkerResourceTemplate"
 )
 
 
@@ -76,12 +76,11 @@ def test_budget_of_another_namespace_selects_none_of_them() -> None:
 
 
 def test_budget_beside_an_attached_one_keeps_every_pod_where_it_is() -> None:
-    assert warned(budget(), budget_of({"matchLabels": {"app": "payments"}})) == [
-        (
-            "spec.selector: selects the pods of worker shop/payments: none that budget protects too can be"
-            " evicted, since it has two budgets; remove it"
-        )
-    ]
+    [warning] = warned(budget(), budget_of({"matchLabels": {"app": "payments"}}))
+    assert warning == (
+        "spec.selector: selects the pods of all versions of worker shop/payments, as attached template budget"
+        " does, and no pod that has two budgets can be evicted: remove it"
+    )
 
 
 def carrying(api: str, kind: str, labels: dict[str, str], own: dict[str, str]) -> dict[str, Any]:

@@ -110,6 +110,7 @@ def test_variable_of_the_team_s_own_stays_allowed_without_a_task_queue() -> None
 @pytest.mark.parametrize(
     ("written", "message"),
     [
+        ("$QUEUE", "holds a variable that nothing has filled in"),
         ("${QUEUE}", "holds a variable that nothing has filled in"),
         ("payments ", "is not text on one line without blanks"),
         (7, "must be a string, not a whole number; put it in quotes"),

@@ -113,9 +113,8 @@ def _doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, st
             amount = container["resources"][field]["memory"]
             yield f"resources.{field}.memory", f"{amount} is more than a node has: write Mi or Gi"
         elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
-            amount = container["resources"][field]["cpu"]
-            meant = f": write {amount}m for thousandths of one" if str(amount).isdecimal() else ""
-            yield f"resources.{field}.cpu", f"{amount} is {int(cores)} whole cores{meant}"
+            meant = f"write {int(cores)}m for thousandths of one"
+            yield f"resources.{field}.cpu", f"asks for {int(cores)} whole cores: {meant}"
     ports = {port.get("name") for port in container.get("ports") or ()}
     for probe in _PROBES:
         for asked in _ASKED:

@@ -261,6 +261,8 @@ class Fields:
             wrong = f"holds what cannot be seen{f' ({hidden})' if is_secret else ''}: type it anew"
         elif len(value) > most:
             wrong = f"is longer than {most} characters"
+        elif form and value.startswith("$"):
+            wrong = UNFILLED
         elif not form or re.search(form, value):
             return
         elif "{{" in value:

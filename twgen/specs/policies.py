@@ -40,7 +40,7 @@ def parse_policy(spec: Fields) -> Policy:
         patches=parse_patches(spec),
         draining_replicas=spec.integer("drainingReplicas", least=1),
     )
-    if not policy.history:
+    if spec.raw("history") == []:
         why = "is empty: no older version can be rendered, and what runs is left to its prune protection"
         spec.warning("history", f"{why}; leave it out for Ledger, Cluster and Git")
     if policy.max_versions == 1:

@@ -49,12 +49,14 @@ def _budget(document: Document, workers: Sequence[WorkerSpec]) -> Iterator[Probl
         if not _selects(selector, labels | selector_labels(worker.name, worker.build_id)):
             continue
         attached = next((item for item in worker.attached if item.kind == _BUDGET.kind), None)
-        why = "counts the pods of all versions as one, and an old one may lose its last"
+        whose = f"the pods of all versions of worker {worker.worker_deployment}"
+        message = (
+            f"counts {whose} as one, and an old version may lose its last: make it a WorkerResourceTemplate"
+        )
         if attached:
-            why = f"none that {attached.name} protects too can be evicted, since it has two budgets"
-        message = f"selects the pods of worker {worker.worker_deployment}: {why}"
-        remedy = "remove it" if attached else "make it a WorkerResourceTemplate"
-        yield Problem.at(document, "spec.selector", f"{message}; {remedy}")
+            why = "no pod that has two budgets can be evicted"
+            message = f"selects {whose}, as attached template {attached.name} does, and {why}: remove it"
+        yield Problem.at(document, "spec.selector", message)
         return
 
 

@@ -47,6 +47,7 @@ _OF_LATER_CONTROLLERS = {
         "spec.deployment": ("spec.template", "write spec.template and spec.replicas"),
         "spec.workerGroups": ("spec.template", f"{_ONE_DEPLOYMENT} group"),
         "spec.pools": ("spec.template", f"{_ONE_DEPLOYMENT} pool"),
+        "spec.taskQueue": ("spec.workerOptions.taskQueue", "write spec.workerOptions.taskQueue"),
         "spec.object": ("spec.template", "write spec.template; what is attached is a WorkerResourceTemplate"),
         f"{_REFERENCE}.objectRef": (f"{_REFERENCE}.name", "write its name and kind in connectionRef"),
     },
@@ -54,7 +55,7 @@ _OF_LATER_CONTROLLERS = {
     kinds.CONNECTION: {"spec.tls.caCertSecretRef": _CA},
     kinds.CLUSTER_CONNECTION: {"spec.tls.caCertSecretRef": _CA},
 }
-"""Fields of other releases and branches of the controller: what they stand for, and what to do instead.
+"""Fields of other releases of the controller, or of another place: what they stand for, what to write.
 
 https://github.com/temporalio/temporal-worker-controller/tree/main/docs
 """
@@ -164,7 +165,7 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
             if texts.has(key) and not isinstance(texts.value[key], str):
                 wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
                 metadata.diagnostics.add_problems([wrong])
-    if PAUSED in metadata.mapping("annotations").value:
+    if isinstance(metadata.mapping("annotations").value.get(PAUSED), str):
         where = (
             f"ConfigMap {rollout_name(name)} in the cluster" if kind.name == kinds.WORKER else "its intent"
         )

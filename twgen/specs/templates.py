@@ -19,8 +19,10 @@ from twgen.versioning.names import (
     BUILD_ID_LABEL,
     CONNECTION_HASH,
     DEPLOYMENT_NAME_LABEL,
+    PAUSED,
     TEMPLATE_HASH,
     placeholders,
+    rollout_name,
     versioned_deployment_name,
 )
 
@@ -40,15 +42,7 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
     who = Identity(worker.temporal_namespace, worker.worker_deployment, worker.build_id)
     injected = injection(worker.connection, who, worker.policy.environment)
     _refuse_injected(path, pod, injected)
-    metadata = template.get("metadata") or {}
-    for field, ours in (
-        ("labels", (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL)),
-        ("annotations", (TEMPLATE_HASH, CONNECTION_HASH)),
-    ):
-        for name in ours:
-            if name in (metadata.get(field) or {}):
-                place = join_path(f"metadata.{field}", name)
-                spec.mapping("template").problem(place, "is set for each version: remove it")
+    _check_marks(spec, worker)
     # an init container may mount the volume that is injected
     own = pod.get("volumes") or []
     names = {volume.get("name") for _, volume in _items(pod, "volumes")}
@@ -73,6 +67,23 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
         for place, doubt in unmeasured(resource, pod) if resource.autoscales else ():
             path.warning(place, doubt)
     _warn_of_moving_tag(path, pod, worker)
+
+
+def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
+    """Refuse the labels and annotations that each version has of its own; warn of one without effect."""
+    metadata = worker.template.content.get("metadata") or {}
+    for field, ours in (
+        ("labels", (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL)),
+        ("annotations", (TEMPLATE_HASH, CONNECTION_HASH)),
+    ):
+        for name in ours:
+            if name in (metadata.get(field) or {}):
+                place = join_path(f"metadata.{field}", name)
+                spec.mapping("template").problem(place, "is set for each version: remove it")
+    if PAUSED in (metadata.get("annotations") or {}):
+        where = f"run `twgen pause`, or annotate ConfigMap {rollout_name(worker.name)} in the cluster"
+        place = join_path("metadata.annotations", PAUSED)
+        spec.mapping("template").warning(place, f"has no effect on pods: {where}")
 
 
 def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec) -> None:
