@@ -119,9 +119,9 @@ class VersionReason(StrEnum):
     MANIFEST_LOST = "ManifestLost"
     """Workflows may need it, and its manifest is known nowhere.
 
-    Branch from the commit that deployed it, run `twgen lock .` there, commit, and merge the branch: `twgen
-    lock .` mends a conflict. Where twgen has the history of Git, it looks there by itself, and the plan says
-    why it found nothing. Until then, what still runs of it stays.
+    Branch from the commit that deployed it, run `twgen lock .` there, commit, and merge the branch: in the
+    ledger keep the lines of both sides. Where twgen has the history of Git, it looks there by itself, and the
+    plan says why it found nothing. Until then, what still runs of it stays.
     """
     VERSION_CAP_REACHED = "VersionCapReached"
     """It is the target, and `maxVersions` versions still exist.

@@ -173,8 +173,8 @@ def _resolve(source: str) -> str:
 
     file = quote(source)
     return (
-        f"take the side that was deployed, `git checkout --ours {file}` or `--theirs`, and run `twgen lock`,"
-        " which adds the version of the spec"
+        f"remove them to keep the versions of both sides, or take one by `git checkout --ours {file}` or"
+        " `--theirs`, and run `twgen lock`"
     )
 
 

@@ -65,9 +65,8 @@ def test_conflict_of_a_host_that_reads_no_attributes_is_solved_by_either_side_an
 ) -> None:
     name = "specs/twgen.lock/shop.pay.yaml"
     said = (
-        f"{name}:5: a merge left conflict markers: take the side that was deployed,"
-        f" `git checkout --ours {name}` or `--theirs`, and run `twgen lock`, which adds the"
-        " version of the spec"
+        f"{name}:5: a merge left conflict markers: remove them to keep the versions of both sides, or take one"
+        f" by `git checkout --ours {name}` or `--theirs`, and run `twgen lock`"
     )
     for command in (
         ("render", "specs", "--snapshot", empty_world(tmp_path)),
@@ -110,5 +109,5 @@ def test_conflict_marker_that_stands_alone_is_refused(run: Run, specs: Path, mar
     path = specs / "twgen.lock" / "shop.pay.yaml"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:line], marker, *lines[line:], ""]))
-    assert "a merge left conflict markers: take the side" in run("validate", "specs").stdout
-    refused(run("lock", "specs"), 2, f":{line + 1}: a merge left conflict markers: take the side")
+    assert "a merge left conflict markers: remove them to keep" in run("validate", "specs").stdout
+    refused(run("lock", "specs"), 2, f":{line + 1}: a merge left conflict markers: remove them to keep")
