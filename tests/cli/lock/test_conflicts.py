@@ -65,8 +65,8 @@ def test_conflict_of_a_host_that_reads_no_attributes_is_solved_by_either_side_an
 ) -> None:
     name = "specs/twgen.lock/shop.pay.yaml"
     said = (
-        f"{name}:5: a merge left conflict markers: remove them to keep the versions of both sides, or take one"
-        f" by `git checkout --ours {name}` or `--theirs`, and run `twgen lock`"
+        f"{name}:5: a merge left conflict markers: remove them to keep the versions of both sides, or take"
+        f" one by `git checkout --ours {name}` or `--theirs`, and run `twgen lock`"
     )
     for command in (
         ("render", "specs", "--snapshot", empty_world(tmp_path)),
