@@ -127,6 +127,27 @@ def test_templates_of_one_chart_are_one_problem(run: Run, story: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("broken", ["workerdeployment", "connection"])
+def test_what_is_in_a_file_that_cannot_be_read_is_not_told_to_be_missing(
+    run: Run, story: Path, broken: str
+) -> None:
+    policy = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"workerRef": {"name": "helloworld"}},
+    }
+    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    other = json.loads((story / "specs" / "workerdeployment.json").read_text())
+    other["metadata"]["name"] = "goodbye"
+    (story / "specs" / "goodbye.json").write_text(json.dumps(other))
+    (story / "specs" / f"{broken}.json").write_text('{"kind": ')
+    ended = run("validate", "specs")
+    assert ended.stderr == "twgen: 1 problem found\n"
+    assert ended.stdout.startswith(f"specs/{broken}.json:")
+    assert ended.stdout.count("\n") == 1
+
+
 def test_field_that_stands_beside_its_spec_is_one_problem(run: Run, story: Path) -> None:
     path = story / "specs" / "workerdeployment.json"
     worker = json.loads(path.read_text())

@@ -30,7 +30,19 @@ def test_character_that_nobody_sees_is_named(character: str, called: str) -> Non
     assert quoted(f"{character}pay").endswith(f"(character 1 is {called})")
 
 
-@pytest.mark.parametrize("text", ["", "payments", "zahlungen-für-käufe", "支払い", "a b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "payments",
+        "zahlungen-für-käufe",
+        "支払い",
+        "a b",
+        "\u0645\u06cc\u200c\u062e\u0648",
+        "\u2764\ufe0f",
+        "👩\u200d💻",
+    ],
+)
 def test_text_that_is_seen_is_told_as_it_is(text: str) -> None:
     assert hidden_character(text) == ""
     assert quoted(text) == repr(text)
@@ -44,6 +56,8 @@ def problem_of(value: dict[str, Any], *others: dict[str, Any]) -> str:
 @pytest.mark.parametrize("field", ["temporalNamespace", "taskQueue", "unsafeCustomBuildID"])
 def test_options_of_a_worker_name_what_nobody_sees(field: str) -> None:
     options = worker()["spec"]["workerOptions"] | {field: "pay\u200bments"}
+    found = parsed(worker(workerOptions=options), CONNECTION)
+    assert found.warnings == ()
     assert problem_of(worker(workerOptions=options), CONNECTION) == (
         f"spec.workerOptions.{field}: 'pay\\u200bments' ({ZERO_WIDTH}) {ANEW}"
     )

@@ -74,7 +74,13 @@ def parse(settings: Settings, read: Documents) -> Specs:
     """The specs of what was read, with what its operator's choices make a problem."""
     operator = settings.operator
     drivers = drivers_with_objects(operator.rollout_image)
-    specs = parse_specs(read.documents, settings.namespace_rule, operator.attached_kinds, drivers)
+    specs = parse_specs(
+        read.documents,
+        settings.namespace_rule,
+        operator.attached_kinds,
+        drivers,
+        some_are_missing=bool(read.unreadable),
+    )
     if settings.surroundings.in_repository:  # what it renders runs in a cluster
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     if not tracks_jobs(specs.workers, operator.rollout_image):

@@ -32,10 +32,14 @@ _NOUNS: dict[type, str] = {
     type(None): "null",
 }
 _HIDDEN = re.compile(
-    "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f"
-    "\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0]"
+    "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200b\u200e\u200f\u2028-\u202f"
+    "\u205f-\u206f\u3000\u3164\ufeff\uffa0]"
+    "|(?<![^\\x00-\\x7f])[\u200c\u200d\ufe00-\ufe0f]|[\u200c\u200d](?![^\\x00-\\x7f])"
 )
-"""Characters without a width, and blanks other than the one that a keyboard has."""
+"""Characters without a width, and blanks other than the one that a keyboard has.
+
+What joins letters of other scripts, and signs, has its place between them.
+"""
 _MOST_SHOWN = 80
 _SHORTEST_END = 4
 _CREDENTIALS = re.compile(r"^.*@(?!sha[0-9]+:)", re.DOTALL)

@@ -84,13 +84,18 @@ def parse_specs(
     rule: NamespaceRule,
     attached_kinds: tuple[GroupKind, ...] = (),
     drivers: Collection[Driver] = (),
+    *,
+    some_are_missing: bool = False,
 ) -> Specs:
     """Read every document; the workers are complete only when there are no problems.
 
     `attached_kinds` are those that the operator allows beside the kinds that twgen knows; workers whose
-    policy has one of `drivers` also get objects for their rollout.
+    policy has one of `drivers` also get objects for their rollout. What a reference names may be among those
+    that `some_are_missing` tells of: a file that could not be read.
     """
     found = _sorted(documents, rule)
+    if some_are_missing:
+        found.uncertain |= _SPEC_KINDS
     workers = _workers(found, attached_kinds)
     specs = found.specs
     # of two of one name, which is told of by itself, all objects would be there twice

@@ -5,7 +5,7 @@ from datetime import timedelta
 from json import loads
 from typing import Any, Literal
 
-from twgen.model.problem import Finding, quoted, wrong_type
+from twgen.model.problem import Finding, hidden_character, quoted, wrong_type
 from twgen.model.spec import (
     AttachedResource,
     Connection,
@@ -80,7 +80,7 @@ def parse_worker(
             f"{worker.progress_deadline_seconds} is not above minReadySeconds ({worker.min_ready_seconds})"
         )
         spec.problem("progressDeadlineSeconds", message)
-    if custom and cleaned_build_id(custom) != custom:
+    if custom and cleaned_build_id(custom) != custom and not hidden_character(custom):
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a legal label value: {cleaned}")
     _warn_of_no_effect(spec, options, worker)
