@@ -149,6 +149,17 @@ def test_what_was_done_by_hand_and_is_written_down_since_restarts_nothing(build_
     assert template(back) == live(build_id)["spec"]["template"]
 
 
+def test_what_the_controller_let_somebody_patch_stays_when_it_is_written_down_without_a_ledger() -> None:
+    spec, edited = patching(ON_V1), live("v1")
+    container(edited)["image"] = "payments:v1-cve"
+    edited["metadata"]["annotations"] = {}
+    plan = plan_of(spec, edited, live("v3"))
+    assert plan.action is KEEP
+    assert template(plan, spec) == edited["spec"]["template"]
+    [warning] = planned(situation(DRAINING, [edited, live("v3")]), spec).versions.warnings
+    assert "v1: its live pod template is not the one that its hash is of" in warning
+
+
 def test_lost_version_comes_back_patched() -> None:
     spec = patching(ON_V1)
     plan = plan_of(spec, live("v3"), ledger={"v1": live("v1")})
