@@ -57,8 +57,8 @@ def _is_as_patched(version: VersionFacts, live: LiveDeployment, base: Mapping[st
     wanted = _wanted(version, base)
     if not wanted or live.patch:
         return False
-    template = live.manifest["spec"]["template"]
-    return not compare(patched_template(base, wanted).template, template).changed
+    since = compare(patched_template(base, wanted).template, live.manifest["spec"]["template"])
+    return not since.changed and not since.added
 
 
 def patch_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
