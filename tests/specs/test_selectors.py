@@ -1,11 +1,17 @@
 """Documents beside the specs that select the pods of versions, or pass for one, are warned of."""
 
+from time import process_time
 from typing import Any
 
 import pytest
 
 from tests.specs.parsing import CONNECTION, budget, parsed, told, worker
+from twgen.model.problem import Document
+from twgen.specs.parse import parse_specs
+from twgen.specs.selectors import shared_pods
 from twgen.specs.spec_document import NamespaceRule
+
+MANY = range(600)
 
 TEMPLATE = {
     "metadata": {"labels": {"app": "payments", "tier": "back"}},
@@ -64,6 +70,8 @@ def test_budget_of_the_pods_of_all_versions_is_to_be_attached(selector: Any, nam
         None,
         "app=payments",
         {"matchLabels": ["app"]},
+        {"matchLabels": {"app": ["payments"]}},
+        {"matchLabels": {"app": "payments"}, "matchExpressions": "app"},
         {"matchExpressions": [None]},
     ],
 )
@@ -118,3 +126,26 @@ def test_deployment_that_carries_the_labels_of_a_version_passes_for_one() -> Non
             " versions: remove it"
         )
     ]
+
+
+def test_many_budgets_beside_many_workers_are_looked_through_quickly() -> None:
+    """Each with the labels of no worker, or with all that every worker has and one that none has."""
+    workers = [
+        {**worker(template=TEMPLATE), "metadata": {"name": f"w{at}", "namespace": "shop"}} for at in MANY
+    ]
+    budgets = [
+        {**budget_of({"matchLabels": {"app": "payments", "tier": tier}}), "metadata": {"name": f"{tier}{at}"}}
+        for tier in ("front", "middle")
+        for at in MANY
+    ]
+    expressions = [
+        {**budget_of(expression("app", "DoesNotExist")), "metadata": {"name": f"e{at}"}} for at in MANY
+    ]
+    started = process_time()
+    read = [Document("f.yaml", at, value) for at, value in enumerate([*workers, CONNECTION])]
+    specs = parse_specs(read, NamespaceRule("shop")).workers
+    alone = process_time() - started
+    documents = [Document("f.yaml", at, value) for at, value in enumerate([*budgets, *expressions])]
+    started = process_time()
+    assert list(shared_pods(documents, specs, "shop")) == []
+    assert process_time() - started < max(alone, 0.1)

@@ -20,6 +20,9 @@ _WITH_PODS = {
     GroupKind("", "Pod"): (),
 }
 """Where the pods of each kind stand in it."""
+_MOST_COMPARED = 100
+"""Workers with the rarest of a selector's labels, or of its namespace: no more are looked through for one."""
+_Pods = dict[tuple[str, tuple[str, str] | None], list[tuple[WorkerSpec, Mapping[str, str]]]]
 
 
 def shared_pods(
@@ -29,24 +32,40 @@ def shared_pods(
 
     `namespace` is that of documents that name none; empty: not known, it may be any worker's.
     """
-    near: dict[str, list[WorkerSpec]] = {"": list(workers)}
-    for worker in workers:
-        near.setdefault(worker.namespace, []).append(worker)
-    named = {(place, worker.name): worker for place, some in near.items() for worker in reversed(some)}
-    for document in documents if workers else ():
-        kind = GroupKind.of(document.value)
+    kinds = ((document, GroupKind.of(document.value)) for document in documents if workers)
+    found = [(document, kind) for document, kind in kinds if kind == _BUDGET or kind in _WITH_PODS]
+    pods = _pods(workers if any(kind == _BUDGET for _, kind in found) else ())
+    named = {(place, worker.name): worker for worker in reversed(workers) for place in ("", worker.namespace)}
+    for document, kind in found:
         own = str(value_at(document.value, "metadata", "namespace") or namespace)
         if kind == _BUDGET:
-            yield from _budget(document, near.get(own, ()))
-        elif kind in _WITH_PODS:
+            yield from _budget(document, own, pods)
+        else:
             yield from _marked(document, kind, own, named)
 
 
-def _budget(document: Document, workers: Sequence[WorkerSpec]) -> Iterator[Problem]:
-    selector = value_at(document.value, "spec", "selector")
-    for worker in workers if isinstance(selector, dict) else ():
+def _pods(workers: Sequence[WorkerSpec]) -> _Pods:
+    """The labels of each worker's pods, by namespace ("": any), and there by each of these labels."""
+    pods: _Pods = {}
+    for worker in workers:
         labels = value_at(worker.template.content, "metadata", "labels") or {}
-        if not _selects(selector, labels | selector_labels(worker.name, worker.build_id)):
+        labels = labels | selector_labels(worker.name, worker.build_id)
+        for place in ("", worker.namespace):
+            for label in (None, *labels.items()):
+                pods.setdefault((place, label), []).append((worker, labels))
+    return pods
+
+
+def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem]:
+    selector = value_at(document.value, "spec", "selector")
+    if not isinstance(selector, dict):
+        return
+    wanted = selector.get("matchLabels") or {}
+    texts = isinstance(wanted, dict) and all(isinstance(value, str) for value in wanted.values())
+    candidates = [pods.get((namespace, label), []) for label in (wanted.items() if texts else ())]
+    fewest = min(candidates, key=len, default=pods.get((namespace, None), []) if texts else [])
+    for worker, labels in fewest[:_MOST_COMPARED]:
+        if not _selects(selector, labels):
             continue
         attached = next((item for item in worker.attached if item.kind == _BUDGET.kind), None)
         whose = f"the pods of all versions of worker {worker.worker_deployment}"
@@ -82,7 +101,7 @@ def _marked(
 def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors."""
     wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
-    if not isinstance(wanted, dict) or not isinstance(expressions, list):
+    if not isinstance(expressions, list):
         return False
     return all(labels.get(name) == value for name, value in wanted.items()) and all(
         _fits(expression, labels) for expression in expressions
