@@ -66,6 +66,14 @@ def test_changed_template_of_a_version_replaces_it_in_its_place() -> None:
     assert "2026-11-21T12:00:00Z" in text
 
 
+def test_entry_on_one_line_and_without_a_time_is_changed_in_its_place() -> None:
+    text = updated_text(BY_HAND, [entry(spec("orders:fixed", name="orders"))], "a.yaml")
+    assert text.startswith(BY_HAND.partition("- {worker: shop/orders")[0])
+    assert text.endswith("\nmetadata: {name: versions}  # nobody reads it\n")
+    assert build_ids(text) == build_ids(BY_HAND)
+    assert read_documents(text)[0]["versions"][1] == write_entry(entry(spec("orders:fixed", name="orders")))
+
+
 @pytest.mark.parametrize("begins", ["", "---\n", "# ours\n---\n# really\n", "\n# ours\n\n"])
 @pytest.mark.parametrize("ends", ["", "...\n", "\n# the end\n"])
 @pytest.mark.parametrize("line_break", ["\n", "\r\n"])
@@ -89,6 +97,16 @@ def test_indentation_of_a_ledger_is_kept() -> None:
     lines = [f"  - {json.dumps(write_entry(item))}\n" for item in (entry(), ORDERS)]
     text = f"kind: Ledger  # ours\napiVersion: twgen.io/v1alpha1\nversions:\n{''.join(lines)}"
     assert updated_text(text, [entry(spec("payments:v2", "v2"))], "a.yaml").startswith(f"{text}  - {{")
+
+
+def test_ledger_whose_layout_cannot_be_kept_is_not_touched() -> None:
+    text = (
+        f"apiVersion: twgen.io/v1alpha1\nkind: Ledger\nversions:\n-\n  {json.dumps(write_entry(entry()))}\n"
+    )
+    with pytest.raises(
+        InvalidInput, match=r"a\.yaml cannot be edited with its layout kept: lay `versions` out"
+    ):
+        updated_text(text, [ORDERS], "a.yaml")
 
 
 @pytest.mark.parametrize("indent", [None, 1])

@@ -47,8 +47,8 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
         if read_documents(written) == [result]:
             return written
     raise InvalidInput(
-        f"{source} cannot be edited with its layout kept: remove what is unusual in it (anchors, tags), or"
-        " move it away, and run `twgen lock` again"
+        f"{source} cannot be edited with its layout kept: lay `versions` out as a list of `- {{...}}`,"
+        " without anchors and tags"
     )
 
 
@@ -72,16 +72,16 @@ def _edited(text: str, changed: Mapping[int, dict[str, Any]], new: Iterable[dict
     head = found[0] if (found := _HEAD.match(text)) else ""
     try:
         document, indent, before_dash = load_yaml_guess_indent(text[len(head) :], yaml=yaml)
-    except YAMLError:
+    except (YAMLError, IndexError):  # the latter for a dash that stands alone
         return ""
     yaml.indent(sequence=indent, offset=before_dash)
     versions = document["versions"]
     for index, entry in changed.items():
         item = versions[index]
         for name, value in entry.items():
-            if item[name] == value:
+            if item.get(name) == value:
                 continue
-            comment, item[name] = _comment_below(item[name]), yaml.load(in_one_line(value))
+            comment, item[name] = _comment_below(item.get(name)), yaml.load(in_one_line(value))
             if comment and name not in item.ca.items:
                 item.ca.items[name] = [None, None, comment, None]
     versions.extend(yaml.load(in_one_line(entry)) for entry in new)
