@@ -71,13 +71,23 @@ KUBECTL = _kubernetes("kubectl")
 
 HELM = Server(
     name="helm",
-    version="3.19.0",
+    version="3.18.4",
     program="helm",
     package="helm.sh/helm/v3/cmd/helm",
     source=Source.GO_MODULE,
     variable="HELM",
 )
-"""Helm, which `make bench` compares with; no test needs it."""
+"""Helm, at the version that the image of Argo CD has; `make bench` compares with it."""
+
+KUSTOMIZE = Server(
+    name="kustomize",
+    version="5.7.0",
+    program="kustomize",
+    package="sigs.k8s.io/kustomize/kustomize/v5",
+    source=Source.GO_MODULE,
+    variable="KUSTOMIZE",
+)
+"""Kustomize, at the version that the image of Argo CD has."""
 
 ARGO_CD = Server(
     name="argocd",
@@ -114,9 +124,11 @@ SERVERS = (
     KUBE_APISERVER,
     KUBE_CONTROLLER_MANAGER,
     KUBECTL,
+    HELM,
+    KUSTOMIZE,
     ARGO_CD,
 )
 """All that the tests use; those that take seconds come first."""
 
-VERSIONED = frozenset({TEMPORAL_CLI, TEMPORAL_SERVER, ARGO_CD})
+VERSIONED = frozenset({TEMPORAL_CLI, TEMPORAL_SERVER, HELM, KUSTOMIZE, ARGO_CD})
 """Those whose version matters to the tests: another one on PATH is not used."""

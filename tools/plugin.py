@@ -18,7 +18,7 @@ def plugin_text() -> str:
     """
     parameters = [
         {
-            "name": option.name,
+            "name": option.parameter,
             "title": option.name.replace("-", " ").capitalize(),
             "tooltip": option.help,
             "itemType": "string" if option.type else "boolean",

@@ -110,7 +110,7 @@ def test_rollout_that_would_be_left_out_is_refused_from_the_operator_too(run: Ru
 
 
 WRITTEN = 'as {"name": "strict", "string": "true"}'
-OWN = "an application may set identity, quiet, strict"
+OWN = "an application may set identity, input, quiet, release, strict, valueFiles, values"
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,8 @@ def test_plugin_offers_what_an_application_may_set_and_no_more() -> None:
     [plugin] = read_documents(text)
     assert plugin["spec"].keys() == {"generate", "parameters"}  # no discovery, no version
     offered = {each["name"]: each["itemType"] for each in plugin["spec"]["parameters"]["static"]}
-    assert offered == {"identity": "string", "quiet": "boolean", "strict": "boolean"}
+    texts = ("identity", "input", "release", "valueFiles", "values")
+    assert offered == {**dict.fromkeys(texts, "string"), "quiet": "boolean", "strict": "boolean"}
 
 
 def test_page_names_lines_that_twgen_prints() -> None:

@@ -19,7 +19,8 @@ from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs
 from twgen.planning.reads import versions_to_look_for
-from twgen.reading.documents import Documents, Sources, read_paths, with_ledgers
+from twgen.reading.documents import Documents, Sources
+from twgen.reading.input import read_input
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import Located, problem_lines
@@ -45,7 +46,7 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     No worker is a warning too; raises InvalidInput where one is needed.
     """
     # a file alone is planned by the same ledger as its folder, and as it is locked by
-    read = read_paths(with_ledgers(settings.paths), settings.sources)
+    read = read_input(settings.input, settings.paths, settings.sources, ledgers=True)
     specs = parse(settings, read)
     doubts = specs.unknown_fields + specs.warnings
     if specs.problems or read.unreadable or (doubts and settings.strict):

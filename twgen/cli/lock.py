@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from twgen.cli.inputs import ledgers_without_spec, load_specs
-from twgen.cli.options import options, paths_argument
+from twgen.cli.options import INPUT, options, paths_argument
 from twgen.cli.output import warn
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import InvalidDocuments, NegativeAnswer
@@ -21,7 +21,7 @@ from twgen.reporting.problems import problem_lines
 
 @click.command()
 @paths_argument
-@options("now", "namespace", "operator_config", "check", "strict", "quiet")
+@options("now", *INPUT, "namespace", "operator_config", "check", "strict", "quiet")
 def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Record the Deployment of each target version in the folder twgen.lock beside the specs.
 

@@ -126,7 +126,24 @@ def _object(text: str) -> tuple[str, str]:
     return namespace, name
 
 
+def _files(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in re.split("[,\n]", text))
+    if not all(names):
+        raise ValueError("is not FILE,FILE: one name is empty")
+    return tuple(map(_printable, names))
+
+
+def _release(text: str) -> str:
+    """As helm takes one."""
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?", text):
+        raise ValueError("is no name of a release: at most 53 small letters, digits, - and .")
+    return text
+
+
 FILE = Form("FILE")
+FILES = Form("FILE,FILE", _files)
+RELEASE = Form("NAME", _release)
+TEXT = Form("YAML")
 NAME = Form("NAME", _printable)
 IDENTITY = Form("NAME", _identity)
 READING_TIME = Form("DURATION", _reading_time)

@@ -11,12 +11,15 @@ from twgen.cli.option_forms import (
     ADDRESSES,
     DURATION,
     FILE,
+    FILES,
     GATE,
     IDENTITY,
     INTERVAL,
     NAME,
     OBJECT,
     READING_TIME,
+    RELEASE,
+    TEXT,
     TIME,
     Choice,
     Form,
@@ -42,8 +45,14 @@ class Option:
 
     @property
     def name(self) -> str:
-        """What a plugin parameter calls it."""
+        """What the command line calls it: `value-files`."""
         return _long_name(self.flags)
+
+    @property
+    def parameter(self) -> str:
+        """What a plugin parameter calls it: `valueFiles`."""
+        first, *others = self.name.split("-")
+        return first + "".join(map(str.capitalize, others))
 
     @property
     def variable(self) -> str:
@@ -135,6 +144,27 @@ OPTIONS: Mapping[str, Option] = {
         "Read what the operator of Argo CD configured; elsewhere only its `rollout` and `attached` count.",
         FILE,
     ),
+    "input": Option(
+        ("--input",),
+        "Take the folder as Directory (of documents), or render it with kustomize or helm.",
+        Choice(["Directory", "Kustomize", "Helm"]),
+        of_application=True,
+    ),
+    "release": Option(
+        ("--release",), "With --input Helm: the name of the release.", RELEASE, of_application=True
+    ),
+    "value_files": Option(
+        ("--value-files",),
+        "With --input Helm: value files, from the chart's folder, with commas between them.",
+        FILES,
+        of_application=True,
+    ),
+    "values": Option(
+        ("--values",),
+        "With --input Helm: values, as YAML, which go before those of files.",
+        TEXT,
+        of_application=True,
+    ),
     "strict": _flag("--strict", text="Take warnings for errors.", of_application=True),
     "quiet": _flag("-q", "--quiet", text="Do not print warnings.", of_application=True),
     "color": Option(
@@ -185,6 +215,8 @@ OPTIONS: Mapping[str, Option] = {
 }
 """Every option of every command, by the parameter of its function."""
 
+INPUT = ("input", "release", "value_files", "values")
+"""What every command takes that reads specs."""
 READING = ("timeout", "via", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
 """What every command takes that reads servers."""
 
@@ -217,7 +249,7 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
 def refuse_settings_of_operator() -> None:
     """Raise InvalidInput when the application sets an option that is the operator's, or none of ours."""
     options = {option.name: option for option in OPTIONS.values()}
-    own = sorted(option.name for option in options.values() if option.of_application)
+    own = sorted(option.parameter for option in options.values() if option.of_application)
     for name, setting in surroundings().settings_of_application.items():
         if name not in options:
             raise InvalidInput(

@@ -8,7 +8,7 @@ import click
 
 from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import READING, options, paths_argument
+from twgen.cli.options import INPUT, READING, options, paths_argument
 from twgen.cli.output import write
 from twgen.errors import InvalidInput
 from twgen.executing.temporal import TemporalWriter
@@ -16,7 +16,7 @@ from twgen.model.world import WorkerWorld
 from twgen.planning.ownership import acting_identity, claimed, manager_of, released
 from twgen.planning.plan import worker_world
 
-_common = options("worker", *READING, "identity", "namespace", "operator_config", "quiet")
+_common = options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
 
 
 @click.group()

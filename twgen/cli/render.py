@@ -15,7 +15,7 @@ from twgen.cli.inputs import (
     refuse_warnings,
     rollout_jobs,
 )
-from twgen.cli.options import READING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
 from twgen.cli.output import warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
@@ -27,7 +27,7 @@ from twgen.rendering.manifests import FORMATS, render_manifests
 @click.command()
 @paths_argument
 @output_option("yaml", "json")
-@options("snapshot", "now", *READING, "identity", "namespace", "operator_config")
+@options("snapshot", "now", *READING, *INPUT, "identity", "namespace", "operator_config")
 @options("no_hooks", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Print the manifests of every version that still has work.

@@ -12,6 +12,7 @@ from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator
 from twgen.reading.documents import Sources
+from twgen.reading.input import DIRECTORY, HELM, Input
 
 if TYPE_CHECKING:
     from twgen.specs.spec_document import NamespaceRule
@@ -46,6 +47,7 @@ class Settings:
     operator: Operator
     surroundings: Surroundings
     sources: Sources
+    input: Input
 
     @property
     def namespace_rule(self) -> "NamespaceRule":
@@ -102,4 +104,20 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         operator=operator,
         surroundings=where,
         sources=sources,
+        input=_input_of(params, where),
+    )
+
+
+def _input_of(params: Mapping[str, Any], where: Surroundings) -> Input:
+    kind = params.get("input") or DIRECTORY
+    for name in ("release", "value_files", "values"):
+        if params.get(name) and kind != HELM:
+            raise InvalidInput(f"{OPTIONS[name].flags[0]} is for --input Helm, and the input is {kind}")
+    return Input(
+        kind,
+        params.get("release") or where.release,
+        params.get("value_files") or (),
+        params.get("values") or "",
+        where.namespace_rule(params.get("namespace") or "").default if kind == HELM else "",
+        where.checkout,
     )

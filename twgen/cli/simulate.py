@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from twgen.cli.inputs import load_specs, load_world, planning_time
-from twgen.cli.options import options, output_option, paths_argument
+from twgen.cli.options import INPUT, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, warn, width, write
 from twgen.cli.settings import settings_of
 from twgen.model.timeline import Assumptions, Timeline
@@ -37,7 +37,7 @@ _REPORTS: dict[str, Callable[[Timeline, str], str]] = {
 @paths_argument
 @output_option(*_REPORTS)
 @options("workflow_duration", "startup", "gate", "drainage_interval", "render_interval")
-@options("snapshot", "now", "identity", "namespace", "operator_config", "strict", "quiet", "color")
+@options("snapshot", "now", *INPUT, "identity", "namespace", "operator_config", "strict", "quiet", "color")
 def command(output: str, color: str, **params: Any) -> None:
     """Tell a whole rollout in advance: what would happen when, to traffic and to every version.
 

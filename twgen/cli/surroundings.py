@@ -39,6 +39,10 @@ class Terminal:
     in_repository = False
     """The working directory is the repository of whoever is rendered: no setting may take a file from it."""
     settings_of_application: Mapping[str, ApplicationSetting] = {}
+    release = ""
+    """What a release of Helm is called where nobody says it."""
+    checkout = ""
+    """The folder of all that may be rendered; empty: the Git repository."""
     why_no_repository = "the specs are in no Git repository"
     """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
 
@@ -110,6 +114,9 @@ class Plugin:
         self._application = Application(
             os.environ["ARGOCD_APP_NAME"], os.environ.get("ARGOCD_APP_PROJECT_NAME", "")
         )
+        self.release = self._application.name.rpartition("/")[2]
+        path, folder = os.environ.get("ARGOCD_APP_SOURCE_PATH", "").strip("./"), os.path.realpath(".")
+        self.checkout = folder.removesuffix(f"/{path}") if path else folder
         self.settings_of_application = _settings_of_application()
         """The options that the application sets, by name (`strict`).
 
@@ -203,13 +210,24 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
     given: dict[str, ApplicationSetting] = {}
     for parameter in parameters:
         match parameter:
-            case {"name": str(name), "string": _} if name in given:
+            case {"name": str(name)} if _option_name(name) in given:
                 raise InvalidInput(f"plugin parameter {quoted(name)} is given twice: remove one")
             # of a parameter in .argocd-source.yaml, Argo CD keeps what the application's own has beside it
             case {"name": str(name), "string": str(value)} if not (parameter.keys() & {"array", "map"}):
-                given[name] = ApplicationSetting(value, f"plugin parameter {quoted(name)}")
+                given[_option_name(name)] = ApplicationSetting(value, f"plugin parameter {quoted(name)}")
+            case {"name": "valueFiles" as name, "array": [*files], **rest} if not rest and all(
+                isinstance(file, str) for file in files
+            ):
+                given[_option_name(name)] = ApplicationSetting(
+                    "\n".join(files), f"plugin parameter {quoted(name)}"
+                )
             case {"name": str(name)}:
                 raise InvalidInput(f"plugin parameter {quoted(name)} is not a text alone: write it {such_as}")
             case _:
                 raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name: write it {such_as}")
     return settings | given
+
+
+def _option_name(parameter: str) -> str:
+    """The option that a parameter sets: `value-files` of `valueFiles`."""
+    return re.sub("[A-Z]", lambda capital: f"-{capital[0].lower()}", parameter)

@@ -6,12 +6,13 @@ from typing import Any
 import click
 
 from twgen.cli.inputs import all_problems, ledgers_without_spec, no_worker, parse
-from twgen.cli.options import options, output_option, paths_argument
+from twgen.cli.options import INPUT, options, output_option, paths_argument
 from twgen.cli.output import say, warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.planning.sentences import counted
-from twgen.reading.documents import Documents, located, read_paths
+from twgen.reading.documents import Documents, located
+from twgen.reading.input import read_input
 from twgen.reporting.problems import (
     Validation,
     problem_lines,
@@ -44,7 +45,7 @@ _REPORTS = {
 @click.command()
 @paths_argument
 @output_option(*_REPORTS)
-@options("namespace", "operator_config", "strict", "quiet")
+@options(*INPUT, "namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Check specs without reading any server; all problems of all files at once.
 
@@ -52,7 +53,7 @@ def command(output: str, **params: Any) -> None:
     twgen validate .
     """
     settings = settings_of(params)
-    read = read_paths(settings.paths, settings.sources)
+    read = read_input(settings.input, settings.paths, settings.sources, ledgers=False)
     specs = parse(settings, read)
     problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
     found = located(problems, settings.sources)

@@ -44,6 +44,8 @@ def read_history(
     file = spec.document.source
     if file == STDIN:
         return GitHistory(ends="the specs come from stdin")
+    if file.startswith(kinds.RENDERED_BY):
+        return GitHistory(ends="Git history is not read for rendered specs: `twgen lock` records versions")
     root = repository_root(file)
     if not root:
         return GitHistory(ends=without_repository)

@@ -25,6 +25,8 @@ OPERATOR_CONFIG = "OperatorConfig"
 CHART_FILE = "Chart.yaml"
 """What describes a chart of Helm, in the folder of the chart."""
 LEDGER_FOLDER = "twgen.lock"
+RENDERED_BY = "rendered by "
+"""How the source begins of a document that kustomize or helm rendered for twgen."""
 
 _OLD_KINDS = {
     "TemporalWorkerDeployment": WORKER,

@@ -1,0 +1,39 @@
+"""What `--input` takes, without the programs that it runs."""
+
+from pathlib import Path
+
+import pytest
+
+from testing.processes import ENVIRONMENT
+from tests.cli.conftest import Run
+
+
+@pytest.mark.parametrize("kind", ["Helm", "Kustomize"])
+def test_program_that_is_not_there_is_told_with_what_to_do(run: Run, story: Path, kind: str) -> None:
+    ended = run("render", "specs", "--input", kind, env={**ENVIRONMENT, "PATH": str(story)})
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert f"there is no {kind.lower()} on PATH" in ended.stderr
+    assert "deploy/templating" in ended.stderr
+
+
+def test_directory_is_what_is_read_without_the_option(run: Run, story: Path) -> None:  # noqa: ARG001
+    asked = ("render", "specs", "--snapshot", "snapshot.json")
+    assert run(*asked, "--input", "Directory").stdout == run(*asked).stdout != ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("specs", "--values", "a: b"), "--values is for --input Helm, and the input is Directory"),
+        (("specs", "--input", "Kustomize", "--release", "a"), "--release is for --input Helm"),
+        (("specs", "--input", "helm"), "'helm' is not one of Directory, Kustomize, Helm"),
+        (("-", "--input", "Helm"), "--input Helm renders one folder"),
+        (("specs", "specs", "--input", "Kustomize"), "--input Kustomize renders one folder"),
+        (("specs", "--input", "Helm", "--release", "--a"), "is no name of a release"),
+        (("specs", "--input", "Helm", "--value-files", "a,,b"), "one name is empty"),
+    ],
+)
+def test_mistaken_input_is_told(run: Run, story: Path, arguments: tuple[str, ...], said: str) -> None:  # noqa: ARG001
+    ended = run("render", *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr

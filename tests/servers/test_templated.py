@@ -1,0 +1,215 @@
+"""Charts and overlays as input: the programs themselves, confined by the kernel."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from testing.install import installed
+from testing.processes import ENVIRONMENT
+from testing.recipes import HELM, KUSTOMIZE
+from tests.cli.conftest import TWGEN, Ended
+
+pytestmark = pytest.mark.server
+CONNECTION = """\
+apiVersion: temporal.io/v1alpha1
+kind: Connection
+metadata: {name: temporal}
+spec: {hostPort: "temporal.shop.svc:7233"}
+"""
+WORKER = """\
+apiVersion: temporal.io/v1alpha1
+kind: WorkerDeployment
+metadata: {name: payments}
+spec:
+  replicas: 2
+  workerOptions: {connectionRef: {name: temporal}, temporalNamespace: default}
+  rollout: {strategy: AllAtOnce}
+  template:
+    spec:
+      containers: [{name: worker, image: "registry.example.com/payments:TAG"}]
+"""
+COMPONENT = """\
+apiVersion: kustomize.config.k8s.io/v1alpha1
+kind: Component
+patches:
+- target: {kind: WorkerDeployment}
+  patch: |-
+    - {op: replace, path: /spec/replicas, value: 7}
+"""
+CHART = "apiVersion: v2\nname: shop\nversion: 0.1.0\n"
+SNAPSHOT = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "Snapshot",
+    "takenAt": "2026-11-24T12:00:00Z",
+    "workers": [
+        {"name": f"shop/{name}", "temporalNamespace": "default", "temporal": None, "deployments": []}
+        for name in ("payments", "orders")
+    ],
+}
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkout"
+    write(
+        folder,
+        {
+            ".git/HEAD": "ref: refs/heads/main\n",
+            "base/kustomization.yaml": "resources: [connection.yaml, worker.yaml]\n",
+            "base/connection.yaml": CONNECTION,
+            "base/worker.yaml": WORKER.replace("TAG", "v1"),
+            "many/kustomization.yaml": COMPONENT,
+            "overlay/kustomization.yaml": "namespace: shop\nresources: [../base]\ncomponents: [../many]\n",
+            "chart/Chart.yaml": CHART,
+            "chart/values.yaml": "tag: v1\n",
+            "prod.yaml": "tag: v2\n",
+            "chart/templates/connection.yaml": CONNECTION,
+            "chart/templates/worker.yaml": WORKER.replace("TAG", "{{ .Values.tag }}").replace(
+                "name: payments", 'name: "{{ .Release.Name }}"'
+            ),
+        },
+    )
+    (tmp_path / "snapshot.json").write_text(json.dumps(SNAPSHOT))
+    (tmp_path / "secret").write_text("hunter2")
+    return folder
+
+
+def twgen(checkout: Path, *arguments: str, **variables: str) -> Ended:
+    programs = os.pathsep.join(str(installed(program).parent) for program in (HELM, KUSTOMIZE))
+    environment = {**ENVIRONMENT, "PATH": f"{programs}{os.pathsep}{ENVIRONMENT['PATH']}", **variables}
+    return subprocess.run(
+        [TWGEN, *arguments], cwd=checkout, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def refusal(checkout: Path, kind: str, folder: str = "bad") -> str:
+    ended = twgen(checkout, "render", folder, "--input", kind, "--snapshot", "../snapshot.json")
+    assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr
+    assert "hunter2" not in ended.stderr
+    return ended.stderr
+
+
+def test_overlay_with_a_component_is_rendered(checkout: Path) -> None:
+    ended = twgen(checkout, "render", "overlay", "--input", "Kustomize", "--snapshot", "../snapshot.json")
+    assert ended.returncode == 0, ended.stderr
+    assert "replicas: 7" in ended.stdout
+    assert "namespace: shop" in ended.stdout
+
+
+def test_chart_is_rendered_with_its_release_and_values(checkout: Path) -> None:
+    asked = ("render", "chart", "--input", "Helm", "-n", "shop", "--snapshot", "../snapshot.json")
+    ended = twgen(checkout, *asked, "--release", "orders", "--value-files", "../prod.yaml")
+    assert ended.returncode == 0, ended.stderr
+    assert "registry.example.com/payments:v2" in ended.stdout
+    assert "temporal.io/deployment-name: orders" in ended.stdout
+    assert "namespace: shop" in ended.stdout
+    ended = twgen(checkout, *asked, "--release", "orders", "--values", "tag: v3")
+    assert "registry.example.com/payments:v3" in ended.stdout
+
+
+def test_application_sets_the_input_by_its_parameters(checkout: Path) -> None:
+    parameters = [
+        {"name": "input", "string": "Helm"},
+        {"name": "valueFiles", "array": ["../prod.yaml"]},
+        {"name": "values", "string": "replicas: 1"},
+        {"name": "identity", "string": "shop"},
+    ]
+    ended = twgen(
+        checkout / "chart",
+        *("plan", ".", "--snapshot", "../../snapshot.json", "-o", "json"),
+        ARGOCD_APP_NAME="orders",
+        ARGOCD_APP_NAMESPACE="shop",
+        ARGOCD_APP_SOURCE_PATH="chart",
+        ARGOCD_APP_PARAMETERS=json.dumps(parameters),
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "orders" in ended.stdout
+    assert "v2" in ended.stdout
+
+
+def test_mistake_names_the_document_that_was_rendered(checkout: Path) -> None:
+    worker = checkout / "chart" / "templates" / "worker.yaml"
+    worker.write_text(worker.read_text().replace("replicas: 2", "replicas: two"))
+    said = refusal(checkout, "Helm", "chart")
+    assert "rendered by helm, document 2 (shop/templates/worker.yaml):" in said
+    worker.write_text("a: {{ .Values.none.such }}")
+    assert "shop/templates/worker.yaml" in refusal(checkout, "Helm", "chart")
+
+
+def test_ledger_beside_a_chart_is_written_and_read(checkout: Path) -> None:
+    asked = ("chart", "--input", "Helm", "-n", "shop")
+    assert twgen(checkout, "lock", *asked).returncode == 0
+    assert [file.name for file in (checkout / "chart" / "twgen.lock").glob("*.yaml")] == [
+        "shop.release-name.yaml"
+    ]
+    checked = twgen(checkout, "lock", *asked, "--check")
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../secret", "/proc/self/environ"])
+def test_chart_reads_no_file_out_of_the_checkout_through_a_link(checkout: Path, target: str) -> None:
+    write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": '{{ .Files.Get "a" }}'})
+    (checkout / "bad" / "a").symlink_to(target)
+    assert "permission denied" in refusal(checkout, "Helm")
+
+
+@pytest.mark.parametrize(
+    "reference", ["file:///etc/hostname", "http://127.0.0.1:1/schema.json"], ids=["file", "network"]
+)
+def test_schema_of_a_chart_refers_to_nothing_outside(checkout: Path, reference: str) -> None:
+    write(checkout, {"bad/Chart.yaml": CHART, "bad/values.schema.json": json.dumps({"$ref": reference})})
+    assert "permission denied" in refusal(checkout, "Helm")
+
+
+@pytest.mark.parametrize(
+    "kustomization",
+    [
+        "configMapGenerator: [{name: a, files: [/etc/passwd]}]",
+        "configMapGenerator: [{name: a, files: [../../secret]}]",
+        "configMapGenerator: [{name: a, files: [link]}]",
+        "resources: [../../outside]",
+        "components: [../../outside]",
+        "resources: ['http://127.0.0.1:1/a.yaml']",
+        "resources: ['https://github.com/example/example//config?ref=main']",
+        "helmCharts: [{name: a, repo: 'https://example.com'}]",
+        "transformers: [plugin.yaml]",
+    ],
+)
+def test_overlay_reaches_nothing_out_of_the_checkout(checkout: Path, kustomization: str) -> None:
+    outside = checkout.parent / "outside"
+    write(outside, {"kustomization.yaml": COMPONENT.replace("Component", "Kustomization")})
+    plugin = {
+        "apiVersion": "example.com/v1",
+        "kind": "Run",
+        "metadata": {
+            "name": "run",
+            "annotations": {"config.kubernetes.io/function": "exec: {path: ./run.sh}"},
+        },
+    }
+    write(checkout, {"bad/kustomization.yaml": kustomization, "bad/plugin.yaml": json.dumps(plugin)})
+    (checkout / "bad" / "link").symlink_to("../../secret")
+    assert "kustomize failed: " in refusal(checkout, "Kustomize")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../secret", "https://example.com/a.yaml", "none.yaml"])
+def test_value_file_is_one_of_the_checkout(checkout: Path, name: str) -> None:
+    ended = twgen(checkout, "validate", "chart", "--input", "Helm", "--value-files", name)
+    assert (ended.returncode, "value-files: " in ended.stderr) == (2, True)
+
+
+def test_chart_takes_no_more_memory_than_it_may(checkout: Path) -> None:
+    greedy = '{{ range until 100000 }}{{ repeat 100000 "a" }}{{ end }}'
+    write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": greedy})
+    said = refusal(checkout, "Helm")
+    assert "out of memory" in said
+    assert said.count("\n") == 1

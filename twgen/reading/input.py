@@ -1,0 +1,39 @@
+"""How documents come from the paths of a command: as files, or rendered by kustomize or helm."""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from twgen.errors import InvalidInput
+from twgen.reading.documents import STDIN, Documents, Sources, ledger_folder, read_paths, with_ledgers
+
+DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
+
+
+class Input(NamedTuple):
+    """How documents come from a folder: as files, or rendered; the rest is for Helm alone."""
+
+    kind: str = DIRECTORY
+    release: str = ""
+    value_files: tuple[str, ...] = ()
+    values: str = ""
+    namespace: str = ""
+    root: str = ""
+    """The checkout, of which files may be read; empty: the Git repository, or else the folder."""
+
+
+def read_input(given: Input, paths: Sequence[str], sources: Sources, *, ledgers: bool) -> Documents:
+    """The documents of the paths, and of the ledgers beside files with `ledgers`; raises InvalidInput."""
+    if given.kind == DIRECTORY:
+        return read_paths(with_ledgers(paths) if ledgers else paths, sources)
+    [folder] = paths if len(paths) == 1 and paths[0] != STDIN else [""]
+    from twgen.reading.templated import read_rendered  # most runs read files alone
+
+    if not os.path.isdir(folder):  # noqa: PTH112 - Path would forgive an empty one
+        raise InvalidInput(f"--input {given.kind} renders one folder: name it, and nothing else")
+    read = read_rendered(given, os.path.realpath(folder), sources)
+    ledger = ledger_folder(folder)
+    if not ledger.is_dir() or not any(ledger.iterdir()):
+        return read
+    recorded = read_paths([str(ledger)], sources)
+    return Documents((*read.documents, *recorded.documents), (*read.unreadable, *recorded.unreadable))

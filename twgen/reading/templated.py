@@ -1,0 +1,133 @@
+"""Documents that kustomize or helm renders from a folder: confined to its checkout, and without a network."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from twgen.errors import InvalidInput
+from twgen.model.problem import Document, quoted
+from twgen.reading import confined
+from twgen.reading.documents import Documents, Sources
+from twgen.reading.git import repository_root
+from twgen.reading.input import KUSTOMIZE, Input
+from twgen.specs.kinds import RENDERED_BY, without_lists
+from twgen.yaml.limits import Budget
+from twgen.yaml.reader import read_documents
+from twgen.yaml.source import YamlError
+
+_MOST_SECONDS = 30.0
+_MOST_TOLD = 2000
+"""Characters of what a program says of its failure."""
+_SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
+"""Helm's comment: the template that a document comes from."""
+
+
+def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
+    """The documents that a folder, by its full name, renders to; raises InvalidInput."""
+    text, program = _rendered(given, folder), given.kind.lower()
+    documents: list[Document] = []
+    budget = Budget()
+    parts = (part for part in _SEPARATOR.split(text) if part.strip())
+    for number, part in enumerate(parts, 1):
+        template = _SOURCE.search(part)
+        source = f"{RENDERED_BY}{program}, document {number}{f' ({template[1]})' if template else ''}"
+        content = part.lstrip("\n").encode()
+        sources.keep(source, content)
+        try:
+            for at, value in enumerate(read_documents(content, budget)):
+                documents += without_lists(Document(source, at, value)) if value is not None else ()
+        except YamlError as error:
+            return Documents(tuple(documents), (f"{source}:{error.line}: {error.message}",))
+        except InvalidInput as error:
+            return Documents(tuple(documents), (f"{source}: {error}",))
+    if not documents:
+        raise InvalidInput(f"{program} renders no document")
+    return Documents(tuple(documents), ())
+
+
+def _rendered(given: Input, folder: str) -> str:
+    name = given.kind.lower()
+    program = shutil.which(name)
+    if not program:
+        raise InvalidInput(
+            f"there is no {name} on PATH, which --input {given.kind} runs: install it; in Argo CD, the"
+            " component deploy/templating copies Argo CD's own into the sidecar"
+        )
+    root = os.path.realpath(given.root or repository_root(f"{folder}/.") or folder)
+    with tempfile.TemporaryDirectory(prefix="twgen-") as private:
+        is_kustomize = given.kind == KUSTOMIZE
+        arguments = ["build", folder] if is_kustomize else list(_of_helm(given, folder, root, private))
+        command = [sys.executable, "-I", confined.__file__, root, private, os.path.realpath(program)]
+        ended = _ended([*command, *arguments], folder, private, name)
+        output, complaint = Path(private, "output"), Path(private, "complaint")
+        # below the first empty line are the stacks of Go, when memory was out
+        told = complaint.read_bytes()[:_MOST_TOLD].decode(errors="replace").strip().partition("\n\n")[0]
+        said = " ".join(told.split()).replace(f"{private}/", "").replace(f"{root}/", "").replace(root, ".")
+        if ended == confined.CANNOT:
+            raise InvalidInput(
+                f"this kernel cannot confine {name} ({said}): it needs Linux with Landlock and seccomp;"
+                f" or run {name} yourself, and `twgen render -`"
+            )
+        if output.stat().st_size >= confined.MOST_BYTES:
+            raise InvalidInput(f"{name} renders more than {confined.MOST_BYTES // 2**20} MiB: render less")
+        if ended:
+            raise InvalidInput(f"{name} failed: {said or f'it ended with {ended}: out of time or memory'}")
+        try:
+            return output.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidInput(f"{name} renders what is no UTF-8 text") from error
+
+
+def _ended(command: list[str], folder: str, private: str, name: str) -> int:
+    """Run it with nothing of the environment; its exit status."""
+    of_folders = [f"{by}_{what}_HOME" for by in ("XDG", "HELM") for what in ("CONFIG", "CACHE", "DATA")]
+    environment = {
+        **dict.fromkeys(("PATH", "TMPDIR", "HOME", *of_folders), private),
+        "HELM_PLUGINS": f"{private}/plugins",
+        "GOMEMLIMIT": "512MiB",
+        "LC_ALL": "C",
+    }
+    output, complaint = Path(private, "output"), Path(private, "complaint")
+    with output.open("wb") as stdout, complaint.open("wb") as stderr:
+        try:
+            return subprocess.run(  # noqa: S603 - by its full name, and every argument is ours or checked
+                command,
+                env=environment,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                timeout=_MOST_SECONDS,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired as error:
+            raise InvalidInput(f"{name} took longer than {_MOST_SECONDS:.0f}s: render less") from error
+
+
+def _of_helm(given: Input, folder: str, root: str, private: str) -> Iterator[str]:
+    yield from ("template", "--include-crds")
+    if given.namespace:
+        yield f"--namespace={given.namespace}"
+    for at, name in enumerate(given.value_files):
+        file = os.path.realpath(f"{folder}/{name}")
+        if "://" in name or os.path.commonpath((root, file)) != root:
+            raise InvalidInput(f"value-files: {quoted(name)} is no file of the checkout")
+        try:
+            content = Path(file).read_bytes() if Path(file).is_file() else None
+        except OSError as error:
+            raise InvalidInput(f"value-files: cannot read {quoted(name)}: {error.strerror}") from error
+        if content is None:
+            raise InvalidInput(f"value-files: there is no file {quoted(name)} in the folder of the chart")
+        # helm takes its argument apart at commas, and fetches what looks like a URL
+        Path(private, f"values-{at}.yaml").write_bytes(content)
+        yield f"--values={private}/values-{at}.yaml"
+    if given.values:
+        Path(private, "values.yaml").write_text(given.values, encoding="utf-8")
+        yield f"--values={private}/values.yaml"
+    yield from ("--", given.release or "release-name", folder)
