@@ -38,6 +38,10 @@ class Sources:
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
 
+    def keep(self, source: str, content: bytes) -> None:
+        """Read this for a source that is no file."""
+        self._kept[source] = content
+
     def text(self, source: str, most: int = DEFAULT.text_bytes) -> bytes:
         """The bytes of a file or of stdin, cut after one more than `most`; raises InvalidInput."""
         if source in self._kept:
