@@ -261,9 +261,8 @@ def _why_not_followed(link: str, root: str) -> str:
         return f"that cannot be followed: {error.strerror}"
     if not os.path.exists(target):
         return "to nothing: mend or remove it"
-    return (
-        "" if os.path.commonpath((root, target)) == root else "out of the folder: only what is inside is read"
-    )
+    is_inside = os.path.commonpath((root, target)) == root
+    return "" if is_inside else "out of the folder: only what is inside is read"
 
 
 def located(
