@@ -215,6 +215,12 @@ def test_documents_without_any_worker_are_checked_with_a_warning() -> None:
     ]
 
 
+def test_connection_with_an_unnamed_field_refers_to_no_worker() -> None:
+    unnamed = {**CONNECTION, "spec": {**CONNECTION["spec"], "": {"name": "orders"}}}
+    found = parsed(worker(), unnamed)
+    assert found.problems == ()
+
+
 def test_document_of_a_worker_whose_own_name_is_wrong_is_not_told_of_as_well() -> None:
     misnamed = {**worker(), "metadata": {"name": "Payments", "namespace": "shop"}}
     [problem] = told(parsed(misnamed, CONNECTION, budget()).problems)

@@ -23,7 +23,9 @@ def note_strays(
     """
     namespaces = {namespace for namespace, _ in workers}
     for spec in specs:
-        path = _REFERENCES.get(spec.kind.name, "")
+        path = _REFERENCES.get(spec.kind.name)
+        if path is None:
+            continue
         worker = value_at(spec.fields.value, path, "name")
         is_of_all = spec.kind.name == kinds.POLICY and not worker
         if is_of_all and namespaces and not uncertain and spec.namespace not in namespaces:
