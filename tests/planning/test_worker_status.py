@@ -57,8 +57,9 @@ BUDGET = AttachedResource(
 @pytest.mark.parametrize(
     ("changes", "edit", "told"),
     [
-        ({"min_ready_seconds": 30}, {}, "minReadySeconds (30)"),
-        ({"progress_deadline_seconds": 900}, {}, "progressDeadlineSeconds (900)"),
+        ({"pace": {"minReadySeconds": 30}}, {}, "minReadySeconds (30)"),
+        ({"pace": {"progressDeadlineSeconds": 900}}, {}, "progressDeadlineSeconds (900)"),
+        ({"pace": {"strategy": {"type": "Recreate"}}}, {}, "strategy"),
         ({"attached": (BUDGET,)}, {}, "attached objects"),
         ({}, {"labels": {}}, "labels"),
         ({"policy": replace(SPEC.policy, on_delete=OnDelete.ORPHAN)}, {}, "annotations"),

@@ -162,7 +162,7 @@ def assert_changed_by_hand(document: dict[str, Any]) -> None:
         ),
         (
             lambda found: found["versions"][0]["deployment"]["spec"].update(strategy={"type": "Bogus"}),
-            "versions[0].deployment.spec.strategy: no such field",
+            "versions[0].deployment.spec.strategy.type: 'Bogus' is not RollingUpdate or Recreate",
         ),
         (lambda found: container(found).update(env={}), f"{TEMPLATE}.spec.containers[0].env: must be a list"),
         (

@@ -13,7 +13,7 @@ CONNECTION = {
     "spec": {
         "hostPort": "temporal:7233",
         "apiKeySecretRef": {"name": "s", "key": "k", "optional": False},
-        "tls": {"serverName": "temporal"},
+        "tls": {"serverName": "temporal", "caCertSecretRef": {"name": "ca"}},
     },
 }
 CONTAINER = {
@@ -46,6 +46,29 @@ WORKER = {
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}},
     },
 }
+WORKER_OF_TODAY = {
+    "apiVersion": "temporal.io/v1alpha1",
+    "kind": "WorkerDeployment",
+    "metadata": {"name": "v", "namespace": "d"},
+    "spec": {
+        "deployment": {
+            "replicas": 2,
+            "minReadySeconds": 1,
+            "progressDeadlineSeconds": 9,
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": "10%", "maxUnavailable": 0},
+            },
+            "revisionHistoryLimit": 3,
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}},
+        },
+        "workerOptions": {
+            "connectionRef": {"objectRef": {"apiGroup": "temporal.io", "kind": "Connection", "name": "c"}},
+            "temporalNamespace": "t",
+        },
+        "rollout": {"strategy": "AllAtOnce"},
+    },
+}
 ATTACHED = {
     "apiVersion": "temporal.io/v1alpha1",
     "kind": "WorkerResourceTemplate",
@@ -75,6 +98,8 @@ POLICY = {
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,
+        "deploymentLabels": {"team": "a"},
+        "deploymentAnnotations": {"a.b/c": "d"},
         "drainingReplicas": 1,
         "patches": [
             {
@@ -168,7 +193,22 @@ SNAPSHOT = {
         }
     ],
 }
-LEDGER = ledger(entry(replace(spec(), min_ready_seconds=5)))
+LEDGER = ledger(
+    entry(
+        replace(
+            spec(),
+            pace={
+                "minReadySeconds": 5,
+                "progressDeadlineSeconds": 600,
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "5%"},
+                },
+                "revisionHistoryLimit": 3,
+            },
+        )
+    )
+)
 OPERATOR = {
     "apiVersion": "twgen.io/v1alpha1",
     "kind": "OperatorConfig",

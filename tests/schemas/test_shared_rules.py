@@ -68,6 +68,7 @@ def may_be_empty(rules: dict[str, Any]) -> dict[str, Any]:
         ("connection", "spec.mutualTLSSecretRef.name", NAMES),
         ("connection", "spec.apiKeySecretRef.name", NAMES),
         ("connection", "spec.apiKeySecretRef.key", KEYS),
+        ("connection", "spec.tls.caCertSecretRef.name", NAMES),
         ("connection", "spec.tls.serverName", {"pattern": f"^$(?!\\n)|{limits.SERVER_NAME}"}),
         ("rolloutpolicy", "spec.workerRef.name", NAMES),
         ("rolloutpolicy", "spec.identity", may_be_empty(LINES | {"pattern": limits.IDENTITY})),
@@ -94,10 +95,9 @@ def test_schema_of_a_policy_has_the_defaults_of_the_parser() -> None:
 
 def test_schema_of_a_worker_has_the_defaults_of_the_parser() -> None:
     spec = a_spec()
-    assert field("workerdeployment", "spec.minReadySeconds")["default"] == spec.min_ready_seconds
-    assert (
-        field("workerdeployment", "spec.progressDeadlineSeconds")["default"] == spec.progress_deadline_seconds
-    )
+    deadline = "progressDeadlineSeconds"
+    assert spec.pace == {deadline: field("workerdeployment", f"spec.{deadline}")["default"]}
+    assert field("workerdeployment", "spec.minReadySeconds")["default"] == 0
     for name, delay in (
         ("scaledownDelay", spec.sunset.scaledown_delay),
         ("deleteDelay", spec.sunset.delete_delay),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.broken_documents import places
-from tests.schemas.documents import ATTACHED, CONNECTION, POLICY, WORKER
+from tests.schemas.documents import ATTACHED, CONNECTION, POLICY, WORKER, WORKER_OF_TODAY
 from tests.strategies import NOW
 from twgen.model.operator import Caller
 from twgen.model.paths import parse_path
@@ -24,7 +24,7 @@ from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
-WHOLE = (CONNECTION, WORKER, ATTACHED, POLICY)
+WHOLE = (CONNECTION, WORKER, WORKER_OF_TODAY, ATTACHED, POLICY)
 ANYTHING = st.sampled_from(
     (None, True, False, 0, -1, 7, 64, 2**31, 2**63, -(2**63), 0.5, 99.5, 1e300, "", " ", "a", "a\n", "\n",
      [], {}, [None], [{}], [[]], [7], {"a": None}, {"": {}}, {"a.b['c']": [1]}, ["x", "x"],
@@ -37,7 +37,7 @@ BEYOND_A_SCHEMA = re.compile(
     r"|cannot be attached"
     r"|holds a variable|is no image: "
     r"|must point at each|must be that of each|are filled in|is generated for each|is injected"
-    r"|keep one of the two|cannot be seen"
+    r"|keep one of the two|keep one; the other is at|cannot be seen|must not be 0 where"
 )
 """Rules that no schema can say, and those of attached templates, which their schema leaves to the parser."""
 
@@ -139,9 +139,7 @@ def test_document_that_is_accepted_is_rendered(value: dict[str, Any]) -> None:
     _, specs = parsed(value)
     if specs.problems or not specs.workers:
         return
-    (spec,) = specs.workers
-    seen = WorkerWorld(*spec.key, None, ())
-    world = World(NOW, {seen.key: seen})
+    world = World(NOW, {spec.key: WorkerWorld(*spec.key, None, ()) for spec in specs.workers})
     caller = Caller("me", forced=True)
     plan = plan_versions(specs.workers, world, NOW, caller)
     text = write_documents(render_manifests(plan.workers, specs.passthrough, caller.of))

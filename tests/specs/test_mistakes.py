@@ -305,15 +305,6 @@ def test_gate_that_is_left_empty_is_warned_of() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["Connection", "ClusterConnection"])
-def test_certificate_authority_of_a_later_controller_says_where_it_belongs(kind: str) -> None:
-    connection = {**CONNECTION, "kind": kind}
-    connection["spec"] = {**CONNECTION["spec"], "tls": {"caCertSecretRef": {"name": "ca"}}}
-    instead = "mount it in the pod template, and set TEMPORAL_TLS_SERVER_CA_CERT_PATH"
-    problems = told(parsed(worker(), connection).problems)
-    assert problems == [f"spec.tls.caCertSecretRef: is not read: {instead}"]
-
-
 @pytest.mark.parametrize(("field", "what"), [("workerGroups", "group"), ("pools", "pool")])
 def test_groups_of_workers_are_told_to_be_workers_of_their_own(field: str, what: str) -> None:
     value = worker(**{field: [{"name": "parents"}]})

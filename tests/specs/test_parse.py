@@ -113,7 +113,7 @@ def test_name_that_temporal_refuses_is_refused() -> None:
 
 def test_defaults_of_a_worker() -> None:
     found = a_spec()
-    assert found.progress_deadline_seconds == 600
+    assert found.pace == {"progressDeadlineSeconds": 600}
     assert found.sunset.scaledown_delay.total_seconds() == 3600
     assert found.sunset.delete_delay.total_seconds() == 86400
 

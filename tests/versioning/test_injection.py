@@ -3,9 +3,21 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.strategies import a_spec
-from twgen.model.spec import WorkerSpec
-from twgen.versioning.injection import Identity, Injection, injection, with_injection
+from twgen.model.spec import EnvironmentNames, SecretKey, WorkerSpec
+from twgen.versioning.build_ids import connection_hash
+from twgen.versioning.injection import (
+    Identity,
+    Injection,
+    connection_fits,
+    injection,
+    injection_found,
+    is_injected_throughout,
+    possible_names,
+    with_injection,
+)
 
 IDENTITY = Identity("default", "shop/payments", "v3")
 PLAIN = a_spec()
@@ -54,3 +66,48 @@ def test_variable_of_the_team_s_own_is_never_taken_for_an_injected_one() -> None
     assert changed == connected
     assert own in changed["containers"][0]["env"]
     assert changed["volumes"] == [volume]
+
+
+TRUSTING = replace(PLAIN, connection=replace(PLAIN.connection, ca_secret="temporal-ca"))  # noqa: S106 - a name
+KEY = SecretKey("key", "k")
+TRUSTING_KEY = replace(TRUSTING, connection=replace(TRUSTING.connection, api_key_secret=KEY))
+MOUNT = {"name": "temporal-tls-ca", "mountPath": "/etc/temporal/tls-ca"}
+VOLUME = {"name": "temporal-tls-ca", "secret": {"secretName": "temporal-ca"}}
+
+
+def test_certificates_to_trust_are_injected_last() -> None:
+    found = of(TRUSTING_KEY)
+    assert found.variables[-3:] == (
+        {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": "key", "key": "k"}}},
+        {"name": "TEMPORAL_TLS", "value": "true"},
+        {"name": "TEMPORAL_TLS_SERVER_CA_CERT_PATH", "value": "/etc/temporal/tls-ca/ca.crt"},
+    )
+    assert (found.mounts, found.volumes) == ((MOUNT,), (VOLUME,))
+
+
+@pytest.mark.parametrize("spec", [PLAIN, SECURED, TRUSTING, TRUSTING_KEY])
+@pytest.mark.parametrize("other", [PLAIN, SECURED, TRUSTING, TRUSTING_KEY])
+def test_injection_of_any_connection_makes_room_for_that_of_any_other(
+    spec: WorkerSpec, other: WorkerSpec
+) -> None:
+    found = with_injection(with_injection(POD, of(spec)), of(other), of(spec).names)
+    wanted = with_injection(POD, of(other))
+    # what stays keeps its place
+    assert sorted(names(found)) == sorted(names(wanted))
+    assert injection_found(found, of(other).names).names == of(other).names
+    assert (found.get("volumes"), found["containers"][0].get("volumeMounts")) == (
+        wanted.get("volumes"),
+        wanted["containers"][0].get("volumeMounts"),
+    )
+
+
+@pytest.mark.parametrize("generation", EnvironmentNames)
+@pytest.mark.parametrize("spec", [PLAIN, SECURED, TRUSTING, TRUSTING_KEY])
+def test_names_and_hash_of_an_injection_are_found_again_in_a_pod(
+    spec: WorkerSpec, generation: EnvironmentNames
+) -> None:
+    wanted = injection(spec.connection, IDENTITY, generation)
+    pod = with_injection(POD, wanted)
+    assert possible_names(pod)[0] == wanted.names
+    assert connection_fits(pod, wanted.names, connection_hash(spec.connection))
+    assert is_injected_throughout(pod, wanted.names, IDENTITY.worker_deployment, IDENTITY.build_id)

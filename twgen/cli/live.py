@@ -129,7 +129,8 @@ class Servers:
             quiet = settings.quiet or not workers
             access = settings.surroundings.cluster(settings.operator, quiet=quiet)
         kubernetes = KubernetesClient(access) if access else None
-        return Connections(asyncio.Runner(), TemporalClients(profiles, settings.via), kubernetes)
+        temporal = TemporalClients(profiles, settings.via, settings.ca_files)
+        return Connections(asyncio.Runner(), temporal, kubernetes)
 
     def close(self) -> None:
         """Close what is open: the next reading begins anew."""

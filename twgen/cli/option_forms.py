@@ -115,6 +115,14 @@ def _addresses(text: str) -> tuple[str, str]:
     return address, instead
 
 
+def _file_of_secret(text: str) -> tuple[str, str]:
+    """The name of a Secret, and the file that has what it holds."""
+    secret, _, file = text.partition("=")
+    if not secret or not file:
+        raise ValueError("is not SECRET=FILE such as temporal-ca=ca.crt")
+    return _printable(secret), file
+
+
 _OBJECT = re.compile(r"[a-z0-9-]{1,63}/[a-z0-9][a-z0-9.-]{0,252}")
 
 
@@ -151,5 +159,6 @@ DURATION = Form("DURATION", _duration)
 INTERVAL = Form("DURATION", _interval)
 TIME = Form("TIME", _time)
 ADDRESSES = Form("ADDRESS=ADDRESS", _addresses)
+FILE_OF_SECRET = Form("SECRET=FILE", _file_of_secret)
 OBJECT = Form("NAMESPACE/NAME", _object)
 GATE = Form("DURATION|fails", _gate)

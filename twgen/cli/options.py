@@ -11,6 +11,7 @@ from twgen.cli.option_forms import (
     ADDRESSES,
     DURATION,
     FILE,
+    FILE_OF_SECRET,
     FILES,
     GATE,
     IDENTITY,
@@ -139,6 +140,13 @@ OPTIONS: Mapping[str, Option] = {
         ADDRESSES,
         {"multiple": True},
     ),
+    "ca_file": Option(
+        ("--ca-file",),
+        "Trust the certificates in FILE where a Connection trusts those of SECRET, and a profile of Temporal"
+        " names none; as often as needed.",
+        FILE_OF_SECRET,
+        {"multiple": True},
+    ),
     "operator_config": Option(
         ("--operator-config",),
         "Read what the operator of Argo CD configured; elsewhere only its `rollout` and `attached` count.",
@@ -217,7 +225,7 @@ OPTIONS: Mapping[str, Option] = {
 
 INPUT = ("input", "release", "value_files", "values")
 """What every command takes that reads specs."""
-READING = ("timeout", "via", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
+READING = ("timeout", "via", "ca_file", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
 """What every command takes that reads servers."""
 
 

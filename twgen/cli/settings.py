@@ -35,6 +35,8 @@ class Settings:
     """Seconds."""
     via: Mapping[str, str]
     """Where to reach a Temporal instead of at its address, by that."""
+    ca_files: Mapping[str, str]
+    """The file with the certificates that a Secret holds, by the name of the Secret."""
     identity: str
     namespace: str
     strict: bool
@@ -69,8 +71,10 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     """The Settings of a command: its parameters, where it runs, and the operator's file."""
     sources = Sources()
     where = surroundings()
-    for name in ("operator_config", "kubeconfig"):
-        if where.in_repository and (path := params.get(name)) and not Path(path).is_absolute():
+    ca_files = dict(params.get("ca_file") or ())
+    named = [("operator_config", params.get("operator_config")), ("kubeconfig", params.get("kubeconfig"))]
+    for name, path in (*named, *(("ca_file", file) for file in ca_files.values())):
+        if where.in_repository and path and not Path(path).is_absolute():
             variable = OPTIONS[name].variable
             raise InvalidInput(
                 f"{variable}: {path!r} must be a whole path: the repository may have such a file"
@@ -93,6 +97,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         snapshot=params.get("snapshot"),
         timeout=params.get("timeout") or where.timeout,
         via=dict(params.get("via") or ()),
+        ca_files=ca_files,
         identity=params.get("identity") or "",
         namespace=params.get("namespace") or "",
         strict=bool(params.get("strict")),

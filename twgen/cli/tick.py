@@ -48,6 +48,7 @@ _MISSED = 3
     "argocd_ca_file",
     "timeout",
     "via",
+    "ca_file",
     "kubeconfig",
     "context",
     "only_listed_connections",

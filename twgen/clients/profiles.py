@@ -116,9 +116,11 @@ class Profiles:
                 f"{needs} profile {_named(nowhere)} has no address: set {variables} to say whom its"
                 " credentials are for"
             )
+        trusts_alone = connection.ca_secret and not connection.secret_name
+        trusted = f", or give --ca-file {connection.ca_secret}=FILE alone" if trusts_alone else ""
         return (
             f"{needs} no profile of Temporal matches: add one with {here} to the file that {_CONFIG_FILE}"
-            f" names, or set {variables} beside the credentials"
+            f" names, or set {variables} beside the credentials{trusted}"
         )
 
 

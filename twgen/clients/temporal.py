@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from twgen.clients.deadline import Deadline
@@ -17,6 +19,7 @@ from twgen.clients.temporal_failures import (
     refusal,
     unreachable,
 )
+from twgen.errors import StateUnavailable
 from twgen.model.spec import Connection
 
 if TYPE_CHECKING:
@@ -78,21 +81,31 @@ class TemporalClients:
 
     They outlive a reading, and belong to the event loop that first used them. One whose credentials a server
     does not take, or that is broken, is forgotten: a key or a certificate may have been renewed, and the next
-    call connects with what `profiles` tells then. `via` says where to reach an address instead of at itself.
+    call connects with what `profiles` tells then. `via` says where to reach an address instead of at itself,
+    `ca_files` which file has the certificates of a Secret that a Connection trusts: those of a profile go
+    before them.
     """
 
-    def __init__(self, profiles: Callable[[], Profiles], via: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        profiles: Callable[[], Profiles],
+        via: Mapping[str, str],
+        ca_files: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._load = profiles
         self._profiles: Profiles | None = profiles()
         self._via = via
+        self._ca_files = ca_files
         self.server_versions: dict[str, str] = {}
         """By address, once known; a plan is the slower for one that is old by now, and no faster."""
-        self._connecting: dict[tuple[str, str], asyncio.Task[ServiceClient]] = {}
+        self._connecting: dict[tuple[str, str, str], asyncio.Task[ServiceClient]] = {}
         self._limiters: dict[tuple[str, str, str], AsyncLimiter] = {}
 
     def profile_of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
         """The profile that calls about a worker use (None: none); raises StateUnavailable when none may."""
         self._profiles = self._profiles or self._load()
+        if connection.ca_secret in self._ca_files:  # whom to trust is known without a profile
+            connection = replace(connection, ca_secret="")
         return self._profiles.of(connection, namespace, worker)
 
     async def ask(self, call: Call[Answer], deadline: Deadline) -> Answer:
@@ -149,9 +162,10 @@ class TemporalClients:
 
     async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
         profile = self.profile_of(call.connection, call.namespace, call.worker)
-        key = (call.connection.host_port, profile.name if profile else "")
+        ca_file = self._ca_files.get(call.connection.ca_secret, "")
+        key = (call.connection.host_port, profile.name if profile else "", ca_file)
         if key not in self._connecting:
-            opening = asyncio.create_task(self._connect(call.connection.host_port, profile))
+            opening = asyncio.create_task(self._connect(call.connection.host_port, profile, ca_file))
 
             def forget_failure(done: "asyncio.Task[ServiceClient]") -> None:
                 if done.cancelled() or done.exception():
@@ -166,8 +180,9 @@ class TemporalClients:
         except (RuntimeError, ValueError) as error:
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
-            name, is_via = call.connection.name, key[0] in self._via
-            raise unreachable(self._who(call), name, key[1], error, is_via=is_via) from error
+            known, is_via = call.connection, key[0] in self._via
+            known = replace(known, ca_secret="") if ca_file else known
+            raise unreachable(self._who(call), known, key[1], error, is_via=is_via) from error
 
     def _forget(self, client: "ServiceClient") -> None:
         """Connect anew at the next call, unless another one has done so already."""
@@ -177,10 +192,14 @@ class TemporalClients:
                 del self._connecting[key]
                 self._profiles = None
 
-    async def _connect(self, address: str, profile: Profile | None) -> "ServiceClient":
+    async def _connect(self, address: str, profile: Profile | None, ca_file: str) -> "ServiceClient":
         from temporalio.service import ConnectConfig, ServiceClient, TLSConfig
 
         options: dict[str, Any] = dict(profile.connect_options()) if profile else {"tls": False}
+        if ca_file:
+            tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
+            if not tls.server_root_ca_cert:
+                options["tls"] = replace(tls, server_root_ca_cert=_certificates(ca_file))
         if address in self._via and options["tls"]:
             tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
             # the certificate is still that of the address that the profile is for
@@ -198,6 +217,15 @@ class TemporalClients:
         address = call.connection.host_port
         via = f" via {self._via[address]}" if address in self._via else ""
         return f"Temporal at {address}{via}, namespace {call.namespace!r} (for {call.worker})"
+
+
+def _certificates(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise StateUnavailable(
+            f"{file}: the certificates to trust cannot be read ({error.strerror})"
+        ) from None
 
 
 @cache

@@ -4,6 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from twgen.errors import OwnedBySomebodyElse, StateUnavailable, TwgenError
+from twgen.model.spec import Connection
 
 if TYPE_CHECKING:
     from temporalio.service import RPCError
@@ -26,10 +27,11 @@ _LOST = "due to unexpected workflow task failure"
 """Its own workflow of a worker or a version did not come to carry out a change: FAILED_PRECONDITION."""
 _OTHER_ADVICE = "answered with an error: look into its log"
 _HANGS_UP = "hangs up: it may ask for TLS, or for another client certificate than that of {profile}"
+_NOT_TRUSTED = "InvalidCertificate"
 _NO_CONNECTION = {
     "PermissionDenied": "does not permit it: check the credentials of {profile}",
     "Unauthenticated": "asks for other credentials: check those of {profile}",
-    "InvalidCertificate": "has a certificate that is not trusted: check server_ca_cert_path and server_name"
+    _NOT_TRUSTED: "has a certificate that is not trusted: check server_ca_cert_path and server_name"
     " of {profile}",
     "ParseError": "is not asked: client_key_path of {profile} is no private key",
     "NoCertificatesPresented": "is not asked: client_cert_path of {profile} is no certificate",
@@ -100,18 +102,21 @@ def refusal(server: str, error: "RPCError") -> TwgenError:
 
 
 def unreachable(
-    server: str, connection: str, profile: str, error: Exception, *, is_via: bool
+    server: str, connection: Connection, profile: str, error: Exception, *, is_via: bool
 ) -> StateUnavailable:
     """The error of a connection that could not be made, with the names of its Connection and its profile.
 
-    `is_via`: it was to be made to another address than that of the Connection.
+    `is_via`: it was to be made to another address than that of the Connection, which has no `ca_secret` where
+    somebody said in which file its certificates are.
     """
     said = str(error)
     reasons = [quoted or named for quoted, named in _REASON.findall(said)]
     advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in said), "")
     whose = f"profile {profile!r}" if profile else "a profile"
     nobody = _NOBODY_FORWARDS if is_via else _NOBODY_THERE
-    advised = (advice or nobody).format(connection=connection, profile=whose)
+    advised = (advice or nobody).format(connection=connection.name, profile=whose)
+    if connection.ca_secret and _NOT_TRUSTED in said:
+        advised += f", or give --ca-file {connection.ca_secret}=FILE for what its Connection trusts"
     if reasons:
         advised += f" ({reasons[-1].replace('(', ': ')})"
     elif not advice:

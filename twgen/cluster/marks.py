@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from twgen.cluster.server_defaults import PACE_DEFAULTS, less_defaults
 from twgen.model.plan import VersionPlan
 from twgen.model.spec import OnDelete, WorkerSpec
 from twgen.versioning.injection import Identity, injection
@@ -25,18 +26,16 @@ from twgen.versioning.names import (
 _OURS = {IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, INJECTED, PATCHED, COMPARE_OPTIONS, HOOK, HELM_HOOK}
 """Ours to decide: a hook stays on no version, since Argo CD deletes it before it makes it again."""
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
-_PACE_DEFAULTS = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
-"""What an API server fills in for those that a manifest leaves out."""
 
 
 def own_labels(spec: WorkerSpec, build_id: str) -> dict[str, str]:
     """The labels of a version's Deployment."""
-    return selector_labels(spec.name, build_id) | MANAGED_BY
+    return {**spec.policy.deployment_labels, **selector_labels(spec.name, build_id), **MANAGED_BY}
 
 
 def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:
     """The annotations that a version's Deployment gets for what becomes of it; an empty identity: none."""
-    own = {}
+    own = dict(spec.policy.deployment_annotations)
     if version.attached:
         own[ATTACHED] = ",".join(f"{item.kind}/{item.name}" for item in version.attached)
     if identity:
@@ -52,10 +51,12 @@ def protection(spec: WorkerSpec, *, is_protected: bool) -> dict[str, str]:
     return {SYNC_OPTIONS: options, COMPARE_OPTIONS: "IgnoreExtraneous"}
 
 
-def own_pace(spec: WorkerSpec) -> dict[str, int]:
-    """What the spec says of how fast the target's pods are replaced: it restarts nothing."""
-    seconds = {"minReadySeconds": spec.min_ready_seconds} if spec.min_ready_seconds else {}
-    return seconds | {"progressDeadlineSeconds": spec.progress_deadline_seconds}
+def own_pace(spec: WorkerSpec) -> dict[str, Any]:
+    """The fields by which the target's pods are replaced, those that follow its spec: None takes one away.
+
+    What the spec does not say a team may have set; only the seconds have always been the spec's.
+    """
+    return {"minReadySeconds": None, **spec.pace}
 
 
 def described_annotations(spec: WorkerSpec) -> dict[str, str]:
@@ -100,8 +101,9 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
     if version.build_id == spec.build_id:
         said = own_pace(spec)
     elif recorded:
-        said = recorded["spec"]
-    if said is not body:
-        for name, default in _PACE_DEFAULTS.items():
-            if body.get(name, default) != (seconds := said.get(name, default)):
-                yield f"{name} ({seconds})"
+        said = {name: recorded["spec"].get(name) for name in PACE_DEFAULTS}
+    for name, value in said.items():
+        default: Any = PACE_DEFAULTS[name]
+        follows = default if value is None else value
+        if less_defaults(body.get(name, default), default) != less_defaults(follows, default):
+            yield f"{name} ({follows})" if isinstance(follows, int) else name

@@ -60,9 +60,16 @@ POD_TEMPLATE_DEFAULTS = {
     },
 }
 """What a server fills into a pod template; the one item of a list stands for all of its items."""
-_DEPLOYMENT_SPEC = {
-    "revisionHistoryLimit": 10,
+PACE_DEFAULTS = {
+    "minReadySeconds": 0,
+    "progressDeadlineSeconds": 600,
     "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+    "revisionHistoryLimit": 10,
+}
+"""What a server fills into a Deployment of that by which its pods are replaced."""
+_DEPLOYMENT_SPEC = {
+    "revisionHistoryLimit": PACE_DEFAULTS["revisionHistoryLimit"],
+    "strategy": PACE_DEFAULTS["strategy"],
     "template": POD_TEMPLATE_DEFAULTS,
 }
 

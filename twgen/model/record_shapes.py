@@ -115,7 +115,7 @@ def _object_schema(entries: Sequence[Field], required: Sequence[str]) -> Schema:
     # null is the same as absent
     for name in schemas.keys() - set(required):
         schema = schemas[name]
-        if "$ref" in schema or "const" in schema:
+        if "type" not in schema and "enum" not in schema:
             schemas[name] = {"anyOf": [schema, {"type": "null"}]}
             continue
         nullable = (

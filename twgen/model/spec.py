@@ -24,6 +24,8 @@ class Connection:
     name: str
     host_port: str
     tls_server_name: str = ""
+    ca_secret: str = ""
+    """Holds the certificates to trust, as `ca.crt`; never beside `mutual_tls_secret`, which may hold them."""
     mutual_tls_secret: str = ""
     api_key_secret: SecretKey | None = None
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
@@ -32,7 +34,7 @@ class Connection:
     @property
     def needs_credentials(self) -> bool:
         """It asks for TLS or a key, so whoever reads its server needs credentials too."""
-        return bool(self.secret_name or self.tls_server_name)
+        return bool(self.secret_name or self.tls_server_name or self.ca_secret)
 
     @property
     def secret_name(self) -> str:
@@ -134,6 +136,9 @@ class Policy:
     missing_template: MissingTemplate
     on_delete: OnDelete
     max_versions: int
+    deployment_labels: Mapping[str, str] = field(default_factory=dict)
+    deployment_annotations: Mapping[str, str] = field(default_factory=dict)
+    """What the Deployments of all versions get beside what twgen gives them."""
     draining_replicas: int | None = None
     """What a draining version has; None: what it had before."""
     patches: tuple[VersionPatch, ...] = ()
@@ -258,8 +263,8 @@ class WorkerSpec:
     temporal_namespace: str
     connection: Connection
     replicas: int | None
-    min_ready_seconds: int
-    progress_deadline_seconds: int
+    pace: Mapping[str, Any]
+    """The fields of its target's Deployment that say how pods are replaced: a change restarts nothing."""
     rollout: Rollout
     sunset: Sunset
     template: PodTemplate
@@ -284,10 +289,8 @@ class WorkerSpec:
     @property
     def says_zero(self) -> bool:
         """Its target has no pods, by what Git says."""
-        is_scaled = any(
-            resource.autoscales and (not resource.when or AttachedWhile.TARGET in resource.when)
-            for resource in self.attached
-        )
+        scalers = (resource for resource in self.attached if resource.autoscales)
+        is_scaled = any(not scaler.when or AttachedWhile.TARGET in scaler.when for scaler in scalers)
         is_patched = any(patch.replicas and patch.build_id == self.build_id for patch in self.policy.patches)
         return self.replicas == 0 and not is_scaled and not is_patched
 

@@ -80,13 +80,29 @@ class _Ledger:
     metadata: Any = None
 
 
-_SECONDS = whole_number(most=2**31 - 1)
+_INT32 = whole_number(most=2**31 - 1)
+
+
+def _read_pods(value: Any, path: Path, findings: Findings) -> Any:
+    shape = _PERCENT if isinstance(value, str) else _INT32
+    return shape.read(value, path, findings)
+
+
+_PERCENT = text(r"^[0-9]+%$(?!\n)", "a percentage")
+_PODS = Shape(_read_pods, unchanged, {"anyOf": [_INT32.schema, _PERCENT.schema]})
+_STRATEGY = record(
+    dict,
+    Field("type", text(r"^(RollingUpdate|Recreate)$(?!\n)", "RollingUpdate or Recreate")),
+    Field("rollingUpdate", record(dict, Field("maxSurge", _PODS), Field("maxUnavailable", _PODS))),
+)
 # all of it is rendered again, so nothing may stand there that twgen has not written
 _SPEC = record(
     dict,
-    Field("replicas", whole_number(most=2**31 - 1)),
-    Field("minReadySeconds", _SECONDS),
+    Field("replicas", _INT32),
+    Field("minReadySeconds", _INT32),
     Field("progressDeadlineSeconds", whole_number(1, 2**31 - 1)),
+    Field("revisionHistoryLimit", _INT32),
+    Field("strategy", _STRATEGY),
     Field("selector", record(dict, Field("matchLabels", TEXTS, required=True)), required=True),
     Field("template", Shape(lambda value, *_: value, unchanged, {"$ref": "podtemplate.json"}), required=True),
 )

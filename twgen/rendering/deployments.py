@@ -1,6 +1,7 @@
 """The Deployment of one version: from the spec, or from what was recorded of it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from twgen.cluster.marks import (
@@ -20,7 +21,6 @@ from twgen.versioning.names import DEPLOYMENT_API, PATCHED, selector_labels, ver
 from twgen.versioning.pod_templates import described_template, reconnected
 
 _REPLACED = {"paused", "replicas"}
-_PACE = {"minReadySeconds", "progressDeadlineSeconds"}
 
 
 def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, Any]:
@@ -47,7 +47,8 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
 def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Mapping[str, Any]]:
     """The annotations that are kept, and the `spec`, of a version's Deployment."""
     if not version.recorded:
-        return described_annotations(spec), own_pace(spec) | {
+        return described_annotations(spec), {
+            **spec.pace,
             "selector": {"matchLabels": selector_labels(spec.name, spec.build_id)},
             "template": described_template(spec),
         }
@@ -58,12 +59,16 @@ def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Ma
         manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
     body = manifest["spec"]
     if version.build_id == spec.build_id:  # what restarts nothing follows the spec at once
-        body = {name: value for name, value in body.items() if name not in _PACE} | own_pace(spec)
+        body = {name: value for name, value in {**body, **own_pace(spec)}.items() if value is not None}
     return recorded_annotations(manifest), body
 
 
 def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
-    """The manifest of the target as the spec describes it, for the ledger."""
+    """The manifest of the target as the spec describes it, for the ledger.
+
+    What the policy gives all Deployments is not of one version, and may be other today than then.
+    """
+    policy = replace(spec.policy, deployment_labels={}, deployment_annotations={})
     name = versioned_deployment_name(spec.name, spec.build_id)
     new = VersionPlan(
         build_id=spec.build_id,
@@ -75,4 +80,4 @@ def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
         replicas=None if spec.replicas_are_external else spec.replicas,
         protected=True,
     )
-    return version_deployment(spec, new, "")
+    return version_deployment(replace(spec, policy=policy), new, "")

@@ -15,7 +15,7 @@ from twgen.model.spec import Connection, Driver, EnvironmentNames, OwnerReferenc
 from twgen.planning.refresh import plan_hash
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.specs.attached import KINDS
-from twgen.versioning.injection import DEPLOYMENT, Identity, injection
+from twgen.versioning.injection import DEPLOYMENT, TRUSTED, Identity, injection
 from twgen.versioning.names import (
     API_KEY_FILE,
     HOOK,
@@ -178,6 +178,8 @@ def _job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
 
 def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
     connection, own = _control_plane(spec), jobs.pod
+    if own.ca_bundle:  # its operator says whom to trust
+        connection = replace(connection, ca_secret="")
     who = Identity(spec.temporal_namespace, spec.worker_deployment, "")
     connects = injection(connection, who, EnvironmentNames.CURRENT)
     of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
@@ -207,9 +209,9 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         container["volumeMounts"].append({"name": _KEY_VOLUME, "mountPath": _KEY_FOLDER})
         items = [{"key": key.key, "path": key.key}]
         volumes.append({"name": _KEY_VOLUME, "secret": {"secretName": key.name, "items": items}})
-    if own.ca_bundle and connection.needs_credentials:
+    if own.ca_bundle and spec.connection.needs_credentials:
         trusted, source = f"{_CA_FOLDER}/{own.ca_bundle.key}", {"name": own.ca_bundle.config_map}
-        container["env"].append({"name": "TEMPORAL_TLS_SERVER_CA_CERT_PATH", "value": trusted})
+        container["env"].append({"name": TRUSTED, "value": trusted})
         container["volumeMounts"].append({"name": _CA_VOLUME, "mountPath": _CA_FOLDER})
         volumes.append({"name": _CA_VOLUME, "configMap": source})
     placed = {

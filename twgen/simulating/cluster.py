@@ -9,7 +9,6 @@ from twgen.cluster.marks import (
     described_annotations,
     own_annotations,
     own_labels,
-    own_pace,
     recorded_annotations,
 )
 from twgen.cluster.patches import patched_template
@@ -126,6 +125,6 @@ def _recorded(spec: WorkerSpec, version: VersionPlan, replicas: int, identity: s
         "labels": own_labels(spec, version.build_id),
         "annotations": kept | own_annotations(spec, version, identity),
     }
-    pace = own_pace(spec) if version.build_id == spec.build_id else {}
+    pace = spec.pace if version.build_id == spec.build_id else {}
     manifest["spec"] = {**manifest["spec"], **pace, "replicas": replicas}
     return replace(described, manifest=manifest) if described else recorded_deployment(manifest)

@@ -18,10 +18,15 @@ def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
     tls, certificate, key = (
         spec.mapping(field) for field in ("tls", "mutualTLSSecretRef", "apiKeySecretRef")
     )
+    authority = tls.mapping("caCertSecretRef")
+    if tls.has("caCertSecretRef") and spec.has("mutualTLSSecretRef"):
+        instead = "put the certificates to trust into the Secret of mutualTLSSecretRef, as ca.crt"
+        tls.problem("caCertSecretRef", f"cannot stand beside mutualTLSSecretRef: {instead}")
     connection = Connection(
         name=name,
         host_port=spec.text("hostPort", required=True, form=HOST_PORT),
         tls_server_name=tls.text("serverName", form=SERVER_NAME),
+        ca_secret=authority.object_name("name", required=tls.has("caCertSecretRef")),
         mutual_tls_secret=certificate.object_name("name", required=spec.has("mutualTLSSecretRef")),
         api_key_secret=parse_data_key(key) if spec.has("apiKeySecretRef") else None,
         document=document,
@@ -30,7 +35,7 @@ def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
         why = "is Temporal Cloud, which lets nobody in without a key or a certificate"
         if not (spec.has("mutualTLSSecretRef") or spec.has("apiKeySecretRef")):
             spec.warning("hostPort", f"{why}: write apiKeySecretRef or mutualTLSSecretRef")
-    for fields in (tls, certificate, spec):
+    for fields in (tls, authority, certificate, spec):
         fields.close()
     return connection
 

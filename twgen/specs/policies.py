@@ -14,6 +14,7 @@ from twgen.model.spec import (
     OwnerReferences,
     Policy,
 )
+from twgen.specs.deployments import parse_marks
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.patches import parse_patches
 
@@ -37,6 +38,8 @@ def parse_policy(spec: Fields) -> Policy:
         missing_template=spec.choice("missingTemplate", MissingTemplate, MissingTemplate.WARN),
         on_delete=spec.choice("onDelete", OnDelete, OnDelete.CONFIRM),
         max_versions=spec.integer("maxVersions", 75, least=1) or 75,
+        deployment_labels=parse_marks(spec, "deploymentLabels", "labels"),
+        deployment_annotations=parse_marks(spec, "deploymentAnnotations", "annotations"),
         patches=parse_patches(spec),
         draining_replicas=spec.integer("drainingReplicas", least=1),
     )

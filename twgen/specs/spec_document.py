@@ -1,5 +1,6 @@
 """One document of a kind that twgen reads: in today's spelling, with its name and its namespace."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,23 +38,30 @@ _RENAMED = {
     },
 }
 """What fields used to be called; whoever reads a SpecDocument meets the new names only."""
-_REFERENCE = "spec.workerOptions.connectionRef"
-_CA = ("", "mount it in the pod template, and set TEMPORAL_TLS_SERVER_CA_CERT_PATH")
+_MOVED = {
+    kinds.WORKER: {
+        f"spec.deployment.{name}": f"spec.{name}"
+        for name in ("template", "replicas", "minReadySeconds", "progressDeadlineSeconds")
+    }
+}
+"""Where controllers from 1.13 on have a field too: a SpecDocument has it at the second place alone."""
 _ONE_DEPLOYMENT = (
     "write spec.template, since a version has one Deployment, and a WorkerDeployment for each further"
 )
-_OF_LATER_CONTROLLERS = {
+_OF_DEPLOYMENTS = "write deploymentLabels and deploymentAnnotations of a RolloutPolicy"
+_OTHERWISE = {
     kinds.WORKER: {
-        "spec.deployment": ("spec.template", "write spec.template and spec.replicas"),
         "spec.workerGroups": ("spec.template", f"{_ONE_DEPLOYMENT} group"),
         "spec.pools": ("spec.template", f"{_ONE_DEPLOYMENT} pool"),
         "spec.taskQueue": ("spec.workerOptions.taskQueue", "write spec.workerOptions.taskQueue"),
         "spec.object": ("spec.template", "write spec.template; what is attached is a WorkerResourceTemplate"),
-        f"{_REFERENCE}.objectRef": (f"{_REFERENCE}.name", "write its name and kind in connectionRef"),
+        "spec.deployment.metadata": ("", f"a Deployment's spec has none: {_OF_DEPLOYMENTS}"),
+        "spec.deployment.labels": ("", _OF_DEPLOYMENTS),
+        "spec.deployment.annotations": ("", _OF_DEPLOYMENTS),
+        "spec.deploymentLabels": ("", _OF_DEPLOYMENTS),
+        "spec.deploymentStrategy": ("", "write spec.deployment.strategy"),
     },
     kinds.ATTACHED: {"spec.workerGroup": ("", "a version has one Deployment")},
-    kinds.CONNECTION: {"spec.tls.caCertSecretRef": _CA},
-    kinds.CLUSTER_CONNECTION: {"spec.tls.caCertSecretRef": _CA},
 }
 """Fields of other releases of the controller, or of another place: what they stand for, what to write.
 
@@ -91,7 +99,7 @@ class SpecDocument(NamedTuple):
     """Those of its `spec`."""
     diagnostics: Diagnostics
     old_paths: Mapping[str, str]
-    """What the file calls a field otherwise: the old path by the new one."""
+    """Where the file has a field otherwise: its path there by the one here."""
 
     @property
     def name_is_certain(self) -> bool:
@@ -109,7 +117,8 @@ class SpecDocument(NamedTuple):
 
     def deprecations(self) -> list[Problem]:
         """The fields, and the kind, that are called otherwise today."""
-        renamed = {old: f"is now {new}" for new, old in self.old_paths.items()}
+        old_names = _RENAMED.get(self.kind.name, {})
+        renamed = {old: f"is now {new}" for new, old in self.old_paths.items() if old in old_names}
         if self.kind.written != self.kind.name:
             renamed = {"kind": f"{self.kind.written} is now {self.kind.name}", **renamed}
         return [Problem.at(self.document, path, message) for path, message in renamed.items()]
@@ -127,8 +136,8 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
     No more than `most` findings of a kind are told.
     """
     diagnostics = Diagnostics(most)
-    value, old_paths = _in_todays_spelling(kind, document.value, diagnostics)
-    value = _without_later_fields(kind, value, diagnostics)
+    value, old_paths = _in_todays_spelling(kind, document, diagnostics)
+    value = _without_other_fields(kind, value, diagnostics)
     top = Fields(value, "", diagnostics)
     metadata = top.mapping("metadata")
     if kind.name == kinds.WORKER:
@@ -174,29 +183,39 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
 
 
 def _in_todays_spelling(
-    kind: kinds.Kind, value: dict[str, Any], diagnostics: Diagnostics
+    kind: kinds.Kind, document: Document, diagnostics: Diagnostics
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The document with every field under its new name, and the old paths by the new ones."""
+    """The document with every field under its one name here, and the paths of the file by these."""
+    value: dict[str, Any] = document.value
     old_paths: dict[str, str] = {}
-    for old, new in _RENAMED.get(kind.name, {}).items():
+    moved = _MOVED.get(kind.name, {})
+    for old, new in {**_RENAMED.get(kind.name, {}), **moved}.items():
         found = value_at(value, *old.split("."))
         if found is None:
             continue
         value, (*owner, last) = _without(value, old.split(".")), new.split(".")
         place = value_at(value, *owner)
-        if place is None or (isinstance(place, dict) and place.get(last) is None):
+        there = place.get(last) if isinstance(place, dict) else None
+        if place is None or (isinstance(place, dict) and there is None):
             value = _with(value, new.split("."), found)
             old_paths[new] = old
-        else:
-            message = f"means the same as {old_paths.get(new, new)}, which is there too: keep one"
-            diagnostics.add_problems([Finding(old, message)])
+        elif old not in moved or _as_text(found) != _as_text(there):
+            told = old_paths.get(new, new)
+            message = f"means the same as {told}, which is there too: keep one; the other is at"
+            other = Place(document, path_in_file(document, told))
+            diagnostics.add_problems([Finding(old, message, other)])
     return value, old_paths
 
 
-def _without_later_fields(
+def _as_text(value: Any) -> str:
+    """What tells values apart; equal numbers of two types are not the same."""
+    return json.dumps(value, sort_keys=True)
+
+
+def _without_other_fields(
     kind: kinds.Kind, value: dict[str, Any], diagnostics: Diagnostics
 ) -> dict[str, Any]:
-    for path, (instead_of, advice) in _OF_LATER_CONTROLLERS.get(kind.name, {}).items():
+    for path, (instead_of, advice) in _OTHERWISE.get(kind.name, {}).items():
         if value_at(value, *path.split(".")) is not None:
             value = _without(value, path.split("."))
             finding = Finding(path, f"is not read: {advice}", instead_of=instead_of)

@@ -21,6 +21,7 @@ from twgen.model.spec import (
     WorkerSpec,
 )
 from twgen.specs.connections import parse_data_key
+from twgen.specs.deployments import parse_pace
 from twgen.specs.fields import Fields
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
 from twgen.specs.limits import FILLED, MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
@@ -61,8 +62,7 @@ def parse_worker(
         temporal_namespace=options.line("temporalNamespace", required=True),
         connection=_connection(options.mapping("connectionRef"), connection_of),
         replicas=spec.integer("replicas", least=0),
-        min_ready_seconds=spec.integer("minReadySeconds", 0, least=0) or 0,
-        progress_deadline_seconds=spec.integer("progressDeadlineSeconds", 600, least=1) or 600,
+        pace=parse_pace(spec),
         rollout=_rollout(spec),
         sunset=Sunset(
             scaledown_delay=sunset.duration("scaledownDelay", timedelta(hours=1)),
@@ -75,11 +75,6 @@ def parse_worker(
         attached=attached,
         document=document.document,
     )
-    if worker.progress_deadline_seconds <= worker.min_ready_seconds:
-        message = (
-            f"{worker.progress_deadline_seconds} is not above minReadySeconds ({worker.min_ready_seconds})"
-        )
-        spec.problem("progressDeadlineSeconds", message)
     if custom and cleaned_build_id(custom) != custom and not hidden_character(custom):
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a legal label value: {cleaned}")
@@ -118,8 +113,10 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
 def _connection(
     reference: Fields, connection_of: Callable[[str, tuple[str, ...]], Connection | str]
 ) -> Connection:
-    name, kind = reference.object_name("name", required=True), reference.text("kind")
     group, kinds = CONTROLLER_API.partition("/")[0], (CONNECTION, CLUSTER_CONNECTION)
+    if reference.has("objectRef"):
+        reference = _object_reference(reference)
+    name, kind = reference.object_name("name", required=True), reference.text("kind")
     if reference.text("apiGroup") not in {"", group}:
         reference.problem("apiGroup", f"must be {group}")
     reference.close()
@@ -133,6 +130,21 @@ def _connection(
     return Connection(name, "")
 
 
+def _object_reference(reference: Fields) -> Fields:
+    """The `objectRef` of a reference: its other form, which always says a kind, and stands alone."""
+    for name in ("name", "kind", "apiGroup"):
+        if reference.has(name):
+            reference.problem(name, f"cannot stand beside objectRef: write objectRef.{name} alone")
+    reference.close()
+    found = reference.mapping("objectRef")
+    if not found.has("kind"):
+        found.problem("kind", f"is required: {CONNECTION} or {CLUSTER_CONNECTION}")
+    if found.has("namespace"):
+        of_it = f"a {CONNECTION} is of the worker's own namespace, a {CLUSTER_CONNECTION} of none"
+        found.problem("namespace", f"must be left out: {of_it}")
+    return found
+
+
 def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, str, Sequence[Finding]]:
     """The pod template as it is stored, the build ID, and the problems; with any, neither ID nor hash.
 
@@ -140,7 +152,7 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
     """
     value = spec.raw("template")
     if value is None:
-        spec.problem("template", "is required")
+        spec.problem("deployment.template" if spec.has("deployment") else "template", "is required")
         return PodTemplate({}, ""), "", ()
     stored = stored_template(value, spec.at("template"), spec.diagnostics.most)
     spec.diagnostics.add_problems(stored.problems)

@@ -96,8 +96,9 @@ def pod_template_hash(template_json: str) -> str:
 
 @lru_cache
 def connection_hash(connection: Connection) -> str:
-    """Return the hash of a connection: its address, TLS server name and Secret; "" without an address."""
+    """Return the hash of a connection: its address, TLS server name and Secrets; "" without an address."""
     if not connection.host_port:
         return ""
-    told = f"{connection.host_port}{connection.tls_server_name}{connection.secret_name}"
+    secrets = f"{connection.ca_secret}{connection.secret_name}"
+    told = f"{connection.host_port}{connection.tls_server_name}{secrets}"
     return sha256(told.encode()).hexdigest()

@@ -10,6 +10,8 @@ from twgen.versioning.build_ids import connection_hash
 
 TLS_VOLUME = "temporal-tls"
 _TLS_FOLDER = "/etc/temporal/tls"
+_CA_VOLUME = "temporal-tls-ca"
+_CA_FOLDER = "/etc/temporal/tls-ca"
 
 Pod = Mapping[str, Any]
 """The `spec` of a pod template."""
@@ -50,8 +52,10 @@ TASK_QUEUE = "TEMPORAL_TASK_QUEUE"
 _PLACES = frozenset({*_ADDRESSES, NAMESPACE, DEPLOYMENT})
 _SERVER_NAME = "TEMPORAL_TLS_SERVER_NAME"
 _API_KEY = "TEMPORAL_API_KEY"
+TRUSTED = "TEMPORAL_TLS_SERVER_CA_CERT_PATH"
+"""The variable that names the file with the certificates to trust."""
 _EVER_INJECTED = frozenset(
-    {NAMESPACE, DEPLOYMENT, _SERVER_NAME, _API_KEY, TLS_VOLUME}.union(
+    {NAMESPACE, DEPLOYMENT, _SERVER_NAME, _API_KEY, TRUSTED, TLS_VOLUME, _CA_VOLUME}.union(
         *(
             {names.address, names.build_id, names.tls, names.client_key, names.client_certificate}
             for names in _NAMES.values()
@@ -109,25 +113,31 @@ def injection(connection: Connection, who: Identity, names: EnvironmentNames) ->
     }
     if connection.tls_server_name:
         plain[_SERVER_NAME] = connection.tls_server_name
+    secured = {named.tls: "true"} if named.tls else {}
     if connection.mutual_tls_secret:
-        plain |= {named.tls: "true"} if named.tls else {}
+        plain |= secured
         plain[named.client_key] = f"{_TLS_FOLDER}/tls.key"
         plain[named.client_certificate] = f"{_TLS_FOLDER}/tls.crt"
-    # Go's encoder leaves an empty value out
-    variables: list[dict[str, Any]] = [
-        {"name": name, "value": value} if value else {"name": name} for name, value in plain.items()
-    ]
-    if connection.mutual_tls_secret:
-        secret = {"secretName": connection.mutual_tls_secret}
-        return Injection(
-            tuple(variables),
-            ({"name": TLS_VOLUME, "mountPath": _TLS_FOLDER},),
-            ({"name": TLS_VOLUME, "secret": secret},),
-        )
+    variables = _variables(plain)
     if connection.api_key_secret:
         selector = {"name": connection.api_key_secret.name, "key": connection.api_key_secret.key}
-        variables.append({"name": _API_KEY, "valueFrom": {"secretKeyRef": selector}})
-    return Injection(tuple(variables))
+        variables += ({"name": _API_KEY, "valueFrom": {"secretKeyRef": selector}},)
+    if connection.mutual_tls_secret:
+        return _with_secret(variables, TLS_VOLUME, _TLS_FOLDER, connection.mutual_tls_secret)
+    if connection.ca_secret:
+        variables += _variables({**secured, TRUSTED: f"{_CA_FOLDER}/ca.crt"})
+        return _with_secret(variables, _CA_VOLUME, _CA_FOLDER, connection.ca_secret)
+    return Injection(variables)
+
+
+def _variables(plain: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
+    # Go's encoder leaves an empty value out
+    return tuple({"name": name, "value": value} if value else {"name": name} for name, value in plain.items())
+
+
+def _with_secret(variables: tuple[dict[str, Any], ...], volume: str, folder: str, secret: str) -> Injection:
+    mount = {"name": volume, "mountPath": folder}
+    return Injection(variables, (mount,), ({"name": volume, "secret": {"secretName": secret}},))
 
 
 def with_injection(pod: Pod, wanted: Injection, replacing: Iterable[str] = ()) -> dict[str, Any]:
@@ -197,7 +207,8 @@ def possible_names(pod: Pod) -> list[frozenset[str]]:
     for named in _NAMES.values():
         plain = frozenset({named.address, NAMESPACE, DEPLOYMENT, named.build_id})
         secured = frozenset({named.tls, named.client_key, named.client_certificate, TLS_VOLUME} - {""})
-        for credentials in (frozenset[str](), frozenset({_API_KEY}), secured):
+        key, trusted = frozenset({_API_KEY}), frozenset({named.tls, TRUSTED, _CA_VOLUME} - {""})
+        for credentials in (frozenset[str](), key, secured, trusted, key | trusted):
             possible |= {plain | credentials, plain | credentials | {_SERVER_NAME}}
     return sorted((names for names in possible if names <= found), key=lambda names: (-len(names), *names))
 
@@ -223,11 +234,13 @@ def _connection_found(found: Injection) -> Connection:
     values = _values({"env": found.variables})
     key = next((item for item in found.variables if item["name"] == _API_KEY), {})
     selector = value_at(key, "valueFrom", "secretKeyRef") or {}
+    secrets = {item["name"]: value_at(item, "secret", "secretName") or "" for item in found.volumes}
     return Connection(
         name="",
         host_port=next((values[name] for name in _ADDRESSES if name in values), ""),
         tls_server_name=values.get(_SERVER_NAME, ""),
-        mutual_tls_secret=next((value_at(item, "secret", "secretName") or "" for item in found.volumes), ""),
+        ca_secret=secrets.get(_CA_VOLUME, ""),
+        mutual_tls_secret=secrets.get(TLS_VOLUME, ""),
         api_key_secret=SecretKey(selector.get("name") or "", selector.get("key") or "") if selector else None,
     )
 

@@ -1,0 +1,210 @@
+"""What a spec says of its Deployments in `deployment`, as controllers from 1.13 on read it."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
+from twgen.model.spec import WorkerSpec
+from twgen.specs.parse import Specs
+
+TEMPLATE = worker()["spec"]["template"]
+
+
+def moved(**deployment: Any) -> dict[str, Any]:
+    """A worker whose template stands in `deployment`, with more beside it there."""
+    value = worker()
+    value["spec"]["deployment"] = {"template": value["spec"].pop("template"), **deployment}
+    return value
+
+
+def strategy(**fields: Any) -> Specs:
+    return parsed(moved(strategy=fields), CONNECTION)
+
+
+def spec(found: Specs) -> WorkerSpec:
+    assert found.problems == found.unknown_fields == ()
+    return found.workers[0]
+
+
+def test_template_and_numbers_mean_the_same_in_deployment_and_beside_it() -> None:
+    numbers = {"replicas": 3, "minReadySeconds": 5, "progressDeadlineSeconds": 60}
+    found, beside = (parsed(value, CONNECTION) for value in (moved(**numbers), worker(**numbers)))
+    assert spec(found) == spec(beside)
+    assert (spec(found).build_id, spec(found).template) == (spec(beside).build_id, spec(beside).template)
+    assert found.warnings == found.deprecations == ()
+
+
+def test_strategy_and_history_are_of_no_version() -> None:
+    plain = spec(parsed(worker(), CONNECTION))
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "0%"}}
+    found = spec(parsed(moved(strategy=rolling, revisionHistoryLimit=2), CONNECTION))
+    assert (found.build_id, found.template) == (plain.build_id, plain.template)
+    assert found.pace == {"progressDeadlineSeconds": 600, "strategy": rolling, "revisionHistoryLimit": 2}
+
+
+@pytest.mark.parametrize(
+    ("field", "beside", "inside"),
+    [
+        ("replicas", 3, 4),
+        ("minReadySeconds", 1, 2),
+        ("progressDeadlineSeconds", 60, 61),
+        ("template", TEMPLATE, {"spec": {"containers": []}}),
+    ],
+)
+def test_both_forms_of_a_field_are_an_error_that_names_both_places(
+    field: str, beside: Any, inside: Any
+) -> None:
+    value = moved(**{field: inside})
+    value["spec"][field] = beside
+    [problem] = parsed(value, CONNECTION).problems
+    assert problem.path == f"spec.deployment.{field}"
+    assert problem.message == f"means the same as spec.{field}, which is there too: keep one; the other is at"
+    assert problem.other
+    assert problem.other.path == f"spec.{field}"
+
+
+def test_both_forms_of_a_field_may_be_equal() -> None:
+    value = moved(replicas=3)
+    value["spec"] |= {"replicas": 3, "template": deepcopy(TEMPLATE)}
+    assert spec(parsed(value, CONNECTION)).replicas == 3
+
+
+def test_one_and_true_are_not_equal() -> None:
+    value = moved(replicas=1)
+    value["spec"]["replicas"] = True
+    paths = {problem.path for problem in parsed(value, CONNECTION).problems}
+    assert paths == {"spec.deployment.replicas", "spec.replicas"}
+
+
+def test_what_is_wrong_in_deployment_is_told_where_it_stands() -> None:
+    value = moved(replicas=-1, minReadySeconds="5", progressDeadlineSeconds=0)
+    value["spec"]["deployment"]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": 1}]
+    paths = {problem.path for problem in parsed(value, CONNECTION).problems}
+    assert paths == {
+        "spec.deployment.replicas",
+        "spec.deployment.minReadySeconds",
+        "spec.deployment.progressDeadlineSeconds",
+        "spec.deployment.template.spec.containers[0].env[0].value",
+    }
+
+
+def test_deployment_without_a_template_is_told_so_there() -> None:
+    value = moved()
+    del value["spec"]["deployment"]["template"]
+    value["spec"]["deployment"]["replicas"] = 1
+    assert told(parsed(value, CONNECTION).problems) == ["spec.deployment.template: is required"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"type": "Rolling"}, "type: 'Rolling' is not one of RollingUpdate, Recreate; did you mean"),
+        (
+            {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}},
+            "rollingUpdate: is of type RollingUpdate: remove one of the two",
+        ),
+        (
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}},
+            "rollingUpdate.maxUnavailable: must not be 0 where maxSurge is",
+        ),
+        (
+            {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "101%"}},
+            "rollingUpdate.maxUnavailable: 101% is more than 100%",
+        ),
+        (
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25"}},
+            "rollingUpdate.maxSurge: '25' is no percentage, such as 25%",
+        ),
+        (
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": -1}},
+            "rollingUpdate.maxSurge: must be from 0 to 2147483647",
+        ),
+        (
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0.5}},
+            "rollingUpdate.maxSurge: must be a whole number or a percentage, not a fraction",
+        ),
+        (
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": [0], "maxUnavailable": [0]}},
+            "rollingUpdate.maxSurge: must be a whole number or a percentage, not a list",
+        ),
+    ],
+)
+def test_strategy_that_a_server_refuses_is_refused(fields: dict[str, Any], problem: str) -> None:
+    found = told(strategy(**fields).problems)
+    assert found[0].startswith(f"spec.deployment.strategy.{problem}")
+
+
+def test_percentage_above_all_of_them_is_a_surge_all_the_same() -> None:
+    assert spec(strategy(type="RollingUpdate", rollingUpdate={"maxSurge": "200%"})).pace["strategy"]
+
+
+def test_strategy_without_its_type_is_taken_and_warned_of() -> None:
+    found = strategy(rollingUpdate={"maxSurge": 1})
+    assert spec(found).pace["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}
+    assert [problem.path for problem in found.warnings] == ["spec.deployment.strategy"]
+
+
+def test_selector_of_a_deployment_that_was_copied_is_warned_of() -> None:
+    found = parsed(moved(selector={"matchLabels": {"app": "payments"}}), CONNECTION)
+    assert told(found.warnings) == [
+        "spec.deployment.selector: has no effect: each version selects its own pods"
+    ]
+    assert spec(found)
+
+
+def test_paused_deployment_is_refused() -> None:
+    [problem] = told(parsed(moved(paused=True), CONNECTION).problems)
+    assert problem.startswith("spec.deployment.paused: a paused Deployment of a new version never gets pods")
+    assert spec(parsed(moved(paused=False), CONNECTION))
+
+
+def test_misspelt_field_of_a_deployment_is_told_which_one_is_meant() -> None:
+    [problem] = told(parsed(moved(replica=3), CONNECTION).unknown_fields)
+    assert problem == "spec.deployment.replica: no such field; did you mean replicas?"
+
+
+@pytest.mark.parametrize("field", ["metadata", "labels", "annotations"])
+def test_labels_in_a_deployment_say_where_they_belong(field: str) -> None:
+    [problem] = told(parsed(moved(**{field: {"team": "a"}}), CONNECTION).problems)
+    assert problem.startswith(f"spec.deployment.{field}: is not read: ")
+    assert problem.endswith("write deploymentLabels and deploymentAnnotations of a RolloutPolicy")
+
+
+def test_labels_and_annotations_of_a_policy_are_of_no_version() -> None:
+    plain = spec(parsed(worker(), CONNECTION))
+    marks = {"deploymentLabels": {"team": "a"}, "deploymentAnnotations": {"example.com/owner": "b"}}
+    found = spec(parsed(worker(), CONNECTION, policy(**marks)))
+    assert (found.policy.deployment_labels, found.policy.deployment_annotations) == tuple(marks.values())
+    assert found.build_id == plain.build_id
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("deploymentLabels", "temporal.io/build-id"),
+        ("deploymentLabels", "app.kubernetes.io/managed-by"),
+        ("deploymentLabels", "app.kubernetes.io/instance"),
+        ("deploymentAnnotations", "argocd.argoproj.io/sync-options"),
+        ("deploymentAnnotations", "argocd.argoproj.io/hook"),
+        ("deploymentAnnotations", "twgen.io/injected"),
+        ("deploymentAnnotations", "helm.sh/hook"),
+        ("deploymentAnnotations", "deployment.kubernetes.io/revision"),
+        ("deploymentAnnotations", "kubectl.kubernetes.io/last-applied-configuration"),
+    ],
+)
+def test_mark_that_says_what_becomes_of_a_version_is_refused(field: str, name: str) -> None:
+    found = parsed(worker(), CONNECTION, policy(**{field: {name: "x"}}))
+    assert told(found.problems) == [f"spec.{field}['{name}']: is set by twgen or Argo CD: remove it"]
+
+
+def test_label_that_no_server_takes_is_told() -> None:
+    found = parsed(worker(), CONNECTION, policy(deploymentLabels={"team": "a b", "-x": "y", "n": 1}))
+    assert told(found.problems) == [
+        "spec.deploymentLabels.n: must be a string, not a whole number; put it in quotes"
+    ]
+    assert [problem.path for problem in found.unknown_fields] == [
+        "spec.deploymentLabels.team",
+        "spec.deploymentLabels.-x",
+    ]

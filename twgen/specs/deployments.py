@@ -1,0 +1,115 @@
+"""Reading what a spec says of its versions' Deployments beside their pods and their number."""
+
+import re
+from enum import StrEnum
+from typing import Any
+
+from twgen.model.paths import join_path
+from twgen.model.problem import Finding, noun, quoted, wrong_type
+from twgen.specs.fields import Fields
+from twgen.specs.limits import PERCENTAGE, SHARE
+from twgen.specs.validation.walk import refusals
+from twgen.versioning.names import (
+    CONTROLLER_API,
+    HELM_HOOK,
+    HOOK,
+    INSTANCE,
+    LAST_APPLIED,
+    MANAGED_BY,
+    TWGEN_API,
+)
+
+_LARGEST = 2**31 - 1
+_COUNTS = {"maxSurge": PERCENTAGE, "maxUnavailable": SHARE}
+_OURS = {
+    "labels": {INSTANCE, *MANAGED_BY},
+    "annotations": {HELM_HOOK, LAST_APPLIED},
+}
+_RESERVED = {api.partition("/")[0] for api in (CONTROLLER_API, TWGEN_API, HOOK)} | {
+    "deployment.kubernetes.io"
+}
+"""What stands before the slash of marks that say what becomes of a version, or that Kubernetes sets."""
+
+
+class _Replacing(StrEnum):
+    """The types of a Deployment's strategy."""
+
+    ROLLING_UPDATE = "RollingUpdate"
+    RECREATE = "Recreate"
+
+
+def parse_pace(spec: Fields) -> dict[str, Any]:
+    """The fields of a Deployment that say how its pods are replaced, none at its default but the deadline.
+
+    Those that a spec has in `deployment` alone follow the rules of ValidateDeploymentSpec, in
+    k8s.io/kubernetes pkg/apis/apps/validation.
+    """
+    ready = spec.integer("minReadySeconds", 0, least=0) or 0
+    deadline = spec.integer("progressDeadlineSeconds", 600, least=1) or 600
+    if deadline <= ready:
+        spec.problem("progressDeadlineSeconds", f"{deadline} is not above minReadySeconds ({ready})")
+    deployment = spec.mapping("deployment")
+    strategy = _strategy(deployment.mapping("strategy"))
+    kept = deployment.integer("revisionHistoryLimit", least=0)
+    if deployment.has("selector"):
+        deployment.warning("selector", "has no effect: each version selects its own pods")
+    if deployment.boolean("paused"):
+        how = "remove it; `twgen pause` holds up the traffic"
+        deployment.problem("paused", f"a paused Deployment of a new version never gets pods: {how}")
+    deployment.close("replicas", "template", "minReadySeconds", "progressDeadlineSeconds")
+    said = {
+        "minReadySeconds": ready or None,
+        "progressDeadlineSeconds": deadline,
+        "strategy": strategy or None,
+        "revisionHistoryLimit": kept,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _strategy(fields: Fields) -> dict[str, Any]:
+    kind = fields.choice("type", _Replacing, _Replacing.ROLLING_UPDATE)
+    rolling = fields.mapping("rollingUpdate")
+    counts = {name: _count(rolling, name) for name in _COUNTS if rolling.has(name)}
+    rolling.close()
+    fields.close()
+    if fields.has("rollingUpdate") and kind is _Replacing.RECREATE:
+        fields.problem("rollingUpdate", f"is of type {_Replacing.ROLLING_UPDATE}: remove one of the two")
+    elif fields.has("rollingUpdate") and not fields.has("type"):
+        why = "the controller leaves a strategy without type out of its Deployments"
+        fields.warning("", f"write type: {_Replacing.ROLLING_UPDATE} too: {why}")
+    if len(counts) == len(_COUNTS) and all(count in (0, "0%") for count in counts.values()):
+        rolling.problem("maxUnavailable", "must not be 0 where maxSurge is: no pod could ever be replaced")
+    if not fields.has("type") and not counts:
+        return {}
+    return {"type": str(kind)} | ({"rollingUpdate": counts} if counts else {})
+
+
+def _count(fields: Fields, name: str) -> Any:
+    """A number of pods, or a percentage of them."""
+    value = fields.raw(name)
+    if isinstance(value, str):
+        if not re.search(PERCENTAGE, value):
+            fields.problem(name, f"{quoted(value)} is no percentage, such as 25%")
+        elif not re.search(_COUNTS[name], value):
+            fields.problem(name, f"{value} is more than 100%")
+    elif isinstance(value, bool) or not isinstance(value, int):
+        fields.problem(name, wrong_type(f"{noun(int)} or a percentage", value))
+    elif not 0 <= value <= _LARGEST:
+        fields.problem(name, f"must be from 0 to {_LARGEST}")
+    return value
+
+
+def parse_marks(spec: Fields, name: str, kind: str) -> dict[str, str]:
+    """The `kind` (labels or annotations) in a field of a policy that all Deployments of its workers get."""
+    fields = spec.mapping(name)
+    marks = {key: fields.raw(key) for key in fields.value if fields.has(key)}
+    for key, text in marks.items():
+        place = join_path(fields.path, key)
+        if not isinstance(text, str):
+            fields.diagnostics.add_problems([Finding(place, wrong_type(noun(str), text))])
+        elif key in _OURS[kind] or key.partition("/")[0] in _RESERVED:
+            fields.diagnostics.add_problems([Finding(place, "is set by twgen or Argo CD: remove it")])
+    texts = {key: text for key, text in marks.items() if isinstance(text, str)}
+    wrong = refusals({kind: texts}, "ObjectMeta", "") if texts else ()
+    fields.refused(item._replace(path=item.path.replace(kind, fields.path, 1)) for item in wrong)
+    return texts
