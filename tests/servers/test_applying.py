@@ -235,3 +235,30 @@ def test_spec_with_replicas_overrules_whoever_scaled(shop: Shop) -> None:
     assert replicas_said(again) == 2
     shop.apply(again)
     assert shop.deployment()["spec"]["replicas"] == 2
+
+
+RECREATE: Document = {"type": "Recreate"}
+ROLLING: Document = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+DEFAULT: Document = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
+
+
+@pytest.mark.parametrize("how", [CLIENT, SERVER], ids=["on the client", "on the server"])
+def test_change_of_strategy_labels_or_annotations_reaches_the_deployment_and_restarts_nothing(
+    shop: Shop, how: tuple[str, ...]
+) -> None:
+    template = {"spec": {"containers": [{"name": "worker", "image": "example.com/worker:1.0.0"}]}}
+    policy = {"apiVersion": "twgen.io/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "marks"}}
+    for team, strategy in (("a", None), ("b", RECREATE), ("c", ROLLING), ("d", RECREATE), ("e", None)):
+        marks = {"deploymentLabels": {"team": team}, "deploymentAnnotations": {"example.com/owner": team}}
+        deployment = {"replicas": 2, "template": template, "strategy": strategy}
+        shop.wants({**policy, "spec": marks}, template=None, replicas=None, deployment=deployment)
+        shop.apply(shop.render(), how)
+        live = shop.deployment()
+        assert live["spec"]["strategy"] == (strategy or DEFAULT)
+        assert live["metadata"]["labels"]["team"] == team
+        assert live["metadata"]["annotations"]["example.com/owner"] == team
+        assert live["spec"]["replicas"] == 2
+        assert shop.differences(shop.render(), how) == ""
+    assert eventually(lambda: len(shop.objects("replicasets")) == 1)
+    [replica_set] = shop.objects("replicasets")
+    assert replica_set["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "1"
