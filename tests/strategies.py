@@ -345,7 +345,10 @@ def worlds(draw: st.DrawFn) -> World:
     ledger = {
         ("shop/payments", item): recorded_deployment(live_manifest(a_spec(), item, 2)) for item in locked
     }
-    return world(draw(st.none() | temporals), manifests).remembering(ledger)
+    found = world(draw(st.none() | temporals), manifests).remembering(ledger)
+    counted = draw(st.none() | st.sampled_from((0, 99, 100, 1000)))
+    workers = {key: replace(one, worker_deployments=counted) for key, one in found.workers.items()}
+    return replace(found, workers=workers)
 
 
 def world(temporal: WorkerDeployment | None, manifests: list[dict[str, Any]] | None) -> World:

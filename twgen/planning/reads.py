@@ -37,6 +37,8 @@ class Reads:
     """Those whose pollers are read."""
     gate_runs: tuple[tuple[str, str], ...] | None = None
     """Task queue and workflow ID of the gate's runs on the target; None: they decide nothing."""
+    worker_deployments: bool = False
+    """Those of its Temporal namespace are counted: it may be full, which only the log of its server says."""
     pods_of: tuple[LiveDeployment, ...] = ()
     """The Deployments that should have pods, and have none that is available."""
 
@@ -83,6 +85,7 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
         ),
         # of a rollback too: until it is planned it may be too late for one
         gate_runs=runs if spec.rollout.gate and not target.skips_gate and not target.is_current else None,
+        worker_deployments=world.temporal is None and target.obstacle is None,
         pods_of=tuple(
             live
             for live in world.deployments or ()
