@@ -131,16 +131,16 @@ WITHOUT_DEPLOYMENT: _Table = (
         lambda v: v.is_target,
         lambda v: _create(_spec(v), f"it is the target{_absence(v)}")),
     Row(Reason.OF_OTHERS,
-        lambda v: v.is_of_others and may_have_work(v.status, v.version),
+        lambda v: may_have_work(v.status, v.version) and v.is_of_others,
         lambda v: _of_others(v)),
     Row(Reason.OPEN_WORKFLOWS,
         lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
         lambda v: _create(_recorded(v), f"{_state(v)}, yet {_open_workflows(v)}{_absence(v)}")),
     Row(Reason.NOT_NEEDED,
-        lambda v: v.is_of_others
-        or (v.status in LOOKS_IDLE and v.world.deployments is not None)
+        lambda v: (v.status in LOOKS_IDLE and v.world.deployments is not None)
         or (v.never_active and (not v.recorded or not _shorter(v.registered_for, v.both_delays)))
-        or _longer(v.drained_for, v.both_delays),
+        or _longer(v.drained_for, v.both_delays)
+        or v.is_of_others,
         lambda _: _drop("it has no Deployment and needs none")),
     Row(Reason.NEVER_ACTIVE,
         lambda v: v.never_active,
