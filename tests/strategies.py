@@ -156,6 +156,16 @@ def patched(manifest: dict[str, Any], *containers: dict[str, Any]) -> dict[str, 
 
 times = st.none() | st.integers(0, 200_000).map(lambda seconds: NOW - timedelta(seconds=seconds))
 build_ids = st.sampled_from((TARGET, *OTHERS))
+BY_OTHERS = ("1.4.0+build7", "2026-11-21T05:24:15Z", "release 7", "v" * 64)
+"""Build IDs that Temporal takes and no label does."""
+any_build_ids = (
+    build_ids
+    | st.sampled_from(BY_OTHERS)
+    | st.text(
+        st.characters(exclude_categories=("C", "Z"), include_characters=" "), min_size=1, max_size=80
+    ).filter(lambda text: not text.startswith("__"))
+)
+"""Those of twgen's versions, and of such as somebody versioned by hand."""
 counts = st.none() | st.integers(0, 3)
 patched_containers = st.sampled_from(
     ((), (IMAGE_PATCH,), (ENV_PATCH,), (WHOLE_PATCH, STRAY_PATCH), (STRAY_PATCH,))
@@ -228,7 +238,7 @@ specs = st.builds(
 )
 versions = st.builds(
     Version,
-    build_ids,
+    any_build_ids,
     st.sampled_from([status for status in VersionStatus if status is not VersionStatus.NOT_REGISTERED]),
     created_at=times,
     first_activated_at=times,
@@ -244,11 +254,11 @@ versions = st.builds(
 )
 routings = st.builds(
     Routing,
-    current=st.none() | st.builds(CurrentVersion, build_ids, times),
+    current=st.none() | st.builds(CurrentVersion, any_build_ids, times),
     ramping=st.none()
     | st.builds(
         RampingVersion,
-        build_ids | st.just(""),
+        any_build_ids | st.just(""),
         st.sampled_from((0.0, 5.0, 33.299999, 40.0, 75.0, 100.0)),
         times,
         times,
@@ -280,10 +290,21 @@ def _twin(manifest: dict[str, Any], replicas: int) -> dict[str, Any]:
     return manifest | {"metadata": metadata, "spec": manifest["spec"] | {"replicas": replicas}}
 
 
+def made_by_others(build_id: str, replicas: int) -> dict[str, Any]:
+    """The Deployment of a version that somebody versioned by hand: only its variables tell which it is."""
+    manifest = live_manifest(a_spec(), build_id, replicas, annotations={})
+    manifest["metadata"] |= {"name": f"payments{BY_HAND}", "labels": {"app": "payments"}}
+    manifest["spec"]["selector"] = {"matchLabels": {"app": "payments"}}
+    manifest["spec"]["template"]["metadata"] = {"labels": {"app": "payments"}}
+    return manifest
+
+
 @st.composite
 def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Live Deployments of some versions, in any state of protection, age and ownership."""
     manifests = []
+    if draw(st.integers(0, 9)) == 0:
+        manifests.append(made_by_others(draw(st.sampled_from(BY_OTHERS)), draw(st.integers(0, 4))))
     for build_id in draw(st.lists(build_ids, max_size=4, unique=True)):
         manifest = live_manifest(a_spec(), build_id, draw(st.integers(0, 4)))
         metadata = manifest["metadata"]
@@ -320,11 +341,14 @@ def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
 def worlds(draw: st.DrawFn) -> World:
     """Any world of the worker."""
     manifests = draw(st.none() | deployments())
-    locked = draw(st.lists(build_ids, max_size=3, unique=True))
+    locked = draw(st.lists(any_build_ids, max_size=3, unique=True))
     ledger = {
         ("shop/payments", item): recorded_deployment(live_manifest(a_spec(), item, 2)) for item in locked
     }
-    return world(draw(st.none() | temporals), manifests).remembering(ledger)
+    found = world(draw(st.none() | temporals), manifests).remembering(ledger)
+    counted = draw(st.none() | st.sampled_from((0, 99, 100, 1000)))
+    workers = {key: replace(one, worker_deployments=counted) for key, one in found.workers.items()}
+    return replace(found, workers=workers)
 
 
 def world(temporal: WorkerDeployment | None, manifests: list[dict[str, Any]] | None) -> World:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.spec import Connection, EnvironmentNames, SecretKey
 from twgen.versioning.injection import Identity, injection
 
@@ -51,4 +51,4 @@ def test_page_names_reasons_that_exist() -> None:
     named = {word for word in re.findall(r"`([A-Z][a-z]+[A-Z]\w+)`", PAGE) if word not in {*EnvironmentNames}}
     reasons = {word for word in named if not word.startswith(("Use", "Register"))}
     assert reasons
-    assert reasons <= set(RoutingReason)
+    assert reasons <= {*RoutingReason, *VersionReason}

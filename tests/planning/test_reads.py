@@ -140,6 +140,15 @@ def test_pods_are_looked_at_where_a_deployment_has_none_that_is_available() -> N
     assert [item.build_id for item in found] == ["v3"]
 
 
+def test_worker_deployments_are_counted_where_a_full_namespace_may_keep_a_worker_out() -> None:
+    assert reads(None, [live("v3")]).worker_deployments
+    assert not reads(None, [live("v3", 0)]).worker_deployments
+    assert not reads(None, [live("v1")]).worker_deployments
+    assert not reads(None, None).worker_deployments
+    assert not reads(None, [live("v3")], for_routing=False).worker_deployments
+    assert not reads(temporal(CURRENT, traffic=routing("v1")), [live("v3")]).worker_deployments
+
+
 def test_pods_of_a_worker_that_temporal_has_never_heard_of_are_looked_at() -> None:
     broken = live("v3")
     broken["status"] = {}

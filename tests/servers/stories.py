@@ -13,6 +13,9 @@ from testing.servers import NEWEST, TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import Document, planned, recorded, worker_document, write_specs
 
+BY_HAND = ("1.4.0+build7", "2026-11-21T05:24:15Z")
+"""Build IDs as people make them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -188,7 +191,17 @@ def created(teller: Teller) -> Iterator[tuple[str, Seen]]:
     yield "created", teller.see("created", "v1")
 
 
-STORIES = (rollout, unversioned, gates, failing_gate, owners, namespaces, created)
+def by_hand(teller: Teller) -> Iterator[tuple[str, Seen]]:
+    worker = teller.worker("by-hand")
+    old, new = BY_HAND
+    with worker.version(old), worker.version(new):
+        eventually(lambda: succeeds(lambda: worker.set_current(old)))
+        worker.start("WaitingWorkflow", "by-hand-holds", pinned_to=old)
+        eventually(lambda: succeeds(lambda: worker.set_current(new)))
+        yield "versioned by hand", teller.see("by-hand", "v1")
+
+
+STORIES = (rollout, unversioned, gates, failing_gate, owners, namespaces, created, by_hand)
 
 
 def tell_all(teller: Teller) -> Worlds:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from testing.asking import succeeds
 from testing.kubernetes.cluster import Cluster
 from testing.processes import eventually
 from testing.servers import TemporalServer
+from testing.workers import DeployedWorker
 from tests.servers.live import TWGEN, Document, run, temporal_trigger, worker_document, write_specs
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
@@ -63,8 +65,9 @@ def attached(name: str, api_version: str, kind: str, **spec: Any) -> Document:
 AUTOSCALER = attached(
     "hpa", "autoscaling/v2", "HorizontalPodAutoscaler", scaleTargetRef={}, minReplicas=1, maxReplicas=9
 )
+BUDGET = attached("pdb", "policy/v1", "PodDisruptionBudget", maxUnavailable=1, selector={"matchLabels": {}})
 OTHERS = (
-    attached("pdb", "policy/v1", "PodDisruptionBudget", maxUnavailable=1, selector={"matchLabels": {}}),
+    BUDGET,
     attached(
         "keda",
         "keda.sh/v1alpha1",
@@ -186,6 +189,19 @@ def test_every_kind_that_may_be_attached_is_taken_by_the_server(shop: Shop) -> N
     assert set(stored) == {"ScaledObject", "VerticalPodAutoscaler"}
     shop.apply_changes_nothing(shop.render(), CLIENT)
     assert stored == {item["kind"]: item["metadata"]["resourceVersion"] for item in shop.objects(OTHER_KINDS)}
+
+
+def test_version_that_somebody_versioned_by_hand_ends_no_sync(
+    shop: Shop, oldest_temporal: TemporalServer
+) -> None:
+    by_hand, build_id = DeployedWorker(oldest_temporal, f"{shop.namespace}/pay", "by-hand"), "1.4.0+build7"
+    with by_hand.version(build_id):
+        assert eventually(lambda: succeeds(lambda: by_hand.set_current(build_id)))
+    shop.wants(BUDGET, AUTOSCALER, replicas=None)
+    for how in (CLIENT, SERVER):
+        shop.apply(shop.render(), how)
+    assert {item["metadata"]["labels"]["temporal.io/build-id"] for item in shop.objects()} == {"v1"}
+    assert len(shop.objects()) == 3
 
 
 @pytest.mark.parametrize("how", [CLIENT, SERVER], ids=["on the client", "on the server"])

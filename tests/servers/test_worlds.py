@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from testing.servers import NEWEST, OLDEST, TemporalServer
-from tests.servers.stories import Teller, Worlds, tell_all
+from tests.servers.stories import BY_HAND, Teller, Worlds, tell_all
 
 pytestmark = pytest.mark.server
 
@@ -155,3 +155,13 @@ def test_created_version_waits_for_its_first_worker(worlds_of_all: Mapping[str, 
     assert seen.version("v1")["taskQueues"] == []
     assert seen.planned_version("v1")["status"] == "Created"
     assert seen.plan["phase"] == "Waiting"
+
+
+def test_versions_that_somebody_versioned_by_hand_are_told_and_get_nothing(worlds: Worlds) -> None:
+    seen = worlds["versioned by hand"]
+    assert [seen.planned_version(name)["status"] for name in BY_HAND] == ["Draining", "Current"]
+    for name in BY_HAND:
+        planned = seen.planned_version(name)
+        assert (planned["reason"], planned["action"], planned["deployment"]) == ("OfOthers", "None", "")
+    assert len(seen.plan["warnings"]) == 1
+    assert all(name in seen.plan["warnings"][0] for name in BY_HAND)

@@ -66,14 +66,14 @@ class Servers:
         return self.run(workers, lambda opened: self.read_soon(opened, workers, for_routing=for_routing))
 
     async def read_soon(
-        self, opened: Connections, workers: Sequence[WorkerSpec], *, for_routing: bool
+        self, opened: Connections, workers: Sequence[WorkerSpec], *, for_routing: bool, goes_on: bool = False
     ) -> World:
-        """As `read`, for a coroutine that `run` runs."""
+        """As `read`, for a coroutine that `run` runs; `goes_on` as in a Reading."""
         deadline = Deadline(self._settings.timeout)
         namespace = "" if workers else self._settings.namespace_rule.default
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
-        reading = Reading(temporal, cluster, self._settings.now or clock(), for_routing)
+        reading = Reading(temporal, cluster, self._settings.now or clock(), for_routing, goes_on)
         # a task of its own: one in which a TaskGroup of Python 3.11 failed counts as cancelled from then on,
         # and no asyncio.timeout that it is in ends as one
         return await asyncio.create_task(read_world(workers, reading))
@@ -88,7 +88,7 @@ class Servers:
         deadline = AnswerDeadline(self._settings.timeout)
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
-        return await read_each(workers, Reading(temporal, cluster, clock(), for_routing))
+        return await read_each(workers, Reading(temporal, cluster, clock(), for_routing, goes_on=True))
 
     def run(
         self, workers: Sequence[WorkerSpec], story: Callable[[Connections], Coroutine[Any, Any, Answer]]

@@ -45,7 +45,7 @@ def rollout_of(  # noqa: PLR0913 - what all rollouts of a command share, and wha
 
     async def read() -> World:
         began = monotonic()
-        found = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=True))
+        found = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=True, goes_on=True))
         slowest.saw(found.temporal.routing.changed_at if found.temporal else None, began)
         # what else the cluster has is of workers that other specs and intents name
         world = World(slowest(), {spec.key: replace(found, clocks_apart=slowest.apart())})

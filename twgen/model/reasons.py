@@ -1,7 +1,4 @@
-"""The stable words for why: of each row of both tables and what else decides, for programs and metrics.
-
-Below each stands when it fits, and then what a person has to do.
-"""
+"""The stable words for why, of both tables and what else decides: when each fits, and what a person does."""
 
 from enum import Enum, StrEnum, auto
 from typing import Self
@@ -39,6 +36,11 @@ class VersionReason(StrEnum):
     """Its pods talk to another server, namespace or Worker Deployment than the one that was asked.
 
     Read that server first, by `twgen status` with the spec as it was. Then delete the Deployment by hand.
+    """
+    OF_OTHERS = "OfOthers"
+    """Its build ID fits no label (`1.4.0+build7`), so twgen did not make it, and renders nothing for it.
+
+    Keep the workers that were versioned by hand until it has drained.
     """
     IN_USE = "InUse"
     """It is current or ramping: new workflows go to it.
@@ -198,8 +200,7 @@ class RoutingReason(StrEnum):
     PAUSED = "Paused", Until.SOMEBODY
     """A person paused the rollout.
 
-    Go on by `twgen resume`, or by removing the annotation `twgen.io/paused` of its intent; or commit
-    a new build.
+    Go on by `twgen resume`, by removing the annotation `twgen.io/paused` of its intent, or by a new build.
     """
     OTHER_RAMP = "OtherRamp", Until.NOTHING
     """The target is current, and something else keeps a share of the traffic.

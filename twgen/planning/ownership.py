@@ -8,6 +8,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import routed_build_ids
+from twgen.versioning.build_ids import may_be_ours
 
 
 def acting_identity(spec: WorkerSpec, world: WorkerWorld, caller: Caller) -> str:
@@ -61,7 +62,7 @@ def deleted_with_others(world: WorkerWorld) -> Iterator[str]:
 
 def doubts_about_cluster(spec: WorkerSpec, world: WorkerWorld) -> Iterator[str]:
     """The warning about a cluster that was read and has nothing of a worker that has traffic elsewhere."""
-    routed = sorted(routed_build_ids(world.temporal))
+    routed = sorted(filter(may_be_ours, routed_build_ids(world.temporal)))
     if world.deployments == () and routed:
         yield (
             f"Temporal sends workflows to {listed(routed)}, yet the cluster that was read has no Deployment"

@@ -19,6 +19,7 @@ from twgen.planning.routing.target import Target
 from twgen.planning.version_status import LOOKS_IDLE, may_have_work, status_of
 from twgen.planning.versions.facts import known_to_temporal, version_facts
 from twgen.planning.versions.table import decide
+from twgen.versioning.build_ids import may_be_ours
 
 _STALE_AFTER = timedelta(minutes=15)
 """A server looks every few minutes whether a version has drained; its list may never hear of it."""
@@ -36,6 +37,8 @@ class Reads:
     """Those whose pollers are read."""
     gate_runs: tuple[tuple[str, str], ...] | None = None
     """Task queue and workflow ID of the gate's runs on the target; None: they decide nothing."""
+    worker_deployments: bool = False
+    """Those of its Temporal namespace are counted: it may be full, which only the log of its server says."""
     pods_of: tuple[LiveDeployment, ...] = ()
     """The Deployments that should have pods, and have none that is available."""
 
@@ -52,7 +55,7 @@ def versions_to_describe(
     if not world.temporal:
         return ()
     listed = {version.build_id: version for version in world.temporal.versions}
-    live = {deployment.build_id for deployment in world.deployments or ()}
+    live = {live.build_id for live in world.deployments or () if may_be_ours(live.build_id)}
     stale = {version.build_id for version in listed.values() if _is_stale(version, now)}
     routed = _deciding_on_traffic(spec, world.temporal) if for_routing else set()
     return tuple(sorted((live - listed.keys()) | stale | (routed & listed.keys())))
@@ -82,6 +85,7 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
         ),
         # of a rollback too: until it is planned it may be too late for one
         gate_runs=runs if spec.rollout.gate and not target.skips_gate and not target.is_current else None,
+        worker_deployments=world.temporal is None and target.obstacle is None,
         pods_of=tuple(
             live
             for live in world.deployments or ()
@@ -130,7 +134,7 @@ def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) ->
     return frozenset(
         version.build_id
         for version in (version_facts(spec, world, now, untold) if untold else ())
-        if decide(version).action is not VersionAction.DROP
+        if decide(version).action not in {VersionAction.DROP, VersionAction.NONE}
     )
 
 
@@ -155,5 +159,6 @@ def _idle_without_deployment(spec: WorkerSpec, world: WorkerWorld) -> set[str]:
         for version in (world.temporal.versions if world.temporal else ())
         if version.status in LOOKS_IDLE
         and version.build_id not in deployed
+        and may_be_ours(version.build_id)
         and status_of(version.build_id, version, world.temporal) in LOOKS_IDLE
     }

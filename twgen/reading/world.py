@@ -27,6 +27,8 @@ class Reading:
     for_routing: bool
     """Not only what a render needs, versions and, of those that may go, the open workflows, but also what
     decides on traffic, and what only people ask for."""
+    goes_on: bool = False
+    """What explains a wait, and decides nothing, may fail: a rollout must not, which only waits."""
 
     def cluster_of(self, spec: WorkerSpec) -> ClusterReader | None:
         """What reads a worker's Deployments and pods."""
@@ -113,6 +115,9 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         }
         polling = {queue: group.create_task(temporal.pollers(queue)) for queue in reads.task_queues}
         gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
+        neighbours = (
+            group.create_task(_worker_deployments(temporal, reading)) if reads.worker_deployments else None
+        )
         pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
     if found := world.temporal:
         polled = {queue: task.result() for queue, task in polling.items()}
@@ -129,7 +134,20 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
             for version in found.versions
         )
         world = replace(world, temporal=replace(found, versions=versions))
-    return replace(world, pod_problems=pods.result() if pods else {})
+    return replace(
+        world,
+        pod_problems=pods.result() if pods else {},
+        worker_deployments=neighbours.result() if neighbours else None,
+    )
+
+
+async def _worker_deployments(temporal: TemporalReader, reading: Reading) -> int | None:
+    try:
+        return await temporal.worker_deployments()
+    except TwgenError:
+        if reading.goes_on:
+            return None
+        raise
 
 
 def _first(failure: BaseException) -> BaseException:

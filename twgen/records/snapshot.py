@@ -151,6 +151,7 @@ _WORKER_FIELDS = record(
     Field("name", _NAME, required=True),
     Field("temporalNamespace", TEXT, required=True),
     Field("temporal", _WORKER_DEPLOYMENT, null_when=lambda worker: worker.temporal_was_read),
+    Field("workerDeployments", COUNT),
     Field("deployments", listing(_DEPLOYMENT, _place, "Deployment")),
     Field("podProblems", TEXTS, absent={}),
 )

@@ -16,7 +16,7 @@ from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import later
 from twgen.model.world import LiveDeployment, LivePatch, RecordedDeployment
-from twgen.versioning.build_ids import connection_hash
+from twgen.versioning.build_ids import connection_hash, may_be_ours
 from twgen.versioning.pod_templates import described_template, reconnected
 
 Deployments = Mapping[str, LiveDeployment]
@@ -62,7 +62,8 @@ def synced(
         for version in planned.versions
         if version.is_rendered
     }
-    kept = {build_id: live for build_id, live in before.items() if live.protected}
+    # what nobody rendered, no sync prunes
+    kept = {item: live for item, live in before.items() if live.protected or not may_be_ours(item)}
     return kept | rendered
 
 

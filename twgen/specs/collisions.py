@@ -38,7 +38,8 @@ def generated_objects(
 
     The status of a rollout is never rendered, yet it would be written over another's ConfigMap. Nor is a
     Deployment whose manifest is lost, or one that is done with: an API server refuses another version's
-    selector under its name, so that the other version would never be deployed.
+    selector under its name, so that the other version would never be deployed. A version that twgen did not
+    make has none.
     """
     for worker in workers:
         if worker.spec.policy.driver in drivers:
@@ -46,9 +47,8 @@ def generated_objects(
         live = {version.live.name for version in worker.versions if version.live}
         for version in worker.versions:
             may_be_there = version.live or version.deployment not in live
-            if version.is_rendered or (
-                may_be_there and version.reason is not VersionReason.VERSION_CAP_REACHED
-            ):
+            is_without = not version.deployment or version.reason is VersionReason.VERSION_CAP_REACHED
+            if version.is_rendered or (may_be_there and not is_without):
                 yield _deployment(worker.spec, version.deployment, version.build_id)
             names = {item.name for item in (*version.attached, *version.leaving)}
             yield from (item for item in _attached(worker.spec, version.build_id) if item.name in names)

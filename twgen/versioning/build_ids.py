@@ -77,6 +77,11 @@ def cleaned_build_id(text: str) -> str:
     return _NOT_A_LABEL.sub("-", text).strip("-._")
 
 
+def may_be_ours(text: str) -> bool:
+    """The build ID can be of twgen's making: the value of a label, as every object of a version has it."""
+    return len(text) <= LONGEST_BUILD_ID and cleaned_build_id(text) == text
+
+
 def _fnv32(data: bytes) -> int:
     """Return the 32-bit FNV-1a hash; four bytes at a time, as this loop is most of what a build ID costs."""
     value, prime = _FNV_OFFSET, _FNV_PRIME

@@ -188,6 +188,35 @@ def test_target_that_a_full_worker_deployment_refuses_is_told_so(known: int, *, 
     assert ("refuses the polls of a new one" in plan.because) is is_full
 
 
+def in_namespace_of(number: int | None, says: WorkerDeployment | None = None) -> World:
+    found = serving(says)
+    return replace(
+        found,
+        workers={key: replace(one, worker_deployments=number) for key, one in found.workers.items()},
+    )
+
+
+@pytest.mark.parametrize("number", [None, 0, 99])
+def test_worker_of_a_namespace_that_has_room_is_asked_about_its_versioning(number: int | None) -> None:
+    assert routed(in_namespace_of(number)) == routed(serving(None))
+    assert "matching.maxDeployments" not in routed(in_namespace_of(number)).because
+
+
+@pytest.mark.parametrize(("number", "told_as"), [(100, "100"), (240, "240"), (1000, "1000 or more")])
+def test_worker_that_a_full_namespace_may_refuse_is_told_what_to_do(number: int, told_as: str) -> None:
+    plan = routed(in_namespace_of(number))
+    assert (told(plan), plan.reason) == (WAITS, "WaitingForRegistration")
+    begin = "Temporal does not know it yet, though its Deployment is available: its Temporal namespace has"
+    assert plan.because.startswith(f"{begin} {told_as} Worker Deployments, and the default limit is 100: at")
+    for advice in ("`temporal worker deployment delete`", "`matching.maxDeployments`", "TEMPORAL_ADDRESS"):
+        assert advice in plan.because
+
+
+def test_version_of_a_known_worker_is_kept_out_by_no_limit_of_its_namespace() -> None:
+    says = temporal(OLD, traffic=routing("v1"))
+    assert routed(in_namespace_of(100, says)) == routed(serving(says))
+
+
 @pytest.mark.parametrize(
     ("state", "age", "expected"),
     [

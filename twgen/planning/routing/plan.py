@@ -11,6 +11,7 @@ from twgen.planning.routing.table import wanted_change
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import counted, described_change, plain_percentage
 from twgen.planning.version_status import routed_build_ids
+from twgen.versioning.build_ids import may_be_ours
 
 
 def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
@@ -47,7 +48,8 @@ def unserved_traffic(target: Target) -> str:
     if found and target.ramp and target.ramp.percentage > 0:
         share = plain_percentage(target.ramp.percentage)
         return f"{share} % of new workflows go to {target.build_id}, and nobody serves them: {found.because}"
-    for build_id in sorted(routed_build_ids(target.temporal) - {target.build_id}):
+    # of a version that twgen did not make, nothing tells where its workers are
+    for build_id in sorted(filter(may_be_ours, routed_build_ids(target.temporal) - {target.build_id})):
         live = target.deployments.get(build_id)
         if target.world.deployments is not None and (live is None or not live.available_replicas):
             lacks = (

@@ -17,6 +17,7 @@ from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.spec import MOST_VERSIONS, RolloutStep, Strategy
 from twgen.model.world import GateStatus, Routing, UpdateState
+from twgen.planning.namespaces import why_full
 from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
 from twgen.planning.routing.target import Target
 from twgen.planning.row import Row, first_match
@@ -192,13 +193,16 @@ def _wait_for_registration(t: Target) -> Wanted:
         )
     if not t.deployment and t.world.deployments is not None:
         return _none("it has no Deployment yet: apply what `twgen render` prints")
-    told += ": no worker of it has polled"
+    never_polled = f"{told}: no worker of it has polled"
     if not t.deployment:
-        return _none(told)
+        return _none(never_polled)
+    available = "though its Deployment is available"
+    full = "" if t.world.temporal else why_full(t.world.worker_deployments)
+    why = f"{told}, {available}: {full}. Where it is higher" if full else f"{never_polled}, {available}"
     return _none(
-        f"{told}, though its Deployment is available: does the worker turn versioning on in its SDK, with the"
-        " deployment name of TEMPORAL_DEPLOYMENT_NAME and the build ID of TEMPORAL_WORKER_BUILD_ID, and does"
-        " it connect to TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE?"
+        f"{why}: does the worker turn versioning on in its SDK, with the deployment name of"
+        " TEMPORAL_DEPLOYMENT_NAME and the build ID of TEMPORAL_WORKER_BUILD_ID, and does it connect to"
+        " TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE?"
     )
 
 

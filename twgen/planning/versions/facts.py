@@ -10,7 +10,7 @@ from twgen.cluster.pods import Applied, applied_template
 from twgen.model.spec import ConnectionChanges, HistorySource, Sunset, VersionPatch, WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, Version, VersionStatus, WorkerWorld
 from twgen.planning.version_status import may_have_work, routed_build_ids, status_of
-from twgen.versioning.build_ids import connection_hash
+from twgen.versioning.build_ids import connection_hash, may_be_ours
 from twgen.versioning.injection import ADDRESS, DEPLOYMENT, NAMESPACE
 from twgen.versioning.names import versioned_deployment_name
 
@@ -68,6 +68,11 @@ class VersionFacts:
     def is_target(self) -> bool:
         """It is the version that the spec describes."""
         return self.build_id == self.spec.build_id
+
+    @property
+    def is_of_others(self) -> bool:
+        """Whoever versioned its workers by hand made it: no label holds its build ID, so no object is its."""
+        return not may_be_ours(self.build_id)
 
     @cached_property
     def patch(self) -> VersionPatch | None:

@@ -18,7 +18,7 @@ from twgen.planning.versions.attached import attached_to, objects_of, replicas_a
 from twgen.planning.versions.facts import VersionFacts, version_facts
 from twgen.planning.versions.patching import is_as_patched, with_patch
 from twgen.planning.versions.table import Decision, decide
-from twgen.planning.versions.warnings import version_warnings, why_not_deployed
+from twgen.planning.versions.warnings import version_warnings, versions_of_others, why_not_deployed
 from twgen.versioning.names import versioned_deployment_name
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
@@ -44,9 +44,10 @@ def plan_worker_versions(
             told = f"; applying changes its {listed(changed)}" if plan.action is _KEEP else ""
             plan = replace(plan, changed_marks=changed, because=f"{plan.because}{told}")
         plans.append(plan)
-        warnings += version_warnings(version, plan)
+        warnings += () if plan.reason is Reason.OF_OTHERS else version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
             raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}")
+    warnings += versions_of_others(plans)
     return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created, not_deployed)
 
 
@@ -71,6 +72,8 @@ def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[s
 
 def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) -> Decision:
     """What becomes of a version once it is known what to render, or that this is known nowhere."""
+    if version.is_of_others:
+        return decision
     if version.is_target and decision.action in {VersionAction.CREATE, _UPDATE}:
         if decision.action is VersionAction.CREATE and not_created:
             because = "it waits until another version is gone"
@@ -90,15 +93,15 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
 
 
 def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
-    spec, is_blocked = version.spec, decision.reason is Reason.VERSION_CAP_REACHED
-    is_without = is_blocked or decision.action is VersionAction.DROP
+    spec = version.spec
+    is_without = decision.reason in {Reason.VERSION_CAP_REACHED, Reason.OF_OTHERS}
+    is_without = is_without or decision.action is VersionAction.DROP
     kept, leaving = ((), ()) if is_without else attached_to(version)
+    own = "" if version.is_of_others else versioned_deployment_name(spec.name, version.build_id)
     return VersionPlan(
         build_id=version.build_id,
         status=version.status,
-        deployment=version.live.name
-        if version.live
-        else versioned_deployment_name(spec.name, version.build_id),
+        deployment=version.live.name if version.live else own,
         action=decision.action,
         because=decision.because,
         reason=decision.reason,

@@ -20,7 +20,7 @@ from twgen.model.reasons import VersionReason as Reason
 from twgen.model.world import RecordedDeployment, VersionStatus
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import counted, spoken
-from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE
+from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE, may_have_work
 from twgen.planning.versions.attached import autoscalers_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts
 
@@ -67,6 +67,9 @@ LIVE: _Table = (
     Row(Reason.TARGET,
         lambda v: v.is_target,
         lambda v: _keep(_spec(v), "it is the target")),
+    Row(Reason.OF_OTHERS,
+        lambda v: v.is_of_others,
+        lambda v: _of_others(v)),
     Row(Reason.LIVES_ELSEWHERE,
         lambda v: v.lives_elsewhere,
         lambda v: _keep(_live_elsewhere(v),
@@ -127,13 +130,17 @@ WITHOUT_DEPLOYMENT: _Table = (
     Row(Reason.TARGET,
         lambda v: v.is_target,
         lambda v: _create(_spec(v), f"it is the target{_absence(v)}")),
+    Row(Reason.OF_OTHERS,
+        lambda v: may_have_work(v.status, v.version) and v.is_of_others,
+        lambda v: _of_others(v)),
     Row(Reason.OPEN_WORKFLOWS,
         lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
         lambda v: _create(_recorded(v), f"{_state(v)}, yet {_open_workflows(v)}{_absence(v)}")),
     Row(Reason.NOT_NEEDED,
         lambda v: (v.status in LOOKS_IDLE and v.world.deployments is not None)
         or (v.never_active and (not v.recorded or not _shorter(v.registered_for, v.both_delays)))
-        or _longer(v.drained_for, v.both_delays),
+        or _longer(v.drained_for, v.both_delays)
+        or v.is_of_others,
         lambda _: _drop("it has no Deployment and needs none")),
     Row(Reason.NEVER_ACTIVE,
         lambda v: v.never_active,
@@ -172,6 +179,11 @@ def _scale_down(because: str) -> Fate:
 
 def _drop(because: str) -> Fate:
     return Fate(VersionAction.DROP, None, because)
+
+
+def _of_others(v: VersionFacts) -> Fate:
+    state = "Temporal does not know it" if v.status is VersionStatus.NOT_REGISTERED else _state(v)
+    return Fate(VersionAction.NONE, None, f"{state}, and no label holds its build ID: twgen did not make it")
 
 
 def _live(v: VersionFacts, least: int = 0) -> int | None:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from twgen.cluster.pods import fits_its_hash
 from twgen.model.plan import VersionAction, VersionPlan
+from twgen.model.problem import quoted
 from twgen.model.reasons import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerDeployment
-from twgen.planning.sentences import counted
+from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts
 from twgen.planning.versions.patching import patch_warnings
@@ -19,6 +20,7 @@ _LOST = "nothing can run its workflows until its manifest is back in twgen.lock"
 _STAYS = "its Deployment is not rendered and stays as it is"
 _UNPROTECTED = "its Deployment is not rendered, and may be pruned, since nothing protects it"
 _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
+_MOST_NAMED = 10
 _UNREAD = "if it is there, its prune protection holds it"
 
 
@@ -98,6 +100,18 @@ def _is_taken(spec: WorkerSpec, recorded: RecordedDeployment | None) -> bool:
     """Another pod template has the spec's build ID: of our own making there are 10,000 hash values."""
     is_another = recorded is not None and recorded.template_hash not in {"", spec.template.hash}
     return is_another and not spec.has_custom_build_id
+
+
+def versions_of_others(versions: Iterable[VersionPlan]) -> Iterator[str]:
+    """The one warning of a worker about its versions that twgen did not make."""
+    names = [quoted(item.build_id) for item in versions if item.reason is VersionReason.OF_OTHERS]
+    if names:
+        more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+        it, its, has = ("it", "its", "it has") if len(names) == 1 else ("them", "their", "they have")
+        yield (
+            f"nothing is rendered for {listed([*names[:_MOST_NAMED], *more])}: no label holds such a build"
+            f" ID, so twgen did not make {it}; keep {its} workers until {has} drained"
+        )
 
 
 def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:

@@ -84,6 +84,10 @@ class TemporalReader:
         """The version of the worker's server."""
         return await self._shared.server_version(self._spec)
 
+    async def worker_deployments(self) -> int:
+        """How many Worker Deployments its Temporal namespace has, as far as they are counted."""
+        return await self._shared.worker_deployments(self._spec)
+
     async def open_workflows(self, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of the versions."""
         return await self._shared.open_workflows(self._spec, build_ids)

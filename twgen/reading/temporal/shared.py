@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
+from twgen.planning.namespaces import MOST_COUNTED
 
 Answer = TypeVar("Answer")
 NamedVersion = tuple[str, str]
@@ -37,6 +38,7 @@ class SharedReads:
         self._deadline = deadline
         self._server_versions: dict[str, asyncio.Task[str]] = {}
         self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
+        self._worker_deployments: dict[tuple[str, str], asyncio.Task[int]] = {}
 
     def require_credentials(self, specs: Iterable[WorkerSpec]) -> None:
         """Raise StateUnavailable when a worker has none that may be used; to be called before any other."""
@@ -70,6 +72,34 @@ class SharedReads:
                 self._server_versions[address] = asyncio.create_task(asking)
             known[address] = await asyncio.shield(self._server_versions[address])
         return known[address]
+
+    async def worker_deployments(self, spec: WorkerSpec) -> int:
+        """How many Worker Deployments the worker's Temporal namespace has, MOST_COUNTED at most."""
+        key = (spec.connection.host_port, spec.temporal_namespace)
+        if key not in self._worker_deployments:
+            self._worker_deployments[key] = asyncio.create_task(self._list_worker_deployments(spec))
+        # a worker that is cut must not cut the answer of the others
+        return await asyncio.shield(self._worker_deployments[key])
+
+    async def _list_worker_deployments(self, spec: WorkerSpec) -> int:
+        """In two calls at most; since 1.32.0 a page may hold fewer than were asked for."""
+        from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
+
+        found, page = 0, b""
+        for _ in range(2):
+            request = ListWorkerDeploymentsRequest(
+                namespace=spec.temporal_namespace, page_size=MOST_COUNTED // 2, next_page_token=page
+            )
+            number, page = await self.ask(
+                spec,
+                "list_worker_deployments",
+                request,
+                lambda answer: (len(answer.worker_deployments), answer.next_page_token),
+            )
+            found += number
+            if not page:
+                break
+        return found
 
     async def open_workflows(self, spec: WorkerSpec, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of a worker's versions.

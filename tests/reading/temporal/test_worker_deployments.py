@@ -1,0 +1,120 @@
+"""The Worker Deployments of a Temporal namespace: counted for a worker whose pods poll in vain."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsResponse
+
+from tests.planning.situations import NOW, SPEC, live
+from tests.strategies import live_manifest
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.clients.profiles import Profiles
+from twgen.clients.temporal import Call, TemporalClients
+from twgen.errors import StateUnavailable
+from twgen.model.world import World
+from twgen.reading.kubernetes import SharedLists
+from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.world import Reading, read_each, read_world
+
+Page = ListWorkerDeploymentsResponse
+ORDERS = replace(SPEC, name="orders")
+
+
+def page(number: int, token: bytes = b"") -> Page:
+    summaries = [Page.WorkerDeploymentSummary(name=f"w{index}") for index in range(number)]
+    return Page(worker_deployments=summaries, next_page_token=token)
+
+
+class Temporal(TemporalClients):
+    """Knows no worker, and lists those of others in pages, unless it refuses."""
+
+    def __init__(self, *pages: Page) -> None:
+        super().__init__(lambda: Profiles(allow_unlisted=True), {})
+        self.pages = pages
+        self.listed: list[tuple[str, bytes]] = []
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - nothing takes time
+        if call.method != "list_worker_deployments":
+            return call.value(None)
+        token = call.request.next_page_token
+        self.listed.append((call.namespace, token))
+        await asyncio.sleep(0)
+        if not self.pages:
+            raise StateUnavailable("nobody may list")
+        return call.value(self.pages[int(token or 0)])
+
+
+class Cluster(KubernetesClient):
+    """Has the Deployments of one worker."""
+
+    def __init__(self, *manifests: Mapping[str, Any]) -> None:
+        self.manifests = manifests
+
+    async def deployments(self, *_: Any) -> Sequence[Mapping[str, Any]]:
+        return self.manifests
+
+
+SERVES = Cluster(live("v3"))
+
+
+def look(server: Temporal, cluster: KubernetesClient = SERVES, **how: bool) -> Reading:
+    lists = SharedLists(cluster, Deadline(30))
+    return Reading(SharedReads(server, Deadline(30)), lists, NOW, **({"for_routing": True} | how))
+
+
+def read(server: Temporal, cluster: KubernetesClient = SERVES, **how: bool) -> World:
+    return asyncio.run(read_world([SPEC], look(server, cluster, **how)))
+
+
+def counted(server: Temporal, cluster: KubernetesClient = SERVES, **how: bool) -> int | None:
+    return read(server, cluster, **how).workers[SPEC.key].worker_deployments
+
+
+@pytest.mark.parametrize(
+    ("pages", "number"),
+    [
+        pytest.param([page(3)], 3, id="one page"),
+        pytest.param([page(500, b"1"), page(7)], 507, id="two pages"),
+        pytest.param([page(499, b"1"), page(7)], 506, id="a page that the server did not fill"),
+        pytest.param([page(500, b"1"), page(500, b"2"), page(1)], 1000, id="more than are counted"),
+    ],
+)
+def test_they_are_counted_by_two_calls_at_most(pages: list[Page], number: int) -> None:
+    assert counted(server := Temporal(*pages)) == number
+    assert len(server.listed) == min(len(pages), 2)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "how"),
+    [
+        pytest.param(Cluster(), {}, id="without pods"),
+        pytest.param(Cluster(live("v3", 0)), {}, id="with none wanted"),
+        pytest.param(SERVES, {"for_routing": False}, id="for a render"),
+    ],
+)
+def test_nobody_counts_them(cluster: KubernetesClient, how: dict[str, bool]) -> None:
+    assert counted(server := Temporal(), cluster, **how) is None
+    assert server.listed == []
+
+
+def test_workers_of_one_namespace_share_one_count() -> None:
+    server, both = Temporal(page(100)), Cluster(live("v3"), live_manifest(ORDERS, "v3", 3))
+    world = asyncio.run(read_world([SPEC, ORDERS], look(server, both)))
+    assert [worker.worker_deployments for worker in world.workers.values()] == [100, 100]
+    assert server.listed == [("default", b"")]
+
+
+def test_list_that_fails_is_an_error_for_whoever_asks_once() -> None:
+    with pytest.raises(StateUnavailable, match="nobody may list"):
+        read(Temporal())
+
+
+def test_list_that_fails_keeps_no_rollout_from_waiting() -> None:
+    assert counted(server := Temporal(), goes_on=True) is None
+    assert server.listed
+    world, failures = asyncio.run(read_each([SPEC], look(Temporal(), goes_on=True)))
+    assert (list(world.workers), failures) == ([SPEC.key], [])

@@ -1,0 +1,137 @@
+"""A Temporal namespace that has as many Worker Deployments as its server takes, and one worker too many."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from datetime import timedelta
+
+import pytest
+from temporalio.api.deployment.v1 import WorkerDeploymentOptions
+from temporalio.api.enums.v1 import WorkerVersioningMode
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    DeleteWorkerDeploymentRequest,
+    ListWorkerDeploymentsRequest,
+    PollWorkflowTaskQueueRequest,
+)
+from temporalio.service import ConnectConfig, RPCError, ServiceClient
+
+from testing.kubernetes.cluster import Cluster
+from testing.local_node.node import LocalNode
+from testing.processes import eventually
+from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
+from testing.workers import DeployedWorker
+from tests.servers.live import Document
+from tests.servers.rollouts import SOON, Story
+
+pytestmark = pytest.mark.server
+
+LIMIT = 100
+"""Of a server as it comes: none is set here."""
+TOLD = (
+    "Temporal does not know it yet, though its Deployment is available: its Temporal namespace has 100 Worker"
+    " Deployments, and the default limit is 100"
+)
+UNUSED = "unused"
+VERSIONED = WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, TemporalServer]]:
+    versions = (OLDEST, NEWEST)
+    with ExitStack() as stack, ThreadPoolExecutor(len(versions)) as pool:
+        servers = [
+            stack.enter_context(temporal_server(tmp_path_factory.mktemp("full"), version))
+            for version in versions
+        ]
+        list(pool.map(fill, servers))
+        yield dict(zip(versions, servers, strict=True))
+
+
+def fill(server: TemporalServer) -> None:
+    """As many workers as the server takes; where that can be asked for, one of them has never polled."""
+    names = {f"test/worker-{number}" for number in range(LIMIT)}
+    if server.version == NEWEST:
+        DeployedWorker(server, UNUSED, "").create()
+        names.pop()
+
+    def is_full() -> bool:
+        missing = sorted(names - listed(server))
+        asyncio.run(poll_once(server.address, missing))
+        return len(listed(server)) == LIMIT
+
+    assert eventually(is_full, SOON)
+
+
+def listed(server: TemporalServer) -> set[str]:
+    answer = server.ask("list_worker_deployments", ListWorkerDeploymentsRequest(namespace="default"))
+    return {found.name for found in answer.worker_deployments}
+
+
+async def poll_once(address: str, names: Sequence[str]) -> None:
+    """A poll of one worker of each name, all at the same time; none waits for a task."""
+    client = await ServiceClient.connect(ConnectConfig(target_host=address))
+
+    async def poll(name: str) -> None:
+        options = WorkerDeploymentOptions(
+            deployment_name=name, build_id="v1", worker_versioning_mode=VERSIONED
+        )
+        request = PollWorkflowTaskQueueRequest(
+            namespace="default",
+            task_queue=TaskQueue(name="full"),
+            identity="twgen/testing",
+            deployment_options=options,
+        )
+        with suppress(RPCError):
+            await client.workflow_service.poll_workflow_task_queue(
+                request, retry=False, timeout=timedelta(seconds=5)
+            )
+
+    await asyncio.gather(*map(poll, names))
+
+
+@pytest.fixture(params=[OLDEST, NEWEST])
+def story(
+    request: pytest.FixtureRequest,
+    full: Mapping[str, TemporalServer],
+    cluster: Cluster,
+    node: LocalNode,
+    namespace: str,
+) -> Story:
+    (folder := cluster.folder / namespace / "specs").mkdir(parents=True)
+    server = full[request.param]
+    return Story(cluster, node, server, server, namespace, folder)
+
+
+def worker(story: Story, command: str) -> Document:
+    """What a command prints of the one worker."""
+    found: list[Document] = json.loads(story.run(command, "-o", "json").stdout)["workers"]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_worker_too_many_is_told_why_by_its_job_by_plan_and_by_status(story: Story) -> None:
+    story.describe("v1", steps=())
+    story.apply()
+
+    def told() -> Mapping[str, str]:
+        status = story.status()
+        assert status.get("message", "").startswith(TOLD), status
+        return status
+
+    status = eventually(told, SOON)
+    assert (status["phase"], status["reason"]) == ("Waiting", "WaitingForRegistration")
+    # the list of the oldest lacks some for a moment, now and then
+    assert eventually(lambda: worker(story, "plan")["routing"]["because"].startswith(TOLD))
+    assert eventually(lambda: worker(story, "status")["because"].startswith(TOLD))
+    assert worker(story, "snapshot")["temporal"] is None
+    assert eventually(lambda: worker(story, "snapshot")["workerDeployments"] == LIMIT)
+    if story.temporal.version == NEWEST:
+        # one that has no versions may be deleted at once, and makes room
+        request = DeleteWorkerDeploymentRequest(
+            namespace="default", deployment_name=UNUSED, identity="twgen/testing"
+        )
+        story.temporal.ask("delete_worker_deployment", request)
+        story.stands("Settled", "v1")
