@@ -278,3 +278,13 @@ def test_change_of_strategy_labels_or_annotations_reaches_the_deployment_and_res
     assert eventually(lambda: len(shop.objects("replicasets")) == 1)
     [replica_set] = shop.objects("replicasets")
     assert replica_set["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "1"
+
+
+def test_strategy_that_a_server_filled_in_is_held_before_it_becomes_recreate(shop: Shop) -> None:
+    """By a server-side apply nobody takes away what nobody held, and no server has it beside Recreate."""
+    shop.wants(replicas=2)
+    shop.apply(shop.render(), SERVER)
+    shop.wants(replicas=2, deployment={"strategy": RECREATE})
+    for strategy in (DEFAULT, RECREATE):
+        shop.apply(shop.render(), SERVER)
+        assert shop.deployment()["spec"]["strategy"] == strategy

@@ -29,6 +29,18 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
     return by_default or not holders
 
 
+def rolls_by_default(manifest: Mapping[str, Any]) -> bool:
+    """The live strategy has a `rollingUpdate` that no applied manifest holds.
+
+    A server-side apply cannot take it away, and a server refuses it beside the type Recreate.
+    """
+    if value_at(manifest, "spec", "strategy", "rollingUpdate") is None:
+        return False
+    path = ("fieldsV1", "f:spec", "f:strategy", "f:rollingUpdate")
+    entries = value_at(manifest, "metadata", "managedFields") or ()
+    return not any(item.get("manager") in _APPLIERS and value_at(item, *path) for item in entries)
+
+
 def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:
     """Nothing but applied manifests ever set a field of the pod template; False too where nobody tells."""
     entries = metadata.get("managedFields") or ()

@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from twgen.cluster.field_managers import rolls_by_default
 from twgen.cluster.server_defaults import PACE_DEFAULTS, less_defaults
+from twgen.model.paths import value_at
 from twgen.model.plan import VersionPlan
 from twgen.model.spec import OnDelete, WorkerSpec
+from twgen.model.world import LiveDeployment
 from twgen.versioning.injection import Identity, injection
 from twgen.versioning.names import (
     APPLIED_BY_SERVER,
@@ -51,12 +54,20 @@ def protection(spec: WorkerSpec, *, is_protected: bool) -> dict[str, str]:
     return {SYNC_OPTIONS: options, COMPARE_OPTIONS: "IgnoreExtraneous"}
 
 
-def own_pace(spec: WorkerSpec) -> dict[str, Any]:
+def own_pace(spec: WorkerSpec, live: LiveDeployment | None) -> dict[str, Any]:
     """The fields by which the target's pods are replaced, those that follow its spec: None takes one away.
 
     What the spec does not say a team may have set; only the seconds have always been the spec's.
     """
-    return {"minReadySeconds": None, **spec.pace}
+    pace = {"minReadySeconds": None, **spec.pace}
+    if live and waits_to_recreate(spec, live):
+        pace["strategy"] = live.manifest["spec"]["strategy"]
+    return pace
+
+
+def waits_to_recreate(spec: WorkerSpec, live: LiveDeployment) -> bool:
+    """The spec's strategy is Recreate, and the live one must be applied as it is before."""
+    return value_at(spec.pace, "strategy", "type") == "Recreate" and rolls_by_default(live.manifest)
 
 
 def described_annotations(spec: WorkerSpec) -> dict[str, str]:
@@ -99,7 +110,7 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
         yield "attached objects"
     said: Mapping[str, Any] = {}
     if version.build_id == spec.build_id:
-        said = own_pace(spec)
+        said = own_pace(spec, version.live)
     elif recorded:
         said = {name: recorded["spec"].get(name) for name in PACE_DEFAULTS}
     for name, value in said.items():

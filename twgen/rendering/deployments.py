@@ -46,9 +46,10 @@ def version_deployment(spec: WorkerSpec, version: VersionPlan, identity: str) ->
 
 def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Mapping[str, Any]]:
     """The annotations that are kept, and the `spec`, of a version's Deployment."""
+    pace = own_pace(spec, version.live)
     if not version.recorded:
         return described_annotations(spec), {
-            **spec.pace,
+            **{name: value for name, value in pace.items() if value is not None},
             "selector": {"matchLabels": selector_labels(spec.name, spec.build_id)},
             "template": described_template(spec),
         }
@@ -59,7 +60,7 @@ def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Ma
         manifest = reconnected(spec, version.build_id, manifest, version.replaced_injection)
     body = manifest["spec"]
     if version.build_id == spec.build_id:  # what restarts nothing follows the spec at once
-        body = {name: value for name, value in {**body, **own_pace(spec)}.items() if value is not None}
+        body = {name: value for name, value in {**body, **pace}.items() if value is not None}
     return recorded_annotations(manifest), body
 
 

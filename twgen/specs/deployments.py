@@ -4,6 +4,7 @@ import re
 from enum import StrEnum
 from typing import Any
 
+from twgen.cluster.server_defaults import PACE_DEFAULTS
 from twgen.model.paths import join_path
 from twgen.model.problem import Finding, noun, quoted, wrong_type
 from twgen.specs.fields import Fields
@@ -39,7 +40,7 @@ class _Replacing(StrEnum):
 
 
 def parse_pace(spec: Fields) -> dict[str, Any]:
-    """The fields of a Deployment that say how its pods are replaced, none at its default but the deadline.
+    """The fields of a Deployment that say how its pods are replaced.
 
     Those that a spec has in `deployment` alone follow the rules of ValidateDeploymentSpec, in
     k8s.io/kubernetes pkg/apis/apps/validation.
@@ -49,7 +50,9 @@ def parse_pace(spec: Fields) -> dict[str, Any]:
     if deadline <= ready:
         spec.problem("progressDeadlineSeconds", f"{deadline} is not above minReadySeconds ({ready})")
     deployment = spec.mapping("deployment")
-    strategy = _strategy(deployment.mapping("strategy"))
+    # the controller writes the default too; and what was applied can be taken away again
+    usual = PACE_DEFAULTS["strategy"] if spec.has("deployment") else None
+    strategy = _strategy(deployment.mapping("strategy")) or usual
     kept = deployment.integer("revisionHistoryLimit", least=0)
     if deployment.has("selector"):
         deployment.warning("selector", "has no effect: each version selects its own pods")
@@ -60,7 +63,7 @@ def parse_pace(spec: Fields) -> dict[str, Any]:
     said = {
         "minReadySeconds": ready or None,
         "progressDeadlineSeconds": deadline,
-        "strategy": strategy or None,
+        "strategy": strategy,
         "revisionHistoryLimit": kept,
     }
     return {name: value for name, value in said.items() if value is not None}

@@ -244,3 +244,29 @@ def test_version_restarted_by_hand_is_known_to_a_history_of_the_ledger_alone() -
     restarted = live("v1")
     restarted["spec"]["template"]["metadata"]["annotations"] |= RESTARTED
     assert versions(plan([restarted, live("v3")], spec, {"v1": live("v1")}))["v1"].action is KEEP
+
+
+RECREATE = {"type": "Recreate"}
+FILLED_IN = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
+HELD = {
+    "manager": "argocd-controller",
+    "operation": "Apply",
+    "fieldsV1": {"f:spec": {"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}}}}},
+}
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_strategy_becomes_recreate_once_its_rolling_update_was_applied(*, is_held: bool) -> None:
+    spec = replace(SPEC, pace={**SPEC.pace, "strategy": RECREATE})
+    found = live("v3")
+    found["spec"]["strategy"] = FILLED_IN
+    found["metadata"]["managedFields"] = [
+        *found["metadata"].get("managedFields", ()),
+        *([HELD] if is_held else ()),
+    ]
+    worker = plan([live("v1"), found], spec)
+    target = versions(worker)["v3"]
+    assert version_deployment(spec, target, "me")["spec"]["strategy"] == (RECREATE if is_held else FILLED_IN)
+    assert ("strategy" in target.changed_marks) is is_held
+    assert bool(worker.versions.warnings) is not is_held
+    assert all("strategy Recreate waits until" in warning for warning in worker.versions.warnings)

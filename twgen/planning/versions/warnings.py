@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from twgen.cluster.marks import waits_to_recreate
 from twgen.cluster.pods import fits_its_hash
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.problem import quoted
@@ -21,6 +22,7 @@ _STAYS = "its Deployment is not rendered and stays as it is"
 _UNPROTECTED = "its Deployment is not rendered, and may be pruned, since nothing protects it"
 _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
 _MOST_NAMED = 10
+_APPLIED = {VersionAction.KEEP, VersionAction.UPDATE}
 _UNREAD = "if it is there, its prune protection holds it"
 
 
@@ -157,6 +159,11 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         )
     if taken := why_not_deployed(version):
         yield taken
+    if version.live and plan.action in _APPLIED and waits_to_recreate(spec, version.live):
+        yield (
+            f"{name}: strategy Recreate waits until its Deployment was applied once more, in Argo CD by a"
+            " sync that somebody starts: nobody who applies holds the rollingUpdate that Kubernetes filled in"
+        )
     if plan.reason is VersionReason.TEMPLATE_CHANGED and (how_many := _open(version)):
         yield (
             f"{name} gets another pod template while {how_many}: code that changed incompatibly breaks them"
