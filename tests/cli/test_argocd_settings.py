@@ -317,6 +317,11 @@ def test_repository_gives_no_file_of_the_operator(run: Run, operator: Path, vari
     refused(ended, f"{variable}: 'operator.json' must be a whole path: the repository may have such a file")
 
 
+def test_repository_gives_no_file_of_certificates(run: Run, operator: Path) -> None:
+    ended = run(*RENDER, env=plugin(operator) | {"TWGEN_CA_FILE": "authority=ca.crt"})
+    refused(ended, "TWGEN_CA_FILE: 'ca.crt' must be a whole path: the repository may have such a file")
+
+
 def test_repository_does_not_choose_whom_a_profile_trusts(run: Run, story: Path, operator: Path) -> None:
     profiles = story / "temporal.toml"
     tls = '[profile.pay.tls]\nserver_ca_cert_path = "ca.pem"\n'

@@ -86,7 +86,8 @@ def test_page_explains_every_field_of_a_policy_with_its_default() -> None:
     differing = {
         field.name for field in fields(Policy) if getattr(parsed, field.name) != getattr(default, field.name)
     }
-    assert differing == {"worker", "identity", "draining_replicas", "patches"}
+    examples = {"deployment_labels", "deployment_annotations", "draining_replicas", "patches"}
+    assert differing == {"worker", "identity", *examples}
 
 
 def test_page_shows_what_is_told_of_mistakes(tmp_path: Path) -> None:

@@ -328,3 +328,17 @@ def test_pod_of_a_rollout_has_what_its_operator_gives_it() -> None:
     [mount] = [item for item in pod["containers"][0]["volumeMounts"] if item["name"] == "temporal-ca"]
     assert variable["value"] == f"{mount['mountPath']}/ca.crt"
     assert {"name": "temporal-ca", "configMap": {"name": "temporal-ca"}} in pod["volumes"]
+
+
+def test_pod_of_a_rollout_trusts_whom_its_connection_says_whatever_its_operator_gives() -> None:
+    trusting = replace(SPEC, connection=replace(SPEC.connection, ca_secret="authority"))  # noqa: S106
+    jobs = replace(JOB, pod=RolloutPod(ca_bundle=CaBundle("temporal-ca")))
+    pod = of_kind("Job", rendered(trusting, jobs))["spec"]["template"]["spec"]
+    assert pod == of_kind("Job", rendered(trusting, JOB))["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    assert {"name": "TEMPORAL_TLS", "value": "true"} in container["env"]
+    [variable] = [item for item in container["env"] if item["name"].endswith("_CA_CERT_PATH")]
+    [volume] = [item for item in pod["volumes"] if "secret" in item]
+    [mount] = [item for item in container["volumeMounts"] if item["name"] == volume["name"]]
+    assert volume["secret"] == {"secretName": "authority"}
+    assert variable["value"] == f"{mount['mountPath']}/ca.crt"

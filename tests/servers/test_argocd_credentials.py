@@ -39,6 +39,11 @@ class Secured:
     def server(self) -> TemporalServer:
         return self.gitops.temporal
 
+    @property
+    def trusts_by_connection(self) -> bool:
+        """Its Connection names the Secret with the certificates to trust, for workers and Jobs alike."""
+        return self.server.security is Security.API_KEY
+
     def commit(self, build_id: str) -> str:
         """Describe the worker at this version, as a team does it that has its own authority."""
         story, secrets = self.gitops, SECRETS[self.server.security]
@@ -47,10 +52,13 @@ class Secured:
             "name": "TEMPORAL_TLS_SERVER_CA_CERT_PATH",
             "value": str(self.server.credentials.authority.file),
         }
+        by_hand = [] if self.trusts_by_connection else [trust]
         worker["spec"]["template"]["spec"]["containers"] = [
-            worker_container(build_id, story.task_queue, trust)
+            worker_container(build_id, story.task_queue, *by_hand)
         ]
         worker["spec"]["rollout"] = GATED
+        if self.trusts_by_connection:
+            secrets = {**secrets, "tls": {"caCertSecretRef": {"name": "authority"}}}
         connection = connection_document(self.server.address, **secrets)
         documents = in_namespace(story.namespace, connection, worker)
         return story.commit_documents(f"{story.worker_name} {build_id}", *documents)
@@ -59,10 +67,13 @@ class Secured:
         """Make the Secrets that the Connection names, and tell Jobs whom to trust."""
         certificate = {"tls.crt": client.certificate.read_text(), "tls.key": client.key.read_text()}
         authority = {"ca.crt": self.server.credentials.authority.file.read_text()}
+        # what the operator gives all Jobs is another one's where the Connection says whom to trust
+        bundle = {"ca.crt": client.certificate.read_text()} if self.trusts_by_connection else authority
         namespace = self.gitops.namespace
         self.gitops.cluster.apply(
             [
-                config_map(namespace, "temporal-ca", authority),
+                config_map(namespace, "temporal-ca", bundle),
+                config_map(namespace, "authority", authority, "Secret"),
                 config_map(namespace, "key", {"token": key}, "Secret"),
                 config_map(namespace, "certificate", certificate, "Secret"),
             ]

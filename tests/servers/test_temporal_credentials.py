@@ -131,6 +131,55 @@ def test_right_credentials_work(
         assert worker["temporal"]["routing"]["current"]["buildID"] == "v1"
 
 
+def trusting(server: TemporalServer, folder: Path, profiles: str, *more: str) -> Ended:
+    """A plan of a worker whose Connection says whom it trusts, with a profile that does not."""
+    specs = write_secured_specs(folder, server)
+    trusted = {"tls": {"caCertSecretRef": {"name": "authority"}}}
+    connection = connection_document(server.address, **SECRETS[server.security], **trusted)
+    (specs / "specs.yaml").write_text(write_documents([connection, worker_document("secured", "v1")]))
+    file = folder / "temporal.toml"
+    file.write_text(profiles)
+    variables = {"TEMPORAL_CONFIG_FILE": str(file)}
+    return run(specs, "plan", options=(*OPTIONS, *more), variables=variables)
+
+
+@pytest.mark.parametrize("security", [Security.TLS, Security.API_KEY])
+def test_certificates_that_a_connection_trusts_are_those_of_a_file(
+    servers: Servers, security: Security, tmp_path: Path
+) -> None:
+    server = servers[security]
+    key = server.credentials.issuer.api_key(["default:read"]) if security is Security.API_KEY else ""
+    # a server that asks for TLS alone needs no profile then
+    profiles = profile(server, {}, key) if key else ""
+    given = f"authority={server.credentials.authority.file}"
+    ended = trusting(server, tmp_path, profiles, "--ca-file", given)
+    assert (ended.code, ended.stderr) == (0, "")
+
+
+def test_certificates_that_nobody_gives_are_told_with_their_secret(servers: Servers, tmp_path: Path) -> None:
+    server = servers[Security.API_KEY]
+    key = server.credentials.issuer.api_key(["default:read"])
+    line = refused(trusting(server, tmp_path, profile(server, {}, key)), server)
+    assert "has a certificate that is not trusted: check server_ca_cert_path" in line
+    assert "or give --ca-file authority=FILE for what its Connection trusts" in line
+
+
+def test_connection_that_says_whom_to_trust_and_no_profile_say_what_is_missing(
+    servers: Servers, tmp_path: Path
+) -> None:
+    server = servers[Security.TLS]
+    line = refused(trusting(server, tmp_path, ""), server)
+    assert line.endswith(", or give --ca-file authority=FILE alone")
+
+
+def test_file_of_certificates_that_cannot_be_read_is_named(servers: Servers, tmp_path: Path) -> None:
+    ended = trusting(servers[Security.TLS], tmp_path, "", "--ca-file", "authority=/nowhere/ca.crt")
+    assert (ended.code, ended.stdout) == (UNAVAILABLE, "")
+    assert ended.stderr == (
+        "twgen: /nowhere/ca.crt: the certificates to trust cannot be read (No such file or directory)\n"
+    )
+
+
 @pytest.mark.parametrize("security", SECRETS)
 def test_credentials_of_the_environment_work(servers: Servers, security: Security, tmp_path: Path) -> None:
     server = servers[security]

@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from twgen.cluster.marks import own_labels, protection
+from twgen.cluster.marks import protection
 from twgen.errors import InvalidInput
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.spec import AttachedResource, OwnerReferences, WorkerSpec
 from twgen.versioning.names import (
     DEPLOYMENT_API,
+    MANAGED_BY,
     attached_resource_name,
     filled,
     name_in_metrics,
@@ -81,7 +82,7 @@ def _metadata(
         **template,
         "name": name,
         "namespace": spec.namespace,
-        "labels": (template.get("labels") or {}) | own_labels(spec, version.build_id),
+        "labels": (template.get("labels") or {}) | selector_labels(spec.name, version.build_id) | MANAGED_BY,
     }
     # an autoscaler or a budget must not go before the pods that it is for
     is_protected = (version.protected or version.action is VersionAction.NONE) and not is_leaving

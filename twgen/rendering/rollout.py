@@ -178,8 +178,6 @@ def _job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
 
 def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
     connection, own = _control_plane(spec), jobs.pod
-    if own.ca_bundle:  # its operator says whom to trust
-        connection = replace(connection, ca_secret="")
     who = Identity(spec.temporal_namespace, spec.worker_deployment, "")
     connects = injection(connection, who, EnvironmentNames.CURRENT)
     of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
@@ -209,7 +207,8 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         container["volumeMounts"].append({"name": _KEY_VOLUME, "mountPath": _KEY_FOLDER})
         items = [{"key": key.key, "path": key.key}]
         volumes.append({"name": _KEY_VOLUME, "secret": {"secretName": key.name, "items": items}})
-    if own.ca_bundle and spec.connection.needs_credentials:
+    # what the connection says is of its server alone, and what its workers trust
+    if own.ca_bundle and connection.needs_credentials and not connection.ca_secret:
         trusted, source = f"{_CA_FOLDER}/{own.ca_bundle.key}", {"name": own.ca_bundle.config_map}
         container["env"].append({"name": TRUSTED, "value": trusted})
         container["volumeMounts"].append({"name": _CA_VOLUME, "mountPath": _CA_FOLDER})
