@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from twgen.cli.option_forms import FILES
 from twgen.cli.options import OPTIONS
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
@@ -22,6 +23,7 @@ def plugin_text() -> str:
             "title": option.name.replace("-", " ").capitalize(),
             "tooltip": option.help,
             "itemType": "string" if option.type else "boolean",
+            **({"collectionType": "array"} if option.type is FILES else {}),
         }
         for option in OPTIONS.values()
         if option.of_application
