@@ -248,7 +248,9 @@ def test_page_names_lines_that_twgen_prints() -> None:
 
 
 def test_values_of_the_chart_are_those_of_the_patches() -> None:
-    assert (ROOT / "deploy" / "values.yaml").read_text() == chart_values_text()
+    deploy = ROOT / "deploy"
+    assert (deploy / "values.yaml").read_text() == chart_values_text()
+    assert (deploy / "templating" / "values.yaml").read_text() == chart_values_text(with_programs=True)
 
 
 def test_forms_of_the_operator_are_valid_and_name_each_other() -> None:
