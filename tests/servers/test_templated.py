@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,10 +13,12 @@ from testing.install import installed
 from testing.processes import ENVIRONMENT
 from testing.recipes import HELM, KUSTOMIZE
 from tests.cli.conftest import TWGEN, Ended
+from tests.servers.live import Document
 from twgen.errors import InvalidInput
 from twgen.reading import templated
 from twgen.reading.documents import Sources
 from twgen.reading.input import Input
+from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 CONNECTION = """\
@@ -44,6 +47,7 @@ patches:
   patch: |-
     - {op: replace, path: /spec/replicas, value: 7}
 """
+BUDGET = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}
 CHART = "apiVersion: v2\nname: shop\nversion: 0.1.0\n"
 SNAPSHOT = {
     "apiVersion": "twgen.io/v1alpha1",
@@ -108,6 +112,27 @@ def test_overlay_with_a_component_is_rendered(checkout: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "replicas: 7" in ended.stdout
     assert "namespace: shop" in ended.stdout
+
+
+def test_references_follow_a_prefix_of_names_by_what_the_page_shows(checkout: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "argocd.md").read_text()
+    [names] = re.findall(r"^```yaml\n(nameReference:.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": BUDGET}
+    kinds: dict[str, tuple[str, Document]] = {
+        "WorkerResourceTemplate": (
+            "temporal.io/v1alpha1",
+            {"workerDeploymentRef": {"name": "payments"}, "template": budget},
+        ),
+        "RolloutPolicy": ("twgen.io/v1alpha1", {"workerRef": {"name": "payments"}}),
+    }
+    more = write_documents(
+        {"apiVersion": api, "kind": kind, "metadata": {"name": "payments"}, "spec": spec}
+        for kind, (api, spec) in kinds.items()
+    )
+    overlay = "resources: [../base, more.yaml]\nconfigurations: [names.yaml]\nnamePrefix: eu-\n"
+    write(checkout, {"eu/kustomization.yaml": overlay, "eu/names.yaml": names, "eu/more.yaml": more})
+    ended = twgen(checkout, "validate", "eu", "--input", "Kustomize", "-n", "shop", "--strict")
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
 
 
 def test_chart_is_rendered_with_its_release_and_values(checkout: Path) -> None:
