@@ -33,6 +33,8 @@ def main() -> None:
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
     (ROOT / "plugin.yaml").write_text(plugin_text())
     (ROOT / "deploy" / "values.yaml").write_text(chart_values_text())
+    templating = ROOT / "deploy" / "templating"
+    (templating / "values.yaml").write_text(chart_values_text(with_programs=True))
     operator = ROOT / "deploy" / "tick" / "prometheus-operator"
     (operator / "prometheusrule.yaml").write_text(prometheus_rule_text())
     (ROOT / "deploy" / "grafana-dashboard.json").write_text(dashboard_text())

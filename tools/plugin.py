@@ -3,11 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+from twgen.cli.option_forms import FILES
 from twgen.cli.options import OPTIONS
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 _DEPLOY = Path(__file__).parents[1] / "deploy"
+_OF_CHART = (
+    "{{ default .Values.global.image.repository .Values.repoServer.image.repository }}:"
+    '{{ default (include "argo-cd.defaultTag" .) .Values.repoServer.image.tag }}'
+)
+"""The image of Argo CD, as the chart fills it in."""
 
 
 def plugin_text() -> str:
@@ -22,6 +28,7 @@ def plugin_text() -> str:
             "title": option.name.replace("-", " ").capitalize(),
             "tooltip": option.help,
             "itemType": "string" if option.type else "boolean",
+            **({"collectionType": "array"} if option.type is FILES else {}),
         }
         for option in OPTIONS.values()
         if option.of_application
@@ -38,27 +45,38 @@ def plugin_text() -> str:
     return "# Written by `make documentation` from the options of twgen.\n" + write_documents([plugin])
 
 
-def chart_values_text() -> str:
-    """`deploy/values.yaml`: the sidecar and its account's rights, for the argo-cd Helm chart."""
-    patches = [
-        read_documents((_DEPLOY / name).read_text())[0] for name in ("sidecar.yaml", "in-cluster/token.yaml")
-    ]
+def chart_values_text(*, with_programs: bool = False) -> str:
+    """`deploy/values.yaml`: the sidecar and its account's rights, for the argo-cd Helm chart.
+
+    With programs, `deploy/templating/values.yaml`: the same, and what charts and overlays need.
+    """
+    names = (
+        "sidecar.yaml",
+        "in-cluster/token.yaml",
+        *(["templating/programs.yaml"] if with_programs else []),
+    )
+    patches = [read_documents((_DEPLOY / name).read_text())[0] for name in names]
     pods: list[dict[str, Any]] = [patch["spec"]["template"]["spec"] for patch in patches]
-    [sidecar], [with_token] = (pod["containers"] for pod in pods)
-    mounts = [*sidecar["volumeMounts"], *with_token["volumeMounts"]]
+    parts = [pod["containers"][0] for pod in pods]
+    lists = {
+        field: [item for part in parts for item in part.get(field, ())] for field in ("env", "volumeMounts")
+    }
     role, binding = read_documents((_DEPLOY / "in-cluster" / "rbac.yaml").read_text())
     # the chart fills these in
     account = '{{ include "argo-cd.repoServer.serviceAccountName" . }}'
     namespace = '{{ include "argo-cd.namespace" . }}'
     subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    copying = [item | {"image": _OF_CHART} for pod in pods for item in pod.get("initContainers", ())]
     values = {
         "repoServer": {
             # Argo CD's own manifests have this; with the chart's default its own container gets the token too
             "automountServiceAccountToken": False,
-            "extraContainers": [sidecar | with_token | {"volumeMounts": mounts}],
+            "extraContainers": [{key: value for part in parts for key, value in part.items()} | lists],
+            **({"initContainers": copying} if copying else {}),
             "volumes": [volume for pod in pods for volume in pod["volumes"]],
         },
         "extraObjects": [role, binding | {"subjects": [subject]}],
     }
-    head = "# For the argo-cd Helm chart; written by `make documentation` from sidecar.yaml and in-cluster.\n"
+    made_of = "sidecar.yaml, in-cluster and templating" if with_programs else "sidecar.yaml and in-cluster"
+    head = f"# For the argo-cd Helm chart; written by `make documentation` from {made_of}.\n"
     return head + write_documents([values])

@@ -25,6 +25,10 @@ def reasons_page() -> str:
     """The page as Markdown."""
     version_reasons = [*(row.reason for row in (*LIVE, *WITHOUT_DEPLOYMENT))]
     beside = [reason for reason in VersionReason if reason not in version_reasons]
+    beside_the_table = (
+        *(RoutingReason.LOOK_FAILED, RoutingReason.CLAIM_FAILED),
+        *(RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED),
+    )
     sections = [
         _HEAD,
         "## What becomes of a version\n\nWith a Deployment:\n",
@@ -37,8 +41,8 @@ def reasons_page() -> str:
         _table(row.reason for row in TABLE),
         "After it, where a change is wanted:\n",
         _table((RoutingReason.MANUAL,)),
-        "And where a rollout in a cluster cannot begin, or has ended too early:\n",
-        _table((RoutingReason.LOOK_FAILED, RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED)),
+        "And where a rollout in a cluster cannot begin or go on, or has ended too early:\n",
+        _table(beside_the_table),
         "As a picture:\n",
         _picture(),
     ]

@@ -15,7 +15,7 @@ from testing.local_node.image import Image, entering
 from testing.local_node.node import mounts_alone
 from testing.local_node.volumes import Mount
 from testing.processes import ENVIRONMENT
-from testing.recipes import ARGO_CD
+from testing.recipes import ARGO_CD, HELM, KUSTOMIZE
 from testing.security import Security
 from testing.servers import TemporalServer
 from twgen.yaml.reader import read_documents
@@ -75,17 +75,24 @@ class Sidecar:
         """The command, and what it adds to the environment; its socket will be in the folder `plugins`."""
         patches = [
             read_documents((_ROOT / "deploy" / name).read_text())[0]["spec"]["template"]["spec"]
-            for name in ("sidecar.yaml", "in-cluster/token.yaml")
+            for name in ("sidecar.yaml", "in-cluster/token.yaml", "templating/programs.yaml")
         ]
-        [container], [more] = (patch["containers"] for patch in patches)
+        [container], *more = (patch["containers"] for patch in patches)
         seen = []
-        for mount in (*container["volumeMounts"], *more["volumeMounts"]):
+        for mount in (
+            *container["volumeMounts"],
+            *(mount for [one] in more for mount in one["volumeMounts"]),
+        ):
             place, name, read_only = mount["mountPath"], mount["name"], mount.get("readOnly", False)
             if name == "var-files":
                 seen.append(Mount(installed(ARGO_CD), container["command"][0], read_only=True))
+            elif name == "twgen-programs":
+                programs = (KUSTOMIZE, HELM)
+                seen += [Mount(installed(one), f"{place}/{one.program}", read_only) for one in programs]
             elif name != "twgen-tmp":  # an image's commands have one, the machine's use its own
                 seen.append(Mount(plugins if name == "plugins" else self.folder / name, place, read_only))
-        variables = {entry["name"]: entry["value"] for entry in container["env"]}
+        with_programs = more[-1][0]
+        variables = {entry["name"]: entry["value"] for entry in (*container["env"], *with_programs["env"])}
         host, port = cluster.address.removeprefix("https://").split(":")
         variables |= {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
         if self.image:
@@ -93,7 +100,8 @@ class Sidecar:
             return self.image.command(container["command"], self.folder, seen, variables=variables), {}
         seen.append(Mount(self.folder / "config", _CONFIG, read_only=True))
         # it gets no cluster and no credentials but what the operator's file names
-        variables |= {"KUBECONFIG": "", "PATH": f"{Path(sys.executable).parent}:{ENVIRONMENT['PATH']}"}
+        ours = (str(Path(sys.executable).parent), ENVIRONMENT["PATH"], variables["PATH"])
+        variables |= {"KUBECONFIG": "", "PATH": ":".join(ours)}
         variables |= {"TMPDIR": str(plugins.parent)}
         return [*mounts_alone(), *entering(self.folder / "root", container["command"], seen)], variables
 

@@ -29,6 +29,7 @@ def test_directory_is_what_is_read_without_the_option(run: Run, story: Path) -> 
         (("specs", "--input", "helm"), "'helm' is not one of Directory, Kustomize, Helm"),
         (("-", "--input", "Helm"), "--input Helm renders one folder"),
         (("specs", "specs", "--input", "Kustomize"), "--input Kustomize renders one folder"),
+        (("nothere", "--input", "Helm"), "nothere: no such file or folder"),
         (("specs", "--input", "Helm", "--release", "--a"), "is no name of a release"),
         (("specs", "--input", "Helm", "--value-files", "a,,b"), "one name is empty"),
     ],

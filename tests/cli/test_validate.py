@@ -110,7 +110,8 @@ def test_template_of_helm_says_which_command_to_run_first(run: Run, story: Path,
     (templates.parent / "values.yaml").write_text("on: true\n")
     ended = run(command, "specs", *(WORLD if command == "render" else ()))
     lines = [line for line in (ended.stdout + ended.stderr).splitlines() if "chart" in line]
-    first = "run `helm template specs/chart | twgen render -`"
+    here = "give specs/chart alone and --input Helm (in Argo CD its parameter input)"
+    first = f"{here}, or run `helm template specs/chart | twgen render -`"
     assert lines == [f"specs/chart/Chart.yaml:1: is a chart of Helm: {first}"]
 
 
@@ -121,7 +122,8 @@ def test_templates_of_one_chart_are_one_problem(run: Run, story: Path) -> None:
         file.parent.mkdir(parents=True)
         file.write_text("{{- if .Values.on }}\nkind: WorkerDeployment\n{{- end }}\n")
     assert run("validate", "specs").stdout.splitlines() == [
-        f"specs/{file}:1: is a template of Helm: run `helm template specs/{file[0]} | twgen render -`"
+        f"specs/{file}:1: is a template of Helm: give specs/{file[0]} alone and --input Helm (in Argo CD its"
+        f" parameter input), or run `helm template specs/{file[0]} | twgen render -`"
         for file in ("a/templates/below/v.yaml", "b/templates/w.yaml")
     ]
 
@@ -188,9 +190,9 @@ def test_kustomization_never_reaches_the_output(run: Run, story: Path) -> None:
     )
     ended = run("render", "specs", *WORLD)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "specs/kustomization.yaml:1: is for kustomize: run `kustomize build specs | twgen render -`" in (
-        ended.stderr
-    )
+    here = "give specs alone and --input Kustomize (in Argo CD its parameter input)"
+    first = f"{here}, or run `kustomize build specs | twgen render -`"
+    assert f"specs/kustomization.yaml:1: is for kustomize: {first}" in ended.stderr
 
 
 def test_list_is_its_items(run: Run, story: Path) -> None:

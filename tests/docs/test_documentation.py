@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -22,7 +23,10 @@ from twgen.clients.profiles import load_profiles
 from twgen.model.operator import Application
 from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.records.operator_config import parse_operator
+from twgen.specs.fields import Diagnostics, Fields
+from twgen.specs.policies import parse_policy
 from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "three-versions"
@@ -161,6 +165,64 @@ def test_plugin_offers_what_an_application_may_set_and_no_more() -> None:
     offered = {each["name"]: each["itemType"] for each in plugin["spec"]["parameters"]["static"]}
     texts = ("identity", "input", "release", "valueFiles", "values")
     assert offered == {**dict.fromkeys(texts, "string"), "quiet": "boolean", "strict": "boolean"}
+    page = (ROOT / "docs" / "argocd.md").read_text()
+    [named] = re.findall(r"^An application sets only what is harmless.*?\. A repository", page, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", named)) == offered.keys()
+
+
+def test_parameters_of_a_chart_on_the_page_are_those_that_the_plugin_offers() -> None:
+    [plugin] = read_documents((ROOT / "plugin.yaml").read_text())
+    offered = {each["name"]: each.get("collectionType") for each in plugin["spec"]["parameters"]["static"]}
+    found = [
+        parameter
+        for text in blocks(ROOT / "docs" / "argocd.md", "yaml")
+        for document in read_documents(text)
+        for parameter in document.get("plugin", {}).get("parameters", [])
+    ]
+    assert {"input", "release", "valueFiles", "values"} == {parameter["name"] for parameter in found}
+    for parameter in found:
+        assert ("array" in parameter) == (offered[parameter["name"]] == "array")
+
+
+POLICIES = [
+    pytest.param(document, id=f"{page.stem}-{document['metadata']['name']}")
+    for page in PAGES
+    for text in blocks(page, "yaml")
+    for document in read_documents(text)
+    if isinstance(document, dict) and document.get("kind") == "RolloutPolicy"
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_of_a_page_is_valid_beside_the_example(policy: dict[str, Any], tmp_path: Path) -> None:
+    specs = tmp_path / "specs"
+    shutil.copytree(EXAMPLE, specs)
+    (specs / "scaling.yaml").unlink()  # it decides the replicas of versions that drain, too
+    (specs / "policy.yaml").write_text(write_documents([policy]))
+    ended = run("validate", ".", "--strict", "-q", folder=specs)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_patch_of_the_page_is_one_that_a_policy_takes() -> None:
+    [text] = [text for text in blocks(ROOT / "docs" / "specs.md", "") if text.startswith("patches:")]
+    found = Diagnostics()
+    policy = parse_policy(Fields(read_documents(text)[0], "spec", found))
+    assert [patch.build_id for patch in policy.patches] == ["v2.9.1-c656"]
+    assert found.problems == found.unknown == found.warnings == []
+
+
+def test_every_configuration_of_an_operator_on_a_page_is_valid() -> None:
+    configurations = [
+        document
+        for page in PAGES
+        for text in blocks(page, "yaml")
+        for document in read_documents(text)
+        if isinstance(document, dict) and document.get("kind") == "OperatorConfig"
+    ]
+    assert len(configurations) > 2
+    for configuration in configurations:
+        operator, findings = parse_operator(configuration)
+        assert operator, findings
 
 
 def test_page_names_lines_that_twgen_prints() -> None:
@@ -186,7 +248,9 @@ def test_page_names_lines_that_twgen_prints() -> None:
 
 
 def test_values_of_the_chart_are_those_of_the_patches() -> None:
-    assert (ROOT / "deploy" / "values.yaml").read_text() == chart_values_text()
+    deploy = ROOT / "deploy"
+    assert (deploy / "values.yaml").read_text() == chart_values_text()
+    assert (deploy / "templating" / "values.yaml").read_text() == chart_values_text(with_programs=True)
 
 
 def test_forms_of_the_operator_are_valid_and_name_each_other() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -200,7 +201,28 @@ def test_last_word_of_a_rollout_at_a_terminal_names_what_keeps_failing(
     (tmp_path / "specs.yaml").write_text(write_documents(recorded.intent.documents))
     ended = recorded.roll_out(str(tmp_path), "--identity", ME, "--within", "1m")
     assert str(ended.exception).startswith("not settled within 1m: shop/payments is Moving, because")
-    assert str(ended.exception).endswith("; Temporal refuses it")
+    assert str(ended.exception).endswith(f"; {ME} could not become the manager: Temporal refuses it")
+
+
+def test_status_of_a_worker_that_cannot_be_claimed_says_so_and_moves_once_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorded, claim, seen = Recorded(RAMP), TemporalWriter.set_manager, []
+
+    async def refuse(*args: Any) -> None:
+        if recorded.loop.at > 60:
+            return await claim(*args)
+        seen.append(recorded.api.objects[STATUS]["data"]["reason"])
+        raise StateUnavailable("Temporal does not permit it")
+
+    monkeypatch.setattr(TemporalWriter, "set_manager", refuse)
+    assert recorded.run().exit_code == 0
+    assert [*dict.fromkeys(seen)] == ["FirstStep", "ClaimFailed"], "it does not come and go"
+    assert len(seen) > 9
+    events = [item["reason"] for path, item in recorded.api.objects.items() if "/events/" in path]
+    assert events.count("ClaimFailed") == 1
+    assert "LookFailed" not in events
+    assert parse_rollout_status(recorded.api.objects[STATUS]).reason == "Settled"
 
 
 def test_end_of_a_rollout_is_written_as_soon_as_the_cluster_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:

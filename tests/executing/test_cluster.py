@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -13,11 +14,12 @@ from twgen.errors import StateUnavailable
 from twgen.executing.cluster import Adjustments, ClusterWriter, KubernetesEvent
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
-from twgen.model.plan import Phase, WorkerPlan
+from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.spec import OwnerReferences
 from twgen.model.status import RolloutStatus, Status
+from twgen.model.times import format_time
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
@@ -63,7 +65,12 @@ def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
 
 
 def fail(
-    journal: Journal, failure: str, *, is_current: bool = True, kept: RolloutStatus | Exception | None = None
+    journal: Journal,
+    failure: str,
+    reason: RoutingReason = RoutingReason.LOOK_FAILED,
+    *,
+    is_current: bool = True,
+    kept: RolloutStatus | Exception | None = None,
 ) -> None:
     """A look fails, beside what the cluster says of the intent and keeps as the status."""
 
@@ -75,7 +82,7 @@ def fail(
             raise kept
         return kept
 
-    asyncio.run(journal.fail(failure, NOW, current, read))
+    asyncio.run(journal.fail(failure, reason, NOW, current, read))
 
 
 def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_again() -> None:
@@ -148,6 +155,37 @@ def test_status_says_why_a_look_failed_until_one_has_gone_well() -> None:
     assert writer.done.count("tell LookFailed") == 1
     asyncio.run(journal.record(status))
     assert writer.status == before
+    assert writer.status["failing"] == ""
+
+
+def test_status_says_by_a_reason_of_its_own_that_it_cannot_become_the_manager_until_it_can() -> None:
+    writer, (plan, status) = Writer(), looked()
+    moving = replace(
+        plan.routing, phase=Phase.MOVING, reason=RoutingReason.FIRST_STEP, action=RoutingAction.SET_RAMP,
+        build_id="v3", percentage=5, claim_manager=True,
+    )  # fmt: skip
+
+    def look(routing: RoutingPlan, seconds: int) -> Status:
+        [worker] = status.workers
+        found = replace(worker, plan=replace(plan, routing=routing))
+        return replace(status, now=NOW + timedelta(seconds=seconds), workers=(found,))
+
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), print)
+    for seconds in range(3):
+        asyncio.run(journal.record(look(moving, seconds)))
+        fail(journal, "Temporal does not permit it", RoutingReason.CLAIM_FAILED)
+    shown = ("phase", "reason", "message", "since", "failing")
+    assert [writer.status[name] for name in shown] == [
+        *("Waiting", "ClaimFailed", f"{moving.because}; Temporal does not permit it"),
+        *(format_time(NOW), "Temporal does not permit it"),
+    ]
+    [worker] = json.loads(writer.status["status.json"])["workers"]
+    assert (worker["phase"], worker["reason"]) == ("Waiting", "ClaimFailed")
+    assert writer.done == ["record Moving", "tell FirstStep", "record Waiting", "tell ClaimFailed"]
+    waits = replace(moving, action=RoutingAction.NONE, claim_manager=False, phase=Phase.WAITING)
+    for routing in (replace(waits, reason=RoutingReason.NOT_SERVING), moving):
+        asyncio.run(journal.record(look(routing, 9)))
+        assert writer.status["reason"] == routing.reason, "what stands before the claim is told first"
     assert writer.status["failing"] == ""
 
 

@@ -13,6 +13,7 @@ from tests.planning.situations import MINUTE, RAMPS, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.rollout import roll_out
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
+from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.versioning.names import ABORTED
 
@@ -76,14 +77,32 @@ def test_first_look_that_fails_ends_the_rollout(trouble: str, error: type[Except
 @pytest.mark.parametrize("each_time", [["refused"], ["", "refused"]], ids=["looks", "changes"])
 def test_failure_that_lasts_is_logged_once_and_told_to_the_cluster_each_time(each_time: list[str]) -> None:
     client = Client(server := Server(), RAMPS, troubles=["", "", *each_time * 9])
-    told: list[str] = []
+    told: list[tuple[str, RoutingReason]] = []
 
-    async def tell_failure(failure: str) -> None:
-        told.append(failure)
+    async def tell_failure(failure: str, reason: RoutingReason) -> None:
+        told.append((failure, reason))
 
     server.run(roll_out(replace(client.rollout(), tell_failure=tell_failure), once=False))
     assert client.said.count("refused; looking again") == 1
-    assert told == ["refused"] * 9
+    assert told == [("refused", RoutingReason.LOOK_FAILED)] * 9
+
+
+def test_claim_that_fails_is_told_with_a_reason_of_its_own_and_tried_again() -> None:
+    client = Client(server := Server(), RAMPS, troubles=["", "refused"] * 3)
+    told: list[tuple[str, RoutingReason]] = []
+
+    async def tell_failure(failure: str, reason: RoutingReason) -> None:
+        told.append((failure, reason))
+
+    server.run(roll_out(replace(client.rollout(), tell_failure=tell_failure), once=False))
+    why = f"{ME} could not become the manager: refused"
+    assert told == [(why, RoutingReason.CLAIM_FAILED)] * 3
+    assert client.said[:2] == [f"{why}; looking again", f"shop/payments: {ME} manages it now"]
+
+
+def test_claim_that_fails_at_the_only_look_ends_as_what_it_failed_by() -> None:
+    with pytest.raises(StateUnavailable, match="could not become the manager: refused"):
+        rolled_out(Client(Server(), RAMPS, troubles=["", "refused"]), once=True)
 
 
 def test_worker_of_somebody_else_is_left_alone() -> None:

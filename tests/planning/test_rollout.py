@@ -146,6 +146,7 @@ def test_every_wait_of_the_table_has_an_end_of_its_kind() -> None:
     assert {*Reason} - {*ends} == {
         Reason.MANUAL,
         Reason.LOOK_FAILED,
+        Reason.CLAIM_FAILED,
         Reason.INVALID_INTENT,
         Reason.ROLLOUT_ENDED,
     }

@@ -18,7 +18,7 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 ROOT = Path(__file__).parents[2]
-IMAGE = "registry.example.com/tools/twgen:0.1.0"
+IMAGE, OF_ARGO_CD = "registry.example.com/tools/twgen:0.1.0", "quay.io/argoproj/argocd:v3.2.6"
 pytestmark = pytest.mark.server
 Object = dict[str, Any]
 
@@ -35,14 +35,14 @@ REPO_SERVER: Object = {
                 "containers": [
                     {
                         "name": "argocd-repo-server",
-                        "image": "argocd",
+                        "image": OF_ARGO_CD,
                         "volumeMounts": [{"name": "plugins", "mountPath": "/home/argocd/cmp-server/plugins"}],
                     }
                 ],
                 "initContainers": [
                     {
                         "name": "copyutil",
-                        "image": "argocd",
+                        "image": OF_ARGO_CD,
                         "volumeMounts": [{"name": "var-files", "mountPath": "/var/run/argocd"}],
                     }
                 ],
@@ -55,7 +55,8 @@ REPO_SERVER: Object = {
 """What the patches rely on, as Argo CD's own manifests have it."""
 
 # https://github.com/argoproj/argo-helm/blob/main/charts/argo-cd/values.yaml
-CHART_VALUES: Object = {"automountServiceAccountToken": True, "extraContainers": [], "volumes": []}
+CHART_LISTS = ("extraContainers", "initContainers", "volumes")
+CHART_VALUES: Object = {"automountServiceAccountToken": True, **{key: [] for key in CHART_LISTS}}
 """The defaults of the argo-cd chart for what `deploy/values.yaml` sets of its repo-server."""
 
 CHART_NAMES = {
@@ -64,17 +65,30 @@ CHART_NAMES = {
 }
 """Templates of the chart, and what they give for a release `gitops` in a namespace of that name."""
 
+IMAGE_OF_CHART = (
+    "{{ default .Values.global.image.repository .Values.repoServer.image.repository }}:"
+    '{{ default (include "argo-cd.defaultTag" .) .Values.repoServer.image.tag }}'
+)
+"""What the chart's own init container has, too."""
+
 
 @pytest.fixture
 def built(tmp_path: Path) -> dict[str, Object]:
     """What kustomize makes of an installation as the page shows it, by kind and name."""
+    return kustomized(tmp_path)
+
+
+def kustomized(tmp_path: Path, *more: str) -> dict[str, Object]:
+    """The same, with more components."""
     shutil.copytree(ROOT / "deploy", tmp_path / "twgen" / "deploy")
     shutil.copy(ROOT / "deploy" / "twgen-operator.yaml", tmp_path)
     shutil.copy(ROOT / "deploy" / "temporal.yaml", tmp_path)
     (tmp_path / "install.yaml").write_text(write_documents([REPO_SERVER]))
     page = (ROOT / "docs" / "argocd.md").read_text()
     [shown] = re.findall(r"^```yaml\n(namespace: argocd\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (tmp_path / "kustomization.yaml").write_text(shown)
+    [kustomization] = read_documents(shown)
+    kustomization["components"] += more
+    (tmp_path / "kustomization.yaml").write_text(write_documents([kustomization]))
     text = subprocess.run(
         [installed(KUBECTL), "kustomize", tmp_path], capture_output=True, text=True, check=True
     ).stdout
@@ -89,16 +103,19 @@ def charted() -> dict[str, Object]:
 
     It adds containers and volumes to those of its repo-server, and fills in names in containers and objects.
     """
-    text = (ROOT / "deploy" / "values.yaml").read_text().replace("image: twgen\n", f"image: {IMAGE}\n")
+    return made_by_chart("values.yaml")
+
+
+def made_by_chart(values_file: str) -> dict[str, Object]:
+    text = (ROOT / "deploy" / values_file).read_text().replace("image: twgen\n", f"image: {IMAGE}\n")
     for template, name in CHART_NAMES.items():
         text = text.replace(f'{{{{ include "{template}" . }}}}', name)
+    text = text.replace(IMAGE_OF_CHART, OF_ARGO_CD)
     assert "{{" not in text
     [values] = read_documents(text)
     # what it does not know, Helm ignores
-    assert (values.keys(), values["repoServer"].keys()) == (
-        {"repoServer", "extraObjects"},
-        CHART_VALUES.keys(),
-    )
+    assert values.keys() == {"repoServer", "extraObjects"}
+    assert values["repoServer"].keys() <= CHART_VALUES.keys()
     repo_server, own = deepcopy(REPO_SERVER), CHART_VALUES | values["repoServer"]
     repo_server["metadata"]["namespace"] = CHART_NAMES["argo-cd.namespace"]
     found = {
@@ -108,6 +125,7 @@ def charted() -> dict[str, Object]:
     spec["serviceAccountName"] = CHART_NAMES["argo-cd.repoServer.serviceAccountName"]
     spec["automountServiceAccountToken"] = own["automountServiceAccountToken"]
     spec["containers"] += own["extraContainers"]
+    spec["initContainers"] += own["initContainers"]
     spec["volumes"] += own["volumes"]
     return found
 
@@ -199,24 +217,28 @@ def test_chart_and_kustomization_make_the_same_pod_and_give_its_account_the_same
         assert charted[name] == built[name]
 
 
+def typed(beginning: str, folder: Path, kubeconfig: Path, name: str, other: str) -> None:
+    """Run the block of commands of the page that begins so, as a reader does, with another name."""
+    page = (ROOT / "docs" / "argocd.md").read_text()
+    block = rf"^```\n({re.escape(beginning)}.*?)^```$"
+    [commands] = re.findall(block, page, re.MULTILINE | re.DOTALL)
+    commands = re.sub(name, other, commands)
+    programs = f"{installed(KUBECTL).parent}:{ENVIRONMENT['PATH']}"
+    environment = {**ENVIRONMENT, "HOME": str(folder), "KUBECONFIG": str(kubeconfig), "PATH": programs}
+    subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=folder, env=environment, check=True)
+
+
 def test_commands_of_the_page_make_a_kubeconfig_for_another_cluster_that_lists_deployments_alone(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    page = (ROOT / "docs" / "argocd.md").read_text()
-    [commands] = re.findall(r"^```\n(kubectl --context prod-eu .*?)^```$", page, re.MULTILINE | re.DOTALL)
     # all is called twgen, by which an Argo CD of the cluster may have something too
     form = tmp_path / "twgen" / "deploy" / "other-cluster.yaml"
     form.parent.mkdir(parents=True)
     form.write_text(re.sub("(?<=: )twgen", namespace, (ROOT / "deploy" / form.name).read_text()))
-    commands = re.sub("(?<= |/)twgen(?= )", namespace, commands)
     administrator = Path(shutil.copy(cluster.kubeconfig, tmp_path / "administrator"))
     cluster.kubectl("config", "rename-context", "testing", "prod-eu", kubeconfig=administrator)
-    programs = f"{installed(KUBECTL).parent}:{ENVIRONMENT['PATH']}"
-    environment = {**ENVIRONMENT, "HOME": str(tmp_path), "KUBECONFIG": str(administrator), "PATH": programs}
     try:
-        subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands], cwd=tmp_path, env=environment, check=True
-        )
+        typed("kubectl --context prod-eu ", tmp_path, administrator, "(?<= |/)twgen(?= )", namespace)
         list_deployments = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]}
         cluster.await_rights(namespace, namespace, list_deployments)
         made = tmp_path / "kubeconfig"

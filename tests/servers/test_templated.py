@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,12 @@ from testing.install import installed
 from testing.processes import ENVIRONMENT
 from testing.recipes import HELM, KUSTOMIZE
 from tests.cli.conftest import TWGEN, Ended
+from tests.servers.live import Document
+from twgen.errors import InvalidInput
+from twgen.reading import templated
+from twgen.reading.documents import Sources
+from twgen.reading.input import Input
+from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 CONNECTION = """\
@@ -40,6 +47,7 @@ patches:
   patch: |-
     - {op: replace, path: /spec/replicas, value: 7}
 """
+BUDGET = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}
 CHART = "apiVersion: v2\nname: shop\nversion: 0.1.0\n"
 SNAPSHOT = {
     "apiVersion": "twgen.io/v1alpha1",
@@ -104,6 +112,27 @@ def test_overlay_with_a_component_is_rendered(checkout: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "replicas: 7" in ended.stdout
     assert "namespace: shop" in ended.stdout
+
+
+def test_references_follow_a_prefix_of_names_by_what_the_page_shows(checkout: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "argocd.md").read_text()
+    [names] = re.findall(r"^```yaml\n(nameReference:.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": BUDGET}
+    kinds: dict[str, tuple[str, Document]] = {
+        "WorkerResourceTemplate": (
+            "temporal.io/v1alpha1",
+            {"workerDeploymentRef": {"name": "payments"}, "template": budget},
+        ),
+        "RolloutPolicy": ("twgen.io/v1alpha1", {"workerRef": {"name": "payments"}}),
+    }
+    more = write_documents(
+        {"apiVersion": api, "kind": kind, "metadata": {"name": "payments"}, "spec": spec}
+        for kind, (api, spec) in kinds.items()
+    )
+    overlay = "resources: [../base, more.yaml]\nconfigurations: [names.yaml]\nnamePrefix: eu-\n"
+    write(checkout, {"eu/kustomization.yaml": overlay, "eu/names.yaml": names, "eu/more.yaml": more})
+    ended = twgen(checkout, "validate", "eu", "--input", "Kustomize", "-n", "shop", "--strict")
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
 
 
 def test_chart_is_rendered_with_its_release_and_values(checkout: Path) -> None:
@@ -210,6 +239,47 @@ def test_value_file_is_one_of_the_checkout(checkout: Path, name: str) -> None:
 def test_chart_takes_no_more_memory_than_it_may(checkout: Path) -> None:
     greedy = '{{ range until 100000 }}{{ repeat 100000 "a" }}{{ end }}'
     write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": greedy})
-    said = refusal(checkout, "Helm")
-    assert "out of memory" in said
-    assert said.count("\n") == 1
+    assert refusal(checkout, "Helm") == ("twgen: helm was out of memory: it has 768 MiB, so render less\n")
+
+
+def test_chart_prints_no_more_than_it_may(checkout: Path) -> None:
+    text = 'a: "{{ range until 1700 }}{{ repeat 10000 "a" }}{{ end }}"'
+    write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": text})
+    assert refusal(checkout, "Helm") == "twgen: helm renders more than 16 MiB: render less\n"
+
+
+def test_chart_that_does_not_come_to_an_end_is_ended(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forever = "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}"
+    write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": forever})
+    monkeypatch.setattr(templated, "_MOST_SECONDS", 2)
+    monkeypatch.setenv("PATH", str(installed(HELM).parent))
+    with pytest.raises(InvalidInput, match="helm took longer than 2s: render less"):
+        templated.read_rendered(Input("Helm"), str(checkout / "bad"), Sources())
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [(("--values", "tag: ["), "--values"), (("--value-files", "../bad.yaml"), "../bad.yaml")],
+)
+def test_mistake_in_values_names_where_they_come_from(
+    checkout: Path, options: tuple[str, ...], named: str
+) -> None:
+    (checkout / "bad.yaml").write_text("tag: [")
+    ended = twgen(checkout, "validate", "chart", "--input", "Helm", *options)
+    assert ended.returncode == 2
+    assert f"failed to parse {named}: " in ended.stderr
+
+
+def test_version_that_only_the_history_of_git_has_says_that_this_is_not_read(checkout: Path) -> None:
+    world = json.loads((checkout.parent / "snapshot.json").read_text())
+    routing = {"current": {"buildID": "v0", "since": "2026-11-24T11:00:00Z"}}
+    world["workers"][0]["temporal"] = {
+        "routing": routing,
+        "versions": [{"buildID": "v0", "status": "Current"}],
+    }
+    (checkout.parent / "snapshot.json").write_text(json.dumps(world))
+    ended = twgen(checkout, "plan", "overlay", "--input", "Kustomize", "--snapshot", "../snapshot.json")
+    assert (
+        "Git history is not read for rendered specs: `twgen lock` records versions"
+        in ended.stderr + " ".join(ended.stdout.split())
+    )

@@ -352,3 +352,24 @@ def test_key_is_not_used_for_another_namespace(servers: Servers, tmp_path: Path)
     ended = run_with(right_profile(server), server, tmp_path, "render", namespace="payments")
     assert "no profile of Temporal matches" in refused(ended, server, "payments")
     assert server.calls() - before == {}
+
+
+def test_key_that_may_only_read_moves_nothing_and_the_rollout_says_that_it_cannot_become_the_manager(
+    servers: Servers, tmp_path: Path
+) -> None:
+    server = servers[Security.API_KEY]
+    specs = write_secured_specs(tmp_path, server)
+    (specs / "specs.yaml").write_text((specs / "specs.yaml").read_text().replace("ID: v1", "ID: v2"))
+    (tmp_path / "temporal.toml").write_text(right_profile(server))
+    variables = {"TEMPORAL_CONFIG_FILE": str(tmp_path / "temporal.toml")}
+    worker = DeployedWorker(server, "live/secured", "secured")
+    with worker.version("v2"):
+
+        def is_refused() -> bool:
+            ended = run(specs, "rollout", "--once", "--identity", "me", options=OPTIONS, variables=variables)
+            told = f"twgen/me could not become the manager: Temporal at {server.address}"
+            assert told in ended.stderr, ended
+            assert (ended.code, "does not permit it: check the credentials" in ended.stderr) == (3, True)
+            return True
+
+        assert eventually(is_refused)

@@ -153,18 +153,38 @@ def test_mistyped_top_level_key_is_told_with_a_suggestion() -> None:
     ]
 
 
+ARGO_CD = "(in Argo CD its parameter input)"
+
+
 @pytest.mark.parametrize(
     ("file", "document", "message"),
     [
-        ("a/Chart.yaml", {"apiVersion": "v2"}, "is a chart of Helm: run `helm template a | twgen render -`"),
-        ("kustomization.yaml", {}, "is for kustomize: run `kustomize build . | twgen render -`"),
+        (
+            "a/Chart.yaml",
+            {"apiVersion": "v2"},
+            (
+                f"is a chart of Helm: give a alone and --input Helm {ARGO_CD},"
+                " or run `helm template a | twgen render -`"
+            ),
+        ),
+        (
+            "kustomization.yaml",
+            {},
+            (
+                f"is for kustomize: give . alone and --input Kustomize {ARGO_CD},"
+                " or run `kustomize build . | twgen render -`"
+            ),
+        ),
         (
             "my app/k.yaml",
             {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"},
-            "is for kustomize: run `kustomize build 'my app' | twgen render -`",
+            (
+                f"is for kustomize: give 'my app' alone and --input Kustomize {ARGO_CD},"
+                " or run `kustomize build 'my app' | twgen render -`"
+            ),
         ),
     ],
-)  # fmt: skip
+)
 def test_input_of_another_tool_says_which_command_to_run_first(
     file: str, document: dict[str, Any], message: str
 ) -> None:

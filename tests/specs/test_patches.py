@@ -144,6 +144,32 @@ def test_what_has_no_effect_is_warned_of(entry: dict[str, Any], doubt: str) -> N
     assert (told(specs.problems), told(specs.warnings)) == ([], [doubt])
 
 
+def test_resources_of_a_mistaken_unit_and_hidden_characters_are_warned_of_as_in_a_pod() -> None:
+    mistaken = of_container(
+        resources={"requests": {"cpu": 500, "memory": "512Mi"}},
+        env=[{"name": "LEVEL", "value": "de\u200bbug"}],
+    )
+    assert told(parsed(worker(), CONNECTION, patches(mistaken)).warnings) == [
+        (
+            "spec.patches[0].containers[0].resources.requests.cpu: asks for 500 whole cores:"
+            " write 500m for thousandths of one"
+        ),
+        (
+            "spec.patches[0].containers[0].env[0].value:"
+            " 'de\\u200bbug' (character 3 is zero width space, U+200B)"
+            " holds what cannot be seen: type it anew"
+        ),
+    ]
+
+
+def test_field_of_a_container_beside_the_build_id_is_told_where_it_belongs() -> None:
+    specs = parsed(worker(), CONNECTION, patches(patch(image="payments:v1-1")))
+    assert told(specs.problems) == [
+        "spec.patches[0].image: is of one container: write it in containers, beside the name of the container"
+    ]
+    assert (specs.warnings, specs.unknown_fields) == ((), ())
+
+
 def test_unknown_field_of_an_entry_is_told_with_the_right_one() -> None:
     specs = parsed(worker(), CONNECTION, patches(patch(replica=1, replicas=1)))
     assert told(specs.unknown_fields) == ["spec.patches[0].replica: no such field; did you mean replicas?"]

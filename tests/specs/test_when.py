@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.specs.parsing import CONNECTION, attach, parsed, scaler, told, worker
+from tests.specs.parsing import CONNECTION, attach, parsed, policy, scaler, told, worker
 from twgen.model.spec import AttachedWhile
 from twgen.records.intent import intent_of
 
@@ -39,6 +39,30 @@ def test_wrong_word_is_told_with_the_right_ones(words: str, wrong: str) -> None:
     assert told(parsed(worker(), CONNECTION, when(words)).problems) == [
         f"metadata.annotations['twgen.io/when']: {wrong}"
     ]
+
+
+IDLE = (
+    "spec.drainingReplicas: has no effect: attached template scaler decides the replicas of draining versions"
+    " too; remove one, or give that one twgen.io/when"
+)
+
+
+@pytest.mark.parametrize("of", [{}, {"workerRef": {"name": "payments"}}], ids=["all", "one"])
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [(WORDS, [IDLE]), ("Draining,Drained", [IDLE]), ("Target,Current,Ramping", []), ("Drained", [])],
+)
+def test_replicas_of_draining_versions_beside_their_autoscaler_are_warned_of(
+    words: str, warned: list[str], of: dict[str, Any]
+) -> None:
+    one = policy(drainingReplicas=1, **of)
+    assert told(parsed(worker(), CONNECTION, when(words), one).warnings) == warned
+
+
+def test_replicas_of_draining_versions_that_one_worker_of_the_policy_goes_by_are_right() -> None:
+    other = {**worker(), "metadata": {"name": "orders", "namespace": "shop"}}
+    documents = (worker(), other, CONNECTION, when("Draining"))
+    assert told(parsed(*documents, policy(drainingReplicas=1)).warnings) == []
 
 
 def test_other_type_is_told_once() -> None:

@@ -20,6 +20,7 @@ from twgen.errors import InvalidInput, OutOfTime
 from twgen.executing.rollout import roll_out
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, WorkerPlan
+from twgen.model.reasons import RoutingReason
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.sentences import spoken
@@ -110,7 +111,7 @@ class _Looks:
         self._worlds: dict[WorkerKey, WorkerWorld] = {}
         self._failures: dict[WorkerKey, str] = {}
 
-    async def fail(self, spec: WorkerSpec, failure: str) -> None:
+    async def fail(self, spec: WorkerSpec, failure: str, _: RoutingReason) -> None:
         """Remember why a worker's newest look, or the change after it, failed."""
         self._failures[spec.key] = failure
 

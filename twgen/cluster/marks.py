@@ -106,8 +106,10 @@ def changed_marks(spec: WorkerSpec, version: VersionPlan, identity: str) -> Iter
     is_otherwise = bool(version.patch) != (PATCHED in annotations)
     if gone or is_otherwise or not wanted.items() <= annotations.items():
         yield "annotations"
-    if annotations.get(ATTACHED, "") != attached:
-        yield "attached objects"
+    if (there := annotations.get(ATTACHED, "")) != attached:
+        going = set(filter(None, there.split(","))) - set(attached.split(","))
+        names = ", ".join(sorted(item.replace("/", " ", 1) for item in going))
+        yield "attached objects" + (f" ({names} {'goes' if len(going) == 1 else 'go'})" if going else "")
     said: Mapping[str, Any] = {}
     if version.build_id == spec.build_id:
         said = own_pace(spec, version.live)

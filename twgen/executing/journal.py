@@ -10,7 +10,7 @@ from twgen.executing.cluster import ClusterWriter, EventType, KubernetesEvent
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.status import RolloutStatus, Status
-from twgen.planning.rollout import left_alone, needs_a_rollout
+from twgen.planning.rollout import Claim, left_alone, needs_a_rollout, next_write, unclaimed
 from twgen.planning.sentences import spoken
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
@@ -36,9 +36,9 @@ class Journal:
         """What is left to read, be it written or not."""
         self._written: RolloutStatus | None = None
         """The newest of them that the cluster has taken, without what fails."""
-        self._failing: tuple[str, ...] = ()
+        self._failing: dict[str, RoutingReason] = {}
         """What has failed since the newest look."""
-        self._failed_before: tuple[str, ...] = ()
+        self._failed_before: dict[str, RoutingReason] = {}
         """What had failed until then, after the look before."""
         self._written_failures = ""
         """As the status tells them that the cluster has taken."""
@@ -68,7 +68,7 @@ class Journal:
     @property
     def _failures(self) -> str:
         """Those of two looks, so that what fails after each look does not come and go; the newest three."""
-        return "; ".join([*dict.fromkeys((*self._failed_before, *self._failing))][-_MOST_FAILURES:])
+        return "; ".join([*(self._failed_before | self._failing)][-_MOST_FAILURES:])
 
     async def warn(self, warnings: Iterable[str], now: datetime) -> None:
         """Repeat what the render warned of."""
@@ -78,6 +78,7 @@ class Journal:
     async def fail(
         self,
         failure: str,
+        reason: RoutingReason,
         now: datetime,
         is_current: Callable[[], Awaitable[bool]],
         kept: Callable[[], Awaitable[RolloutStatus | None]],
@@ -89,15 +90,18 @@ class Journal:
         """
         self._asked_at = None
         if failure in self._failing:  # nothing fails twice at one look: another one has failed
-            self._failed_before, self._failing = self._failing, ()
-        self._failing = (*self._failing, failure)
+            self._failed_before, self._failing = self._failing, {}
+        self._failing = {**self._failing, failure: reason}
         if not self._last and not self._standing:
             with suppress(TwgenError):
                 self._standing = self._begun(await kept(), now)
+        is_claim = reason is RoutingReason.CLAIM_FAILED
+        if self._standing and is_claim and self._standing.reason != reason:
+            self._standing = unclaimed(self._standing, now)
         if self._standing and self._failures != self._written_failures and await is_current():
             await self._write(self._standing)
         is_untold = failure not in self._told_failures
-        if is_untold and await self._tell("Warning", RoutingReason.LOOK_FAILED, failure, now):
+        if is_untold and await self._tell("Warning", reason, failure, now):
             self._told_failures.add(failure)
 
     async def refuse(self, why: str, now: datetime) -> None:
@@ -113,7 +117,7 @@ class Journal:
         """Tell that the rollout goes on no more, unless it has ended as it should."""
         told = self._standing
         if told and needs_a_rollout(told.phase, told.reason):
-            self._failing = self._failed_before = ()
+            self._failing = self._failed_before = {}
             left = left_alone(told, why, now)
             await self._write(left)
             await self._tell("Warning", left.reason, left.message, now)
@@ -125,20 +129,22 @@ class Journal:
         routing, self.unwritten = worker.plan.routing, None
         # no look may follow that would take back what is over
         goes_on = needs_a_rollout(routing.phase, routing.reason)
-        self._failed_before, self._failing = (self._failing if goes_on else ()), ()
+        self._failed_before, self._failing = (self._failing if goes_on else {}), {}
         self._told_failures &= set(self._failed_before)
         if routing.reason is RoutingReason.SUPERSEDED:
             self._standing = None  # what is left to read is another rollout's
             return
         state = routing.phase, routing.reason
-        since = before.since if before and (before.phase, before.reason) == state else status.now
-        self._standing = rollout_status(status, since, self.intent.hash)
+        self._standing = rollout_status(status, status.now, self.intent.hash)
+        # until it has been tried again: else the reason would come and go with each look
+        claim_failed = RoutingReason.CLAIM_FAILED in self._failed_before.values()
+        if claim_failed and isinstance(next_write(worker.plan), Claim):
+            self._standing = unclaimed(self._standing, status.now)
+        if before and (before.phase, before.reason) == (self._standing.phase, self._standing.reason):
+            self._standing = replace(self._standing, since=before.since)
         is_told = self._failures == self._written_failures
         if not is_told or not self._written or is_news(self._written, self._standing):
-            if await self._write(self._standing):
-                self._written = self._standing
-            else:
-                self.unwritten = status
+            self.unwritten = None if await self._write(self._standing) else status
         if state != self._told:
             is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved
             said = "; ".join(filter(None, (worker.plan.unserved, routing.because)))
@@ -167,7 +173,7 @@ class Journal:
         message = "; ".join(filter(None, (status.message, failures)))
         told = replace(status, message=message, failing=failures)
         if is_written := await self._is_written(self._writer.record(write_rollout_status(told))):
-            self._written_failures = failures
+            self._written, self._written_failures = status, failures
         return is_written
 
     async def _is_written(self, writing: Awaitable[None]) -> bool:

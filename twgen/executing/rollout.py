@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from twgen.errors import OutOfTime, TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
+from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
@@ -68,8 +69,8 @@ class WorkerRollout:
     """Gets every change that was made, and every failure."""
     adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[None]] | None = None
     """Changes what is wanted in the cluster beside the traffic; raises nothing that is expected."""
-    tell_failure: Callable[[str], Awaitable[None]] | None = None
-    """Gets every failure too, each time, to tell it elsewhere; raises nothing that is expected."""
+    tell_failure: Callable[[str, RoutingReason], Awaitable[None]] | None = None
+    """Gets every failure too, each time, and its reason; raises nothing that is expected."""
     cause: Mapping[str, str] = field(default_factory=dict)
     """For the record of every change: what it is carried out for; an empty text: not known."""
     is_unattended: bool = False
@@ -84,6 +85,7 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
     """
     is_first, failure = True, ""
     while True:
+        write: Write | None = None
         try:
             world = await rollout.read()
             now = rollout.clock()
@@ -114,7 +116,9 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
                 failure = str(error)
                 rollout.say(f"{failure}; looking again")
             if rollout.tell_failure:
-                await rollout.tell_failure(failure)
+                is_claim = isinstance(write, Claim)
+                reason = RoutingReason.CLAIM_FAILED if is_claim else RoutingReason.LOOK_FAILED
+                await rollout.tell_failure(failure, reason)
             await rollout.sleep(FAILED_LOOK)
 
 
@@ -129,7 +133,10 @@ async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_to
             # the token of that answer goes with no change of traffic: to somebody who manages the worker
             # already, by a claim made elsewhere under the same name, a server gives the newest token, also of
             # changes that nobody here has seen
-            await writer.set_manager(write.manager, conflict_token)
+            try:
+                await writer.set_manager(write.manager, conflict_token)
+            except TwgenError as error:
+                raise type(error)(f"{write.manager} could not become the manager: {error}") from error
             rollout.say(f"{name}: {write.manager} manages it now")
         case RoutingPlan():
             await writer.route(write, conflict_token)

@@ -13,6 +13,7 @@ from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.plan import Plan, WorkerPlan
+from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
@@ -137,9 +138,9 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         await usual.show(plan, world)
         await journal.record(make_status(plan, world, usual.caller))
 
-    async def tell_failure(failure: str) -> None:
+    async def tell_failure(failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
         is_current, kept = partial(_is_current, unattended, intent), partial(unattended.read_status, intent)
-        await journal.fail(failure, unattended.clock(), is_current, kept)
+        await journal.fail(failure, reason, unattended.clock(), is_current, kept)
 
     adjustments = Adjustments(unattended.writer(intent), attached, unattended.say, tell_failure)
     await journal.warn(intent.warnings, unattended.clock())

@@ -105,8 +105,7 @@ class VersionReason(StrEnum):
     UNREGISTERED = "Unregistered"
     """Temporal does not know it, and its Deployment is more than 10 minutes old.
 
-    Nothing, when it is one that was given up. Else see [why a version does not
-    register](workers.md#why-a-version-does-not-register).
+    Nothing, if it was given up. Else see [why it does not](workers.md#why-a-version-does-not-register).
     """
     UNREGISTERED_AT_ZERO = "UnregisteredAtZero"
     """Temporal does not know it, and its Deployment is old and at zero.
@@ -187,6 +186,11 @@ class RoutingReason(StrEnum):
 
     Its message says which of them, and what to mend.
     """
+    CLAIM_FAILED = "ClaimFailed", Until.READINESS
+    """The rollout could not become the manager of the worker, though nobody else is: it tries again.
+
+    Nothing at first. Where its message says that Temporal does not permit it, let its credentials write.
+    """
     OLDER_ROLLOUT = "OlderRollout", Until.READINESS
     """A Pod of an earlier rollout of the worker has not ended yet.
 
@@ -221,8 +225,7 @@ class RoutingReason(StrEnum):
     WAITING_FOR_REGISTRATION = "WaitingForRegistration", Until.READINESS
     """No worker of the target has polled yet.
 
-    Nothing at first. After minutes, see [why a version does not
-    register](workers.md#why-a-version-does-not-register).
+    Nothing at first. After minutes, see [why it does not](workers.md#why-a-version-does-not-register).
     """
     NOT_SERVING = "NotServing", Until.READINESS
     """The target cannot take traffic.
@@ -242,8 +245,7 @@ class RoutingReason(StrEnum):
     GATE_FAILED = "GateFailed", Until.ANOTHER_INTENT
     """A gate workflow ended without completing.
 
-    Read why the workflow failed. Commit a new build; or, where the code was not at fault, start it
-    again by `twgen retry`.
+    Read why the workflow failed. Commit a new build; where the code is right, start it by `twgen retry`.
     """
     GATE_RUNNING = "GateRunning", Until.READINESS
     """The gate has not completed on every workflow task queue.

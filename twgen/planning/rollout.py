@@ -58,6 +58,11 @@ def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatu
     return status.restated(Phase.BLOCKED, Reason.ROLLOUT_ENDED, message, since)
 
 
+def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
+    """The same while it cannot become the manager, for another cause than that somebody else is."""
+    return status.restated(Phase.WAITING, Reason.CLAIM_FAILED, status.message, since)
+
+
 def since_its_hook(told: RolloutStatus, now: RolloutStatus) -> RolloutStatus | None:
     """How a rollout stands whose hook has ended, where that is no longer what the hook told; None: it is."""
     if not needs_a_rollout(now.phase, now.reason):

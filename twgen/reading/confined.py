@@ -15,7 +15,7 @@ CANNOT = 125
 """The exit status of a kernel that cannot confine."""
 MOST_BYTES = 16 * 2**20
 """The longest file that may be written, what is printed included."""
-_MOST_MEMORY = 768 * 2**20
+MOST_MEMORY = 768 * 2**20
 _MOST_SECONDS = 30
 # https://docs.kernel.org/userspace-api/landlock.html
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -85,7 +85,7 @@ def _confine_network() -> None:
 def main(folder: str, private: str, program: str, *arguments: str) -> None:
     """Become the program, confined."""
     for limit, most in (
-        (resource.RLIMIT_DATA, _MOST_MEMORY),
+        (resource.RLIMIT_DATA, MOST_MEMORY),
         (resource.RLIMIT_FSIZE, MOST_BYTES),
         (resource.RLIMIT_CPU, _MOST_SECONDS),
         (resource.RLIMIT_CORE, 0),

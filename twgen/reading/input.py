@@ -27,6 +27,8 @@ def read_input(given: Input, paths: Sequence[str], sources: Sources, *, ledgers:
     if given.kind == DIRECTORY:
         return read_paths(with_ledgers(paths) if ledgers else paths, sources)
     [folder] = paths if len(paths) == 1 and paths[0] != STDIN else [""]
+    if folder and not os.path.exists(folder):  # noqa: PTH110 - as below
+        raise InvalidInput(f"{folder}: no such file or folder")
     from twgen.reading.templated import read_rendered  # most runs read files alone
 
     if not os.path.isdir(folder):  # noqa: PTH112 - Path would forgive an empty one

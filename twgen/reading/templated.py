@@ -23,6 +23,9 @@ from twgen.yaml.source import YamlError
 _MOST_SECONDS = 30.0
 _MOST_TOLD = 2000
 """Characters of what a program says of its failure."""
+_OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed")
+"""What the runtime of Go says then, by what it could not get."""
+_VALUES = "values-{}.yaml"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
 """Helm's comment: the template that a document comes from."""
@@ -69,6 +72,8 @@ def _rendered(given: Input, folder: str) -> str:
         # below the first empty line are the stacks of Go, when memory was out
         told = complaint.read_bytes()[:_MOST_TOLD].decode(errors="replace").strip().partition("\n\n")[0]
         said = " ".join(told.split()).replace(f"{private}/", "").replace(f"{root}/", "").replace(root, ".")
+        for at, name_of_file in enumerate(given.value_files):
+            said = said.replace(_VALUES.format(at), name_of_file)
         if ended == confined.CANNOT:
             raise InvalidInput(
                 f"this kernel cannot confine {name} ({said}): it needs Linux with Landlock and seccomp;"
@@ -76,6 +81,9 @@ def _rendered(given: Input, folder: str) -> str:
             )
         if output.stat().st_size >= confined.MOST_BYTES:
             raise InvalidInput(f"{name} renders more than {confined.MOST_BYTES // 2**20} MiB: render less")
+        if ended and any(sign in said for sign in _OUT_OF_MEMORY):
+            most = confined.MOST_MEMORY // 2**20
+            raise InvalidInput(f"{name} was out of memory: it has {most} MiB, so render less")
         if ended:
             raise InvalidInput(f"{name} failed: {said or f'it ended with {ended}: out of time or memory'}")
         try:
@@ -125,9 +133,10 @@ def _of_helm(given: Input, folder: str, root: str, private: str) -> Iterator[str
         if content is None:
             raise InvalidInput(f"value-files: there is no file {quoted(name)} in the folder of the chart")
         # helm takes its argument apart at commas, and fetches what looks like a URL
-        Path(private, f"values-{at}.yaml").write_bytes(content)
-        yield f"--values={private}/values-{at}.yaml"
+        Path(private, _VALUES.format(at)).write_bytes(content)
+        yield f"--values={private}/{_VALUES.format(at)}"
     if given.values:
-        Path(private, "values.yaml").write_text(given.values, encoding="utf-8")
-        yield f"--values={private}/values.yaml"
+        # called as the option, which an error names
+        Path(private, "--values").write_text(given.values, encoding="utf-8")
+        yield f"--values={private}/--values"
     yield from ("--", given.release or "release-name", folder)

@@ -24,8 +24,37 @@ def doubts_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is doubtful about the stored form of a pod that an API server takes, each with its path in it."""
     for field in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(field) or ()):
-            for place, doubt in _doubts_of_container(container):
+            for place, doubt in doubts_of_container(container):
                 yield f"{field}[{index}].{place}", doubt
+
+
+def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is doubtful about the stored form of one container of it, each with its path in that."""
+    for field in ("limits", "requests"):
+        for name in _BYTES:
+            amount = value_at(container, "resources", field, name)
+            if amount and 0 < quantity_nanos(amount) < _LEAST_BYTES * _NANOS:
+                why = f"{amount} is less than a mebibyte, and no container starts with that: write Mi or Gi"
+                yield f"resources.{field}.{name}", why
+    for field in ("limits", "requests"):
+        cores, memory = (
+            quantity_nanos(value_at(container, "resources", field, name) or 0) / _NANOS for name in _MEASURED
+        )
+        if memory >= _MUCH_MEMORY:
+            amount = container["resources"][field]["memory"]
+            yield f"resources.{field}.memory", f"{amount} is more than a node has: write Mi or Gi"
+        elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
+            meant = f"write {int(cores)}m for thousandths of one"
+            yield f"resources.{field}.cpu", f"asks for {int(cores)} whole cores: {meant}"
+    ports = {port.get("name") for port in container.get("ports") or ()}
+    for probe in _PROBES:
+        for asked in _ASKED:
+            port = value_at(container, probe, asked, "port")
+            if isinstance(port, str) and port not in ports:
+                yield (
+                    f"{probe}.{asked}.port",
+                    f"there is no port named {quoted(port)}: the probe always fails",
+                )
 
 
 def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -96,31 +125,3 @@ def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
 def _items(spec: Any, field: str) -> list[Any]:
     items = value_at(spec, field)
     return items if isinstance(items, list) else []
-
-
-def _doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for field in ("limits", "requests"):
-        for name in _BYTES:
-            amount = value_at(container, "resources", field, name)
-            if amount and 0 < quantity_nanos(amount) < _LEAST_BYTES * _NANOS:
-                why = f"{amount} is less than a mebibyte, and no container starts with that: write Mi or Gi"
-                yield f"resources.{field}.{name}", why
-    for field in ("limits", "requests"):
-        cores, memory = (
-            quantity_nanos(value_at(container, "resources", field, name) or 0) / _NANOS for name in _MEASURED
-        )
-        if memory >= _MUCH_MEMORY:
-            amount = container["resources"][field]["memory"]
-            yield f"resources.{field}.memory", f"{amount} is more than a node has: write Mi or Gi"
-        elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
-            meant = f"write {int(cores)}m for thousandths of one"
-            yield f"resources.{field}.cpu", f"asks for {int(cores)} whole cores: {meant}"
-    ports = {port.get("name") for port in container.get("ports") or ()}
-    for probe in _PROBES:
-        for asked in _ASKED:
-            port = value_at(container, probe, asked, "port")
-            if isinstance(port, str) and port not in ports:
-                yield (
-                    f"{probe}.{asked}.port",
-                    f"there is no port named {quoted(port)}: the probe always fails",
-                )

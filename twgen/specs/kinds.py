@@ -164,8 +164,13 @@ def render_first(document: Document) -> str:
     file = PurePath(document.source)
     folder = quote(str(file.parent))
     if is_for_kustomize or file.stem == "kustomization":
-        return f"is for kustomize: run `kustomize build {folder} | twgen render -`"
-    return f"is a chart of Helm: run `helm template {folder} | twgen render -`" if is_chart(document) else ""
+        return f"is for kustomize: {_rendering('Kustomize', 'kustomize build', folder)}"
+    return f"is a chart of Helm: {_rendering('Helm', 'helm template', folder)}" if is_chart(document) else ""
+
+
+def _rendering(kind: str, command: str, folder: str) -> str:
+    here = f"give {folder} alone and --input {kind} (in Argo CD its parameter input)"
+    return f"{here}, or run `{command} {folder} | twgen render -`"
 
 
 def is_chart(document: Document) -> bool:
@@ -179,7 +184,7 @@ def template_of_helm(source: str, text: bytes) -> str:
         return ""
     from shlex import quote
 
-    return f"is a template of Helm: run `helm template {quote(str(chart_of(source)))} | twgen render -`"
+    return f"is a template of Helm: {_rendering('Helm', 'helm template', quote(str(chart_of(source))))}"
 
 
 def chart_of(source: str) -> PurePath:

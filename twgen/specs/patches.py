@@ -8,6 +8,7 @@ from typing import Any
 from twgen.model.paths import value_at
 from twgen.model.problem import quoted
 from twgen.model.spec import VersionPatch
+from twgen.specs.doubts import doubts_of_container, warn_of_hidden_characters
 from twgen.specs.fields import Fields
 from twgen.specs.limits import BUILD_ID, LABEL, LONGEST_LABEL
 from twgen.specs.templates import MUTABLE_TAGS, why_no_image
@@ -44,7 +45,11 @@ def _patches(spec: Fields) -> Iterator[VersionPatch]:
             delete_delay=_delay(sunset, "deleteDelay"),
         )
         sunset.close()
-        if not any(fields.has(name) for name in ("containers", "replicas", "sunset")):
+        for name in filter(fields.has, _FIELDS):
+            fields.problem(
+                name, "is of one container: write it in containers, beside the name of the container"
+            )
+        if not any(fields.has(name) for name in ("containers", "replicas", "sunset", *_FIELDS)):
             fields.warning("", "changes nothing: write containers, replicas or sunset, or remove it")
         fields.close()
         yield patch
@@ -95,6 +100,10 @@ def _stored(fields: Fields, name: str, written: Mapping[str, Any]) -> dict[str, 
     # what an API server wants of a whole container, and a patch leaves as it is
     whole = {"image": "image", **stored.template}
     fields.refused(refusals(whole, _CONTAINER, fields.path, most))
+    if not fields.diagnostics.unknown:
+        for place, doubt in doubts_of_container(stored.template):
+            fields.warning(place, doubt)
+    warn_of_hidden_characters(fields)
     text = template_json({"spec": {"containers": [stored.template]}})
     container: dict[str, Any] = json.loads(text)["spec"]["containers"][0]
     return {field: container[field] for field in ("name", *written) if field in container}

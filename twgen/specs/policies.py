@@ -1,10 +1,14 @@
 """Reading RolloutPolicies; the defaults of every field are here and nowhere else."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import cache
+from operator import attrgetter
 
 from twgen.model.spec import (
     MOST_VERSIONS,
+    AttachedResource,
+    AttachedWhile,
     ConnectionChanges,
     Driver,
     EnvironmentNames,
@@ -13,10 +17,12 @@ from twgen.model.spec import (
     OnDelete,
     OwnerReferences,
     Policy,
+    WorkerSpec,
 )
 from twgen.specs.deployments import parse_marks
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.patches import parse_patches
+from twgen.specs.spec_document import SpecDocument
 
 
 def parse_policy(spec: Fields) -> Policy:
@@ -58,6 +64,25 @@ def parse_policy(spec: Fields) -> Policy:
     for fields in (worker, control_plane, spec):
         fields.close()
     return policy
+
+
+def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note each `drainingReplicas` by which no worker of its policy goes: autoscalers decide for all."""
+    of_policy: dict[int, list[str]] = {}
+    for worker in workers:
+        if worker.policy.draining_replicas:
+            all_its = of_policy.setdefault(id(worker.policy.document), [])
+            all_its.append(next(map(attrgetter("name"), filter(_scales_what_drains, worker.attached)), ""))
+    for spec in policies:
+        names = of_policy.get(id(spec.document))
+        if names and all(names):
+            why = f"attached template {names[0]} decides the replicas of draining versions too"
+            remedy = "remove one, or give that one twgen.io/when"
+            spec.fields.warning("drainingReplicas", f"has no effect: {why}; {remedy}")
+
+
+def _scales_what_drains(resource: AttachedResource) -> bool:
+    return resource.autoscales and (not resource.when or AttachedWhile.DRAINING in resource.when)
 
 
 @cache

@@ -115,7 +115,7 @@ def _with_replicas(version: VersionFacts, decision: Decision) -> Decision:
     replicas = version.patch.replicas if version.patch else None
     if replicas is None or autoscalers_of(version):
         return decision
-    because = f"{decision.because}, with {counted(replicas, 'replica')} (patches)"
+    because = f"{decision.because}; patches of its policy give it {counted(replicas, 'replica')}"
     return decision._replace(replicas=replicas, because=because)
 
 
