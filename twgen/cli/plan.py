@@ -20,9 +20,9 @@ from twgen.errors import NegativeAnswer
 from twgen.model.plan import Plan
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending
+from twgen.reporting.json_text import json_text
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.plan.markdown import plan_markdown
-from twgen.reporting.printable import json_text
 
 
 def _text(plan: Plan, color: str) -> str:

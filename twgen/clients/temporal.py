@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from twgen.clients.temporal_failures import (
     unreachable,
 )
 from twgen.model.spec import Connection
+from twgen.model.values import dataclass
 
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
@@ -18,6 +17,7 @@ from twgen.model.problem import (
     shortened,
     wrong_type,
 )
+from twgen.model.values import dataclass
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL
