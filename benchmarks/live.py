@@ -36,7 +36,7 @@ def live(folder: Path) -> Iterator[Row]:
             asked, listed = temporal.calls()[_DESCRIBE], _lists(cluster)
             subprocess.run(render, check=True, capture_output=True)
             asked, listed = temporal.calls()[_DESCRIBE] - asked, _lists(cluster) - listed
-    yield times("live render of one worker", (ours, imports), 1.3, "the imports alone", most_mib=80)
+    yield times("live render of one worker", (ours, imports), 1.2, "the imports alone", most_mib=80)
     yield Row("its calls to Temporal", f"{asked} {_DESCRIBE}", "1", asked == 1)
     yield Row("its calls to Kubernetes", f"{listed} LIST of deployments", "at most 1", listed <= 1)
 

@@ -12,7 +12,7 @@ from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.status import RolloutStatus
 from twgen.reading.rollouts import rollouts_in_cluster
-from twgen.reporting.printable import json_text
+from twgen.reporting.json_text import json_text
 from twgen.reporting.status.fleet import fleet_document, fleet_lines
 from twgen.reporting.status.metrics import openmetrics
 

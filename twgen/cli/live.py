@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -16,6 +16,7 @@ from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.errors import InvalidInput
 from twgen.model.spec import WorkerSpec
+from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.shared import SharedReads

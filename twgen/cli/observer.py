@@ -1,6 +1,6 @@
 """Reading where every worker stands."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from types import TracebackType
@@ -11,6 +11,7 @@ from twgen.cli.settings import Settings
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan
 from twgen.model.status import Status
+from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status

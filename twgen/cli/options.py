@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import click
@@ -28,6 +28,7 @@ from twgen.cli.option_forms import (
 from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
 from twgen.model.problem import did_you_mean, quoted
+from twgen.model.values import dataclass
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -53,6 +53,14 @@ def write(data: str | bytes) -> None:
         sys.stdout.buffer.flush()
 
 
+_kept: list[object] = []
+
+
+def keep(*values: object) -> None:
+    """Hold what a command no longer needs until the process ends: to take it apart one by one takes time."""
+    _kept.extend(values)
+
+
 def say(line: str) -> None:
     """Tell a person one line, on stderr; where nobody listens, nothing happens."""
     with suppress(OSError):

@@ -14,15 +14,15 @@ from twgen.cli.inputs import (
     refuse_warnings,
 )
 from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
-from twgen.cli.output import wants_colour, width, write
+from twgen.cli.output import keep, wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Plan
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending
+from twgen.reporting.json_text import json_text
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.plan.markdown import plan_markdown
-from twgen.reporting.printable import json_text
 
 
 def _text(plan: Plan, color: str) -> str:
@@ -53,6 +53,7 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     specs = load_specs(settings)
     world = load_world(settings, specs, for_routing=True)
     plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
+    keep(specs, world, plan)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:
         refuse_warnings(plan_warnings((worker.versions for worker in plan.workers), plan.warnings))

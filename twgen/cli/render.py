@@ -16,7 +16,7 @@ from twgen.cli.inputs import (
     rollout_jobs,
 )
 from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
-from twgen.cli.output import warn, write
+from twgen.cli.output import keep, warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.planning.drivers import drivers_with_objects
@@ -48,6 +48,7 @@ def command(output: str, **params: Any) -> None:
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
+        keep(world)
         refuse_collisions(settings, specs, plan.workers, drivers_with_objects(jobs.image) if jobs else ())
     if settings.surroundings.warns_nobody:
         # what else the world warns of is in the intents: a version that is left behind must not keep others
@@ -59,6 +60,7 @@ def command(output: str, **params: Any) -> None:
     if jobs:
         jobs = replace(jobs, warnings=intent_warnings(specs, plan.warnings))
     manifests = render_manifests(plan.workers, specs.passthrough, caller.of, jobs)
+    keep(specs, plan, manifests)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if not settings.quiet:
         warn(warnings)

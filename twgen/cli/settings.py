@@ -1,7 +1,6 @@
 """What the command line asked for, in the program's own types."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from twgen.cli.output import warn
 from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator
+from twgen.model.values import dataclass
 from twgen.reading.documents import Sources
 from twgen.reading.input import DIRECTORY, HELM, Input
 

@@ -12,7 +12,7 @@ from twgen.cli.options import INPUT, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, warn, width, write
 from twgen.cli.settings import settings_of
 from twgen.model.timeline import Assumptions, Timeline
-from twgen.reporting.printable import json_text
+from twgen.reporting.json_text import json_text
 from twgen.reporting.timeline.document import timeline_document
 from twgen.reporting.timeline.picture import timeline_svg
 from twgen.simulating.simulate import simulate

@@ -10,7 +10,7 @@ from twgen.cli.options import INPUT, READING, options, output_option, paths_argu
 from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
-from twgen.reporting.printable import json_text
+from twgen.reporting.json_text import json_text
 from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
 

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twgen.errors import StateUnavailable
+from twgen.model.values import dataclass
 
 if TYPE_CHECKING:
     from kubernetes.client import Configuration

@@ -1,12 +1,13 @@
 """The operator's credentials: Temporal's own profiles, each paired with one address and one namespace."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.errors import StateUnavailable
 from twgen.model.spec import Connection
+from twgen.model.values import dataclass
 from twgen.versioning.names import API_KEY_FILE
 
 if TYPE_CHECKING:

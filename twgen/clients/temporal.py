@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from twgen.clients.temporal_failures import (
 )
 from twgen.errors import StateUnavailable
 from twgen.model.spec import Connection
+from twgen.model.values import dataclass
 
 if TYPE_CHECKING:
     from aiolimiter import AsyncLimiter

@@ -1,7 +1,7 @@
 """Rolling out one worker: look, plan, make the one change that is wanted, and look again."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
+from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import Intervention, is_done, refuse_other_traffic
 from twgen.planning.plan import make_plan, worker_world

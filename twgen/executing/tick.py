@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ from twgen.model.plan import Plan
 from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
+from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again

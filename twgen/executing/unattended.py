@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple, Self
@@ -16,6 +16,7 @@ from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.reasons import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.status import RolloutStatus
+from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK

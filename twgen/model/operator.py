@@ -1,12 +1,13 @@
 """Who runs twgen, and what the operator of an Argo CD decides for all of its applications."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twgen.model.paths import value_at
+from twgen.model.values import dataclass
 
 if TYPE_CHECKING:  # every command asks who runs it, most before any spec is read
     from twgen.model.spec import Policy

@@ -62,5 +62,7 @@ def parse_path(path: str) -> tuple[str | int, ...]:
 def value_at(value: Any, *keys: str) -> Any:
     """What is at a path of keys in mappings, None when any of them is missing."""
     for key in keys:
+        if value is None:
+            return None
         value = value.get(key) if isinstance(value, _MAPPINGS) else None
     return value

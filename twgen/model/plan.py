@@ -1,13 +1,13 @@
 """What twgen would do, and why."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from twgen.model.reasons import RoutingReason, VersionReason
 from twgen.model.spec import WorkerSpec
+from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus
 
 

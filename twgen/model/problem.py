@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar
 
 from twgen.model.paths import join_path
+from twgen.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

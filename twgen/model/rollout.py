@@ -1,8 +1,9 @@
 """What a cluster says of a rollout that is carried out in it, and of its Jobs."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
+
+from twgen.model.values import dataclass
 
 
 class JobReference(NamedTuple):

@@ -1,12 +1,13 @@
 """What Git says: workers, how they reach Temporal, and what the controller's kinds cannot say."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from twgen.model.problem import Document
+from twgen.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """Where every worker and its versions stand, at one moment; and how its cluster keeps that of a rollout."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
 from twgen.model.plan import LaterAction, Phase, RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason
+from twgen.model.values import dataclass
 from twgen.model.world import GateStatus, TaskQueue
 
 

@@ -1,10 +1,10 @@
 """What a simulated rollout came to: what happened when, to every version, under which assumptions."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from twgen.model.spec import Rollout, Sunset
+from twgen.model.values import dataclass
 from twgen.model.world import VersionStatus
 
 

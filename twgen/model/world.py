@@ -1,13 +1,14 @@
 """What Temporal, Kubernetes and the ledger say, at one moment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerKey
+from twgen.model.values import dataclass
 
 
 class VersionStatus(StrEnum):

@@ -1,10 +1,10 @@
 """What a rollout changes in its cluster beside the traffic: replicas that nobody applies, and leftovers."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from twgen.model.operator import GroupKind
 from twgen.model.plan import VersionAction, WorkerVersions
+from twgen.model.values import dataclass
 from twgen.versioning.names import attached_resource_name
 
 

@@ -1,13 +1,14 @@
 """What a person may do to a rollout, and what comes of it: promote, abort, retry, pause and resume."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.times import format_time
+from twgen.model.values import dataclass
 from twgen.planning.routing.gates import gate_attempt, gate_failures, gate_passed
 from twgen.planning.routing.table import missing_queue, polls_until
 from twgen.planning.routing.target import Target

@@ -1,10 +1,10 @@
 """What must be read of a worker before anything about it is decided."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from twgen.model.plan import VersionAction
 from twgen.model.spec import HistorySource, WorkerSpec
+from twgen.model.values import dataclass
 from twgen.model.world import (
     Drainage,
     LiveDeployment,

@@ -1,12 +1,13 @@
 """What a rollout writes next, when it is over, and when its plan can have become another one."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons import RoutingReason as Reason
 from twgen.model.reasons import Until
 from twgen.model.status import RolloutStatus
+from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld
 from twgen.planning.routing.table import is_updating
 

@@ -3,11 +3,12 @@
 import asyncio
 from asyncio import TaskGroup
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from twgen.errors import TwgenError
 from twgen.model.spec import WorkerKey, WorkerSpec
+from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.reads import further_reads, versions_to_describe
 from twgen.reading.kubernetes import ClusterReader, SharedLists

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -12,6 +12,7 @@ from twgen.model.operator import Caller, GroupKind
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.model.spec import Driver, WorkerSpec
+from twgen.model.values import dataclass
 from twgen.versioning.names import (
     INSTANCE,
     INTENT_HASH,

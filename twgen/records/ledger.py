@@ -4,7 +4,6 @@ It is a folder with one file for each worker: branches that lock different worke
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from twgen.model.shapes import (
     unchanged,
     whole_number,
 )
+from twgen.model.values import dataclass
 from twgen.model.world import RecordedDeployment
 from twgen.versioning.names import (
     BUILD_ID_LABEL,

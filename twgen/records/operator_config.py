@@ -1,6 +1,6 @@
 """An OperatorConfig document: what the operator of an Argo CD decides for all of its applications."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from twgen.model.operator import (
@@ -29,6 +29,7 @@ from twgen.model.shapes import (
     text,
     unchanged,
 )
+from twgen.model.values import dataclass
 from twgen.versioning.names import TWGEN_API
 from twgen.versioning.stored_form import stored_struct
 

@@ -1,7 +1,6 @@
 """A Snapshot document: the world as it was. What was not read is absent, what does not exist is null."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,6 +26,7 @@ from twgen.model.shapes import (
     text,
 )
 from twgen.model.times import later
+from twgen.model.values import dataclass
 from twgen.model.world import (
     CurrentVersion,
     Drainage,

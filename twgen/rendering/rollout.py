@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from hashlib import sha256
 from math import ceil
@@ -12,6 +12,7 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import Connection, Driver, EnvironmentNames, OwnerReferences, WorkerSpec
+from twgen.model.values import dataclass
 from twgen.planning.refresh import plan_hash
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.specs.attached import KINDS

@@ -1,6 +1,5 @@
 """Text that a person can read safely, wherever it came from."""
 
-from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from operator import is_not
@@ -17,13 +16,6 @@ def printable(text: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
     )
-
-
-def json_text(document: Mapping[str, Any]) -> str:
-    """A report as JSON that a person can read too."""
-    import json
-
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def printable_copy(value: Value) -> Value:

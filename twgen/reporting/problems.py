@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from twgen.model.problem import Problem
-from twgen.reporting.printable import json_text, printable
+from twgen.model.values import dataclass
+from twgen.reporting.json_text import json_text
+from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
 
 Located = tuple[Problem, int | None]

@@ -1,10 +1,10 @@
 """What happened between two frames, as events: a rule for each thing that can happen to a version."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from twgen.model.timeline import Event, Happening
+from twgen.model.values import dataclass
 from twgen.model.world import GateStatus, VersionStatus
 from twgen.planning.sentences import counted
 from twgen.simulating.frames import UNVERSIONED, Frame, VersionState

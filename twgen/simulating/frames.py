@@ -1,11 +1,11 @@
 """Every version of a worker as it stands at one moment, and the spans of time during which it stays so."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 
 from twgen.model.timeline import Lane, Span, Stage
+from twgen.model.values import dataclass
 from twgen.model.world import GateStatus, LiveDeployment, Version, VersionStatus, WorkerDeployment
 from twgen.planning.routing.gates import worst
 from twgen.planning.version_status import ever_active, shares, status_of

@@ -1,6 +1,7 @@
 """What an API server takes of a worker's pods, and nobody means."""
 
 from collections.abc import Iterator, Mapping
+from json import dumps
 from typing import Any
 
 from twgen.model.paths import join_path, value_at
@@ -30,16 +31,15 @@ def doubts_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is doubtful about the stored form of one container of it, each with its path in that."""
+    resources = container.get("resources") or {}
     for field in ("limits", "requests"):
         for name in _BYTES:
-            amount = value_at(container, "resources", field, name)
+            amount = value_at(resources, field, name)
             if amount and 0 < quantity_nanos(amount) < _LEAST_BYTES * _NANOS:
                 why = f"{amount} is less than a mebibyte, and no container starts with that: write Mi or Gi"
                 yield f"resources.{field}.{name}", why
     for field in ("limits", "requests"):
-        cores, memory = (
-            quantity_nanos(value_at(container, "resources", field, name) or 0) / _NANOS for name in _MEASURED
-        )
+        cores, memory = (quantity_nanos(value_at(resources, field, name) or 0) / _NANOS for name in _MEASURED)
         if memory >= _MUCH_MEMORY:
             amount = container["resources"][field]["memory"]
             yield f"resources.{field}.memory", f"{amount} is more than a node has: write Mi or Gi"
@@ -48,7 +48,7 @@ def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str
             yield f"resources.{field}.cpu", f"asks for {int(cores)} whole cores: {meant}"
     ports = {port.get("name") for port in container.get("ports") or ()}
     for probe in _PROBES:
-        for asked in _ASKED:
+        for asked in _ASKED if container.get(probe) else ():
             port = value_at(container, probe, asked, "port")
             if isinstance(port, str) and port not in ports:
                 yield (
@@ -77,8 +77,7 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
 
 def warn_of_hidden_characters(template: Fields) -> None:
     """Note what a template holds that nobody sees, but where something is wrong already."""
-    text = repr(template.value)  # it escapes what is not printable
-    if text.isascii() and "\\" not in text:
+    if "\\u" not in dumps(template.value):  # it escapes what is not ASCII
         return
     found = template.diagnostics
     told = {finding.path for finding in (*found.problems, *found.unknown)}

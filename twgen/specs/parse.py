@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from json import dumps
 from operator import attrgetter
 from pathlib import PurePath
 from typing import NamedTuple
@@ -219,7 +220,7 @@ def _attached(
         reference = spec.fields.mapping("workerDeploymentRef")
         worker = reference.object_name("name", required=True)
         reference.close()
-        template = repr(spec.fields.raw("template"))  # it tells 1 from true
+        template = dumps(spec.fields.raw("template"))
         resource = right.get(template) or parse_attached(spec.name, spec.fields, attached_kinds)
         spec.fields.close()
         found, key = spec.diagnostics, (spec.namespace, worker)

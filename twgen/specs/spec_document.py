@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from twgen.errors import InvalidInput
@@ -19,6 +18,7 @@ from twgen.model.problem import (
     shortened,
     wrong_type,
 )
+from twgen.model.values import dataclass
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL

@@ -1,11 +1,12 @@
 """What connects a version's pods to Temporal: the variables and volumes that the controller injects."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from twgen.model.paths import value_at
 from twgen.model.spec import Connection, EnvironmentNames, SecretKey
+from twgen.model.values import dataclass
 from twgen.versioning.build_ids import connection_hash
 
 TLS_VOLUME = "temporal-tls"

@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
 from twgen.model.paths import Path, written_path
 from twgen.model.problem import MOST_TOLD, Finding, noun, unknown_field, wrong_type
+from twgen.model.values import dataclass
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 from twgen.versioning.quantities import canonical_quantity, quantity_text
 

@@ -10,7 +10,7 @@ from twgen.yaml.source import YamlError, replace_surrogates
 
 _START = re.compile(r"[ \t\r\n]*[\[{]")
 _BRACKETS = bytes.maketrans(b"[]{}", b"()()")
-_ALL_ELSE = bytes(set(range(256)) - set(b'[]{}",'))
+_ALL_ELSE = bytes(set(range(256)) - set(b'[]{}",:'))
 _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_FINITE = re.compile(r"(?<=[\s:,\[])(?:NaN|-?Infinity)(?=[\s,\]}])")
 
@@ -24,22 +24,23 @@ def read_json(text: str, budget: Budget) -> dict[str, Any] | list[Any] | None:
         return None
     has_escapes = "\\" in text
     unescaped = text.replace("\\\\", "").replace('\\"', "") if has_escapes else text
-    marks = unescaped.encode().translate(_BRACKETS, _ALL_ELSE)
-    # an upper bound, which commas and brackets inside strings make larger
+    quotes_and_marks = unescaped.encode().translate(_BRACKETS, _ALL_ELSE).replace(b'""', b"")
+    marks = _QUOTED.sub(b"", quotes_and_marks)
+    # an upper bound: an empty list or mapping holds nothing
     nodes = budget.nodes + marks.count(b",") + marks.count(b"(")
     if nodes > budget.limits.nodes or budget.documents == budget.limits.documents:
         return None
     # taking away the innermost brackets again and again tells how deep they nest
-    quotes_and_brackets = marks.translate(None, b",").replace(b'""', b"")
-    brackets, levels = _QUOTED.sub(b"", quotes_and_brackets), 0
+    brackets, levels = marks.translate(None, b",:"), 0
     while brackets and levels < budget.limits.depth:
         brackets, levels = brackets.replace(b"()", b""), levels + 1
     if brackets:
         return None
     try:
-        found: dict[str, Any] | list[Any] = _DECODER.decode(text)
+        keys = marks.count(b":")
+        found: dict[str, Any] | list[Any] = _decoded(text, keys)
         if has_escapes and ("\\ud" in text or "\\uD" in text):
-            found = _DECODER.decode(replace_surrogates(json.dumps(found, ensure_ascii=False)))
+            found = _decoded(replace_surrogates(json.dumps(found, ensure_ascii=False)), keys)
     except _NoNumber as error:
         at = _NOT_FINITE.search(text)
         line = text.count("\n", 0, at.start()) + 1 if at else None
@@ -55,20 +56,26 @@ class _NoNumber(Exception):
     """Text that Python's decoder takes for a number."""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _decoded(text: str, keys: int) -> Any:
+    """Decode a text that has so many keys; raises ValueError when it is no JSON, or one is there twice."""
+    left = keys
+
+    def count(found: dict[str, Any]) -> dict[str, Any]:
+        nonlocal left
+        left -= len(found)
+        return found
+
+    found = json.loads(
+        text,
+        object_hook=count,
+        parse_int=json_integer,
+        parse_float=lambda digits: json_number(float(digits)),
+        parse_constant=_refuse,
+    )
+    if left:
         raise ValueError("a key is there twice")
     return found
 
 
 def _refuse(name: str) -> NoReturn:
     raise _NoNumber(name)
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique,
-    parse_int=json_integer,
-    parse_float=lambda digits: json_number(float(digits)),
-    parse_constant=_refuse,
-)

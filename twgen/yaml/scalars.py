@@ -1,6 +1,5 @@
 """What a scalar is: the rules of sigs.k8s.io/yaml, which the Kubernetes API server and kubectl read with."""
 
-import base64
 import math
 import re
 import struct
@@ -59,6 +58,8 @@ def resolve_plain(text: str) -> Scalar:
 def resolve_tagged(tag: str, text: str) -> Scalar:
     """Return the value of a scalar with an explicit tag; raises NotAScalar where text and tag disagree."""
     if tag == _BINARY:
+        import base64  # few texts have any
+
         try:
             content = base64.b64decode(text.replace("\n", ""), validate=True)
         except ValueError:

@@ -1,9 +1,9 @@
 """Whether the target can take traffic, and what keeps it from that."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from twgen.model.spec import WorkerSpec
+from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, TaskQueue, TaskQueueType, WorkerWorld
 from twgen.planning.sentences import how_to_resume
 

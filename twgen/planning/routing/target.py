@@ -1,13 +1,13 @@
 """What the routing table asks about a worker's target version."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from twgen.model.spec import RolloutStep, WorkerSpec
 from twgen.model.times import later
+from twgen.model.values import dataclass
 from twgen.model.world import (
     LiveDeployment,
     RampingVersion,

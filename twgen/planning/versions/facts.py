@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from twgen.cluster.pods import Applied, applied_template
 from twgen.model.spec import ConnectionChanges, HistorySource, Sunset, VersionPatch, WorkerSpec
+from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, RecordedDeployment, Version, VersionStatus, WorkerWorld
 from twgen.planning.version_status import may_have_work, routed_build_ids, status_of
 from twgen.versioning.build_ids import connection_hash, may_be_ours
@@ -32,12 +32,12 @@ def deployments_of(spec: WorkerSpec, world: WorkerWorld) -> dict[str, list[LiveD
 
 def _other_places(spec: WorkerSpec, recorded: RecordedDeployment) -> set[str]:
     """In which of the variables that say where a worker lives a Deployment is not as the spec."""
-    places = (
-        (ADDRESS, recorded.address, spec.connection.host_port),
-        (NAMESPACE, recorded.temporal_namespace, spec.temporal_namespace),
-        (DEPLOYMENT, recorded.worker_deployment, spec.worker_deployment),
-    )
-    return {name for name, found, wanted in places if found not in {"", wanted}}
+    found = (recorded.address, recorded.temporal_namespace, recorded.worker_deployment)
+    wanted = (spec.connection.host_port, spec.temporal_namespace, spec.worker_deployment)
+    if found == wanted:  # as nearly all are
+        return set()
+    names = (ADDRESS, NAMESPACE, DEPLOYMENT)
+    return {name for name, here, there in zip(names, found, wanted, strict=True) if here not in {"", there}}
 
 
 @dataclass(frozen=True)

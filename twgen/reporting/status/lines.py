@@ -1,10 +1,10 @@
 """A status as plain lines, each of which names its worker: for logs and `grep`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from twgen.model.status import Status, VersionView, WorkerView
+from twgen.model.values import dataclass
 from twgen.reporting.plan.phrases import folded_warnings
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.phrases import (

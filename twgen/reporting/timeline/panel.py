@@ -2,13 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from statistics import median_low
 from textwrap import wrap
 
 from twgen.model.timeline import Happening, Timeline, WorkerTimeline
+from twgen.model.values import dataclass
 from twgen.planning.sentences import spoken
 from twgen.reporting.timeline.phrases import assumptions, offset, rollout_phrase, summary, sunset_phrase
 

@@ -5,11 +5,11 @@ A check takes a value of the right type and says what is wrong with it, or "" wh
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from twgen.model.problem import did_you_mean, quoted
+from twgen.model.values import dataclass
 from twgen.versioning.quantities import quantity_nanos
 
 Check = Callable[[Any], str]
