@@ -12,6 +12,8 @@ from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
 from tests.servers import terminal
 from tests.servers.gitops import ApplicationStory, new_story
 from tests.servers.rollouts import (
+    APPLICATIONS_AT_ONCE,
+    STORIES_AT_ONCE,
     Story,
     Told,
     given,
@@ -112,5 +114,6 @@ def told_stories(
         finally:
             cluster.clear(name)
 
-    with told_side_by_side(request, begin) as told:
+    at_once = APPLICATIONS_AT_ONCE if ApplicationStory in kinds else STORIES_AT_ONCE
+    with told_side_by_side(request, begin, at_once) as told:
         yield told
