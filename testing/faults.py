@@ -1,6 +1,7 @@
 """Real trouble on loopback: addresses that refuse, hang, are slow, answer half, or die at a given call."""
 
 import asyncio
+import gzip
 import math
 import socket
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from testing.background import Background
 _CHUNK = 65536
 _PREFACE = 24
 _FRAME_HEADER = 9
+_WRAPPING = 5
 _FOR_EVER = 3600.0
 _DATA = 0
 _HEADERS = 1
@@ -33,9 +35,11 @@ class Trouble:
     """The server is gone when the request after this one comes, counted from 1 over all connections."""
     lost_answer: int | None = None
     """What the request of this number asks for is done; its answer is lost, and its connection."""
+    lost_body: bytes | None = None
+    """As above for the first request that has these bytes in it."""
     lost_turn: int | None = None
     """The server hears what a client says in this turn of it, counted from 1 over all connections, and its
-    answer is lost as above; a turn begins when a client speaks first, or after the server has. For what is
+    answer is lost; a turn begins when a client speaks first, or after the server has. For what is
     encrypted: every request begins a turn, and so does every part of a handshake."""
     lost_every: int | None = None
     """From then on, or from the beginning, this happens again after so many more requests."""
@@ -62,6 +66,8 @@ class Forwarder:
         """How many were made so far."""
         self.requests = 0
         """How many requests came so far; the SDK's first one in a connection is GetSystemInfo."""
+        self.bodies = 0
+        """How many requests had the bytes of `lost_body` in them."""
         self.lost = 0
         """How many answers were lost so far."""
         self.address = f"127.0.0.1:{self._background.run(self._listen())}"
@@ -137,6 +143,9 @@ class Forwarder:
             if self._trouble.last_request is not None and self.requests > self._trouble.last_request:
                 await self._die()
                 return
+            if body := self._trouble.lost_body:
+                self.bodies += (found := sum(body in frame.message for frame in arrived))
+                self._loses_at = self.requests if found and not self.lost else self._loses_at
             if self._trouble.slow_every:
                 self._pass_late(arrived, onward)
             else:
@@ -191,6 +200,17 @@ class _Frame:
     @property
     def is_body(self) -> bool:
         return self._kind == _DATA
+
+    @property
+    def message(self) -> bytes:
+        """What a request that fits into one frame asks for, as gRPC wraps it; empty in another frame."""
+        if not self.is_body:
+            return b""
+        is_compressed, message = (
+            self.data[_FRAME_HEADER:][:1] == b"\1",
+            self.data[_FRAME_HEADER + _WRAPPING :],
+        )
+        return gzip.decompress(message) if is_compressed else message
 
     @property
     def stream(self) -> int:

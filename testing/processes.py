@@ -18,6 +18,7 @@ ENVIRONMENT: Mapping[str, str] = dict(os.environ)  # noqa: TID251 - twgen's own 
 
 _PAUSES = (0.05, 0.5)
 _PART_OF_WAIT = 0.05
+_LONGEST_PAUSE = 2.0
 _RARE_COLLECTIONS = {"GOGC": "400"}
 """For servers in Go: there is memory, and two cores for dozens of them (https://go.dev/doc/gc-guide)."""
 # below those that Linux gives to outgoing connections, which could take one before the server does
@@ -28,11 +29,13 @@ _GRACE = 10.0
 def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answer:
     """The condition's first true answer; AssertionError with its last one after the deadline in seconds.
 
-    A failed assertion inside the condition counts as not yet. What takes longer is asked less often.
+    A failed assertion inside the condition counts as not yet. What takes longer is asked less often,
+    and so is what is expensive to ask.
     """
     began = time.monotonic()
     end = began + deadline
     while True:
+        asked = time.monotonic()
         try:
             answer = condition()
         except AssertionError:
@@ -44,8 +47,9 @@ def eventually(condition: Callable[[], Answer], deadline: float = 240.0) -> Answ
             if time.monotonic() >= end:
                 message = f"not within {deadline:g} s; the last answer was {answer!r}"
                 raise AssertionError(message)
-        shortest, longest = _PAUSES
-        time.sleep(min(max(shortest, (time.monotonic() - began) * _PART_OF_WAIT), longest))
+        (shortest, longest), now = _PAUSES, time.monotonic()
+        pause = min(max(shortest, (now - began) * _PART_OF_WAIT), longest)
+        time.sleep(min(max(pause, now - asked), _LONGEST_PAUSE))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -132,8 +133,10 @@ class Watch:
             # first this: the shutdown makes ssl forget its session, and a read under way brings what is coded
             # https://github.com/python/cpython/blob/v3.11.7/Lib/ssl.py#L1351
             self._closing = True
+            # the server may have ended it, and the pool taken the connection back
             if not self._closed:
-                self._response.shutdown()
+                with suppress(OSError, RuntimeError):
+                    self._response.shutdown()
 
 
 def _refusal(status: int, body: bytes) -> Refused:

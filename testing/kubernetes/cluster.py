@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+from urllib3.exceptions import HTTPError
 
 from testing.install import installed
-from testing.kubernetes.api import Api, Object
+from testing.kubernetes.api import Api, Object, Refused
 from testing.leaks import credential
 from testing.processes import ENVIRONMENT, eventually
 from testing.recipes import KUBECTL
@@ -16,6 +19,17 @@ from testing.recipes import KUBECTL
 DEFAULT_CONTEXTS = ("testing",)
 
 _DEFINITIONS = Path(__file__).with_name("definitions")
+# a test asks again and again, and each start of kubectl costs more than what it asks
+_GROUPS = {
+    "deployments": "/apis/apps/v1",
+    "replicasets": "/apis/apps/v1",
+    "jobs": "/apis/batch/v1",
+    "horizontalpodautoscalers": "/apis/autoscaling/v2",
+    "poddisruptionbudgets": "/apis/policy/v1",
+    "clusterrolebindings": "/apis/rbac.authorization.k8s.io/v1",
+    "scaledobjects": "/apis/keda.sh/v1alpha1",
+}
+"""Where the kinds are that are not in the core group."""
 _CORE = "/api/v1/namespaces"
 _APPS = "/apis/apps/v1/namespaces"
 _BATCH = "/apis/batch/v1/namespaces"
@@ -64,15 +78,17 @@ class Cluster:
         )
 
     def get(self, kind: str, name: str, namespace: str = "") -> Object:
-        """One object."""
-        return self._read("get", kind, name, *_scope(namespace))
+        """One object of a kind, in the singular; AssertionError when there is none."""
+        return self._read(f"{_collection(f'{kind}s', namespace)}/{name}")
 
-    def list(self, kind: str, namespace: str = "", selector: str = "") -> Sequence[Object]:
-        """The objects of a kind that the label selector takes."""
-        items: Sequence[Object] = self._read("get", kind, f"--selector={selector}", *_scope(namespace))[
-            "items"
-        ]
-        return items
+    def list(self, kinds: str, namespace: str = "", selector: str = "") -> Sequence[Object]:
+        """The objects of some kinds that the label selector takes, in the plural with commas."""
+        found: list[Object] = []
+        for plural in kinds.split(","):
+            answer = self._read(f"{_collection(plural, namespace)}?labelSelector={quote(selector)}")
+            head = {"apiVersion": answer["apiVersion"], "kind": answer["kind"].removesuffix("List")}
+            found += [{**head, **item} for item in answer["items"]]
+        return found
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace and wait until Pods can be created in it."""
@@ -164,9 +180,11 @@ class Cluster:
         path.chmod(0o600)
         return path
 
-    def _read(self, *arguments: str) -> Object:
-        answer: Object = json.loads(self.kubectl(*arguments, "-o", "json"))
-        return answer
+    def _read(self, path: str) -> Object:
+        try:
+            return self.api.get(path)
+        except (Refused, HTTPError) as error:
+            raise AssertionError(f"{path}: {error}") from error
 
 
 def kubeconfig_text(
@@ -187,8 +205,9 @@ def kubeconfig_text(
     )
 
 
-def _scope(namespace: str) -> Sequence[str]:
-    return ("--namespace", namespace) if namespace else ()
+def _collection(plural: str, namespace: str) -> str:
+    group = _GROUPS.get(plural, "/api/v1")
+    return f"{group}/namespaces/{namespace}/{plural}" if namespace else f"{group}/{plural}"
 
 
 def _list(manifests: Iterable[Mapping[str, Any]]) -> str:

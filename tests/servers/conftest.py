@@ -9,8 +9,18 @@ from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.leaks import leaks_below
 from testing.local_node.node import LocalNode, local_node
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
+from tests.servers import terminal
 from tests.servers.gitops import ApplicationStory, new_story
-from tests.servers.rollouts import Story, Told, kind_of_story, side_by_side_tests, told_side_by_side
+from tests.servers.rollouts import (
+    APPLICATIONS_AT_ONCE,
+    STORIES_AT_ONCE,
+    Story,
+    Told,
+    given,
+    kind_of_story,
+    side_by_side_tests,
+    told_side_by_side,
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,33 +79,41 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def told_stories(
     request: pytest.FixtureRequest,
-    cluster: Cluster,
-    node: LocalNode,
     newest_temporal: TemporalServer,
     oldest_temporal: TemporalServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Told]:
     """The stories of the module's tests that are told side by side, by the names of the tests."""
-    argo: ArgoCD | None = None
-    if any(kind_of_story(test) is ApplicationStory for test in side_by_side_tests(request)):
-        argo = request.getfixturevalue("argo")
+    kinds = {kind_of_story(test) for test in side_by_side_tests(request)}
+    if kinds != {terminal.Story}:
+        cluster: Cluster = request.getfixturevalue("cluster")
+        node: LocalNode = request.getfixturevalue("node")
+    if ApplicationStory in kinds:
+        argo: ArgoCD = request.getfixturevalue("argo")
         argo.configure([newest_temporal.address])
 
     def begin(test: pytest.Function, tell: Callable[..., None]) -> None:
-        if argo and kind_of_story(test) is ApplicationStory:
+        name = f"test-{uuid4().hex[:8]}"
+        if kind_of_story(test) is ApplicationStory:
             with new_story(argo, node, newest_temporal) as told:
                 tell(told)
             return
-        namespace = f"test-{uuid4().hex[:8]}"
-        (folder := cluster.folder / namespace / "specs").mkdir(parents=True)
-        cluster.create_namespace(namespace)
-        story = Story(cluster, node, newest_temporal, oldest_temporal, namespace, folder)
+        if kind_of_story(test) is terminal.Story:
+            server = oldest_temporal if given(test).get("server") == OLDEST else newest_temporal
+            with terminal.telling(server, tmp_path_factory.mktemp(name), name) as alone:
+                tell(alone)
+            return
+        (folder := cluster.folder / name / "specs").mkdir(parents=True)
+        cluster.create_namespace(name)
+        story = Story(cluster, node, newest_temporal, oldest_temporal, name, folder)
         try:
             tell(story)
         except BaseException as error:
             error.add_note(story.account())
             raise
         finally:
-            cluster.clear(namespace)
+            cluster.clear(name)
 
-    with told_side_by_side(request, begin) as told:
+    at_once = APPLICATIONS_AT_ONCE if ApplicationStory in kinds else STORIES_AT_ONCE
+    with told_side_by_side(request, begin, at_once) as told:
         yield told

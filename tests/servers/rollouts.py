@@ -253,8 +253,10 @@ def last_word(pod: Object) -> str:
 
 Told = Mapping[str, Future[None]]
 
-STORIES_AT_ONCE = 4
+STORIES_AT_ONCE = 8
 """Of one module; each mostly waits."""
+APPLICATIONS_AT_ONCE = 5
+"""As above, of stories of Argo CD, each step of which starts a render or two."""
 
 
 def side_by_side(tell: Callable[..., None]) -> Callable[..., None]:
@@ -287,7 +289,7 @@ def kind_of_story(test: pytest.Function) -> type:
 def told_side_by_side(
     request: pytest.FixtureRequest,
     begin: Callable[[pytest.Function, Callable[..., None]], None],
-    at_once: int = STORIES_AT_ONCE,
+    at_once: int,
 ) -> Iterator[Told]:
     """The stories of the module's tests; each begins with its test, and with what tells it of a story."""
     tests = side_by_side_tests(request)

@@ -1,17 +1,20 @@
 """A worker that is rolled out from a terminal; the cluster is not read."""
 
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from testing.asking import succeeds
 from testing.processes import eventually
-from testing.servers import TemporalServer
+from testing.servers import NEWEST, OLDEST, TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import ALONE, ENVIRONMENT, MANAGER, TWGEN, Ended, run, worker_document, write_specs
+from tests.servers.rollouts import side_by_side
 
 SOON = 600.0
 OPTIONS = (*ALONE, "--identity", MANAGER)
@@ -99,6 +102,19 @@ class Story:
         if ramping := routing.ramping_deployment_version.build_id:
             shares[ramping] = routing.ramping_version_percentage
         return shares
+
+
+def on_both_servers(tell: Callable[[Story], None]) -> Callable[..., None]:
+    """A test that tells a story on the oldest server and on the newest one, beside the others.
+
+    One that is told side by side without this is told on the newest: what it shows is twgen's own.
+    """
+
+    def told(story: Story, server: str) -> None:  # noqa: ARG001 - which one the story is told on
+        tell(story)
+
+    told.__name__ = tell.__name__
+    return pytest.mark.parametrize("server", [OLDEST, NEWEST], ids=["oldest", "newest"])(side_by_side(told))
 
 
 @contextmanager

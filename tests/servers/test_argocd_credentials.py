@@ -123,7 +123,7 @@ def told_stories(
         with new_story(argo, node, servers[given(test)["security"]]) as story:
             tell(Secured(story, servers))
 
-    with told_side_by_side(request, begin) as told:
+    with told_side_by_side(request, begin, len(servers)) as told:
         yield told
 
 

@@ -18,7 +18,15 @@ from testing.processes import eventually
 from testing.servers import TemporalServer
 from tests.servers.gitops import SOON, ApplicationStory, attached, is_protected, new_story, uid
 from tests.servers.live import autoscaler_document, policy_document
-from tests.servers.rollouts import PAUSE, Told, last_word, outlast, side_by_side, told_side_by_side
+from tests.servers.rollouts import (
+    APPLICATIONS_AT_ONCE,
+    PAUSE,
+    Told,
+    last_word,
+    outlast,
+    side_by_side,
+    told_side_by_side,
+)
 from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server
@@ -81,7 +89,7 @@ def told_stories(
                 argo.configure(addresses)
             tell(Hooked(story, way))
 
-    with told_side_by_side(request, begin) as told:
+    with told_side_by_side(request, begin, APPLICATIONS_AT_ONCE) as told:
         yield told
 
 

@@ -24,7 +24,7 @@ from tests.servers.live import (
     run,
     temporal_trigger,
 )
-from tests.servers.rollouts import Told, side_by_side, told_side_by_side
+from tests.servers.rollouts import APPLICATIONS_AT_ONCE, Told, side_by_side, told_side_by_side
 from twgen.records.intent import parse_intent, write_intent
 from twgen.versioning.names import PLAN_HASH, TRACKING_ID
 
@@ -39,7 +39,6 @@ BY_KEDA = attached_document(
     triggers=[temporal_trigger("greetings")],
 )
 KINDS = {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
-STORIES_AT_ONCE = 5
 pytestmark = pytest.mark.server
 
 
@@ -134,7 +133,7 @@ def told_stories(
         with new_story(argo, node, newest_temporal) as story:
             tell(Ticking(story, account))
 
-    with told_side_by_side(request, begin, STORIES_AT_ONCE) as told:
+    with told_side_by_side(request, begin, APPLICATIONS_AT_ONCE) as told:
         yield told
 
 

@@ -1,7 +1,7 @@
 """What must hold before traffic moves, told at a terminal: pollers, task queues, gates, and who decides."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
@@ -9,7 +9,6 @@ import pytest
 from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import NEWEST, temporal_server
-from tests.servers import rollouts
 from tests.servers.live import (
     ALONE,
     MANAGER,
@@ -20,24 +19,13 @@ from tests.servers.live import (
     write_specs,
 )
 from tests.servers.rollouts import side_by_side
-from tests.servers.terminal import SOON, Story, becomes_current, telling, until
+from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers, telling, until
 from twgen.cli.settings import clock
 from twgen.model.times import format_time
 
 pytestmark = pytest.mark.server
 LATE = timedelta(minutes=6)
 """Longer than a new version may take to poll what it must."""
-
-
-def on_both_servers(tell: Callable[[Story], None]) -> Callable[..., None]:
-    """A test that tells a story on the oldest server and on the newest one, beside the others."""
-
-    def told(place: rollouts.Story, server: str) -> None:
-        with telling(getattr(place, server), place.folder, place.namespace) as story:
-            tell(story)
-
-    told.__name__ = tell.__name__
-    return pytest.mark.parametrize("server", ["oldest_temporal", "temporal"])(side_by_side(told))
 
 
 def planned_later(story: Story) -> tuple[str, str]:
@@ -211,12 +199,12 @@ def test_rollouts_of_two_managers_never_alternate_and_the_one_that_may_adopt_tak
 
 
 @side_by_side
-def test_version_that_was_deleted_and_comes_back_is_gated_anew(place: rollouts.Story) -> None:
+def test_version_that_was_deleted_and_comes_back_is_gated_anew(place: Story) -> None:
     # a version for which somebody polled lately is not deleted; a poll lasts a minute
     settings = {"matching.PollerHistoryTTL": "65s"}
     with (
         temporal_server(place.folder.parent, NEWEST, settings=settings) as server,
-        telling(server, place.folder, place.namespace) as story,
+        telling(server, place.folder, place.worker.task_queue) as story,
     ):
         worker = story.worker
         becomes_current(story, "v1")

@@ -8,7 +8,7 @@ from datetime import UTC
 import pytest
 
 from testing.processes import eventually
-from testing.servers import NEWEST, OLDEST, TemporalServer
+from testing.servers import FOUR_PARTITIONS, NEWEST, OLDEST, TemporalServer, temporal_server
 from testing.workers import IDENTITY, DeployedWorker
 from tests.servers.reading import read
 from tests.servers.specs import worker_spec
@@ -90,10 +90,13 @@ def story_of(temporal: TemporalServer, name: str) -> Story:
 
 @pytest.fixture(scope="session")
 def chapters_of_all(
-    oldest_temporal: TemporalServer, newest_temporal: TemporalServer
+    oldest_temporal: TemporalServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Mapping[str, Mapping[str, WorkerDeployment | None]]:
-    with ThreadPoolExecutor(2) as pool:
-        told = pool.map(tell, (oldest_temporal, newest_temporal))
+    with (
+        temporal_server(tmp_path_factory.mktemp("partitions"), NEWEST, settings=FOUR_PARTITIONS) as newest,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        told = pool.map(tell, (oldest_temporal, newest))
         return dict(zip((OLDEST, NEWEST), told, strict=True))
 
 
