@@ -10,20 +10,19 @@ from hypothesis import strategies as st
 from tests.edits import EDITS
 from twgen.cluster.deployments import live_deployments, recorded_deployment
 from twgen.cluster.patches import patch_text, patched_template
+from twgen.model.policy import ConnectionChanges, VersionPatch
 from twgen.model.problem import Document
 from twgen.model.spec import (
     AttachedResource,
     AttachedWhile,
-    ConnectionChanges,
     Gate,
     Rollout,
     RolloutStep,
     Strategy,
     Sunset,
-    VersionPatch,
     WorkerSpec,
 )
-from twgen.model.world import (
+from twgen.model.temporal import (
     CurrentVersion,
     Drainage,
     GateRun,
@@ -36,9 +35,8 @@ from twgen.model.world import (
     Version,
     VersionStatus,
     WorkerDeployment,
-    WorkerWorld,
-    World,
 )
+from twgen.model.world import WorkerWorld, World
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule

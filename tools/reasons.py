@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from itertools import pairwise
 
-from twgen.model.reasons import RoutingReason, VersionReason
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons.versions import VersionReason
 from twgen.planning.routing.table import TABLE
 from twgen.planning.versions.table import LIVE, WITHOUT_DEPLOYMENT
 

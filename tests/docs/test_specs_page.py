@@ -12,7 +12,7 @@ import pytest
 
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
-from twgen.model.spec import Policy
+from twgen.model.policy import Policy
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.policies import default_policy, parse_policy
 from twgen.yaml.reader import read_documents

@@ -19,7 +19,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.cli.test_tick import served_metrics
 from tests.executing.calls import Recorded
 from tools.monitoring import ALERTS, dashboard_text, prometheus_rule_text
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons.routing import RoutingReason
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]

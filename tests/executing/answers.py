@@ -24,7 +24,7 @@ from temporalio.api.workflowservice.v1 import (
     SetWorkerDeploymentManagerResponse,
 )
 
-from twgen.model.world import Drainage, GateRun, GateStatus, UpdateState, Version, VersionStatus
+from twgen.model.temporal import Drainage, GateRun, GateStatus, UpdateState, Version, VersionStatus
 from twgen.simulating.temporal import TemporalModel
 from twgen.versioning.names import MOVED_BY
 

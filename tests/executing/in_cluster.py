@@ -16,7 +16,8 @@ from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
 from twgen.executing.restart import restart_job
 from twgen.model.plan import WorkerPlan
-from twgen.model.spec import Driver, Rollout, RolloutStep, Strategy, WorkerSpec
+from twgen.model.policy import Driver
+from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
 from twgen.model.times import format_time
 from twgen.records.intent import Intent, write_intent
 from twgen.versioning.names import (

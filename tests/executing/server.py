@@ -11,7 +11,7 @@ from typing import Any
 from tests.planning.situations import HOUR, MAIN, MINUTE, NOW, SECOND
 from twgen.errors import TwgenError
 from twgen.model.plan import WorkerPlan
-from twgen.model.world import GateStatus, WorkerDeployment
+from twgen.model.temporal import GateStatus, WorkerDeployment
 from twgen.simulating.temporal import TemporalModel, server_of
 from twgen.versioning.names import ABORTED, GATE_ATTEMPT, PAUSED
 

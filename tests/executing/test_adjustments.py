@@ -26,7 +26,8 @@ from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import JobReference, RolloutInCluster
-from twgen.model.world import VersionStatus, World
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status

@@ -15,9 +15,9 @@ from twgen.executing.cluster import Adjustments, ClusterWriter, KubernetesEvent
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons import RoutingReason
+from twgen.model.policy import OwnerReferences
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.rollout import JobReference, RolloutInCluster
-from twgen.model.spec import OwnerReferences
 from twgen.model.status import RolloutStatus, Status
 from twgen.model.times import format_time
 from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange

@@ -12,8 +12,8 @@ from tests.executing.in_cluster import INTERRUPTIONS, SPECS, Cluster
 from tests.executing.trouble import TROUBLES
 from tests.planning.situations import MINUTE
 from twgen.model.plan import Phase
-from twgen.model.spec import Driver
-from twgen.model.world import GateStatus
+from twgen.model.policy import Driver
+from twgen.model.temporal import GateStatus
 from twgen.records.rollout_status import parse_rollout_status
 from twgen.versioning.names import INTENT_HASH
 

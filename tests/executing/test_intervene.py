@@ -11,7 +11,8 @@ from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.rollout import intervene
 from twgen.model.plan import GateStart, RoutingPlan
-from twgen.model.world import UpdateState, WorkerWorld
+from twgen.model.temporal import UpdateState
+from twgen.model.world import WorkerWorld
 from twgen.planning.interventions import abort, promote
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target

@@ -13,7 +13,7 @@ from tests.planning.situations import MINUTE, RAMPS, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.rollout import roll_out
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.versioning.names import ABORTED
 

@@ -14,10 +14,12 @@ from twgen.cluster.deployments import recorded_deployment
 from twgen.executing.tick import ReadWorkers, Seen, Tick, Worker
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase
+from twgen.model.policy import HistorySource
 from twgen.model.rollout import EndedJob, JobReference
-from twgen.model.spec import HistorySource, WorkerSpec
+from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
-from twgen.model.world import VersionStatus, World
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import World
 from twgen.planning.plan import plan_versions
 from twgen.planning.refresh import plan_hash
 from twgen.records.intent import Intent, intent_of

@@ -14,9 +14,10 @@ from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable
 from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import Gate, WorkerSpec
-from twgen.model.world import GateRun, GateStatus, WorkerDeployment, World
+from twgen.model.temporal import GateRun, GateStatus, WorkerDeployment
+from twgen.model.world import World
 from twgen.versioning.names import ABORTED, MOVED_BY, PAUSED
 
 ME, YOU = "twgen/me", "twgen/you"

@@ -10,7 +10,7 @@ from twgen.cluster.deployments import live_deployments, recorded_deployment
 from twgen.model.operator import Caller
 from twgen.model.plan import RoutingPlan, VersionPlan, WorkerPlan
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
-from twgen.model.world import (
+from twgen.model.temporal import (
     CurrentVersion,
     Drainage,
     RampingVersion,
@@ -20,9 +20,8 @@ from twgen.model.world import (
     Version,
     VersionStatus,
     WorkerDeployment,
-    WorkerWorld,
-    World,
 )
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import make_plan, plan_versions
 
 SPEC = replace(a_spec(), has_custom_build_id=False)

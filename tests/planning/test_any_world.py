@@ -10,7 +10,8 @@ from tests.simulating.workers import a_worker, act, wait
 from tests.strategies import may_have_work, routed_versions, specs, worlds
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.spec import Strategy, WorkerSpec
-from twgen.model.world import TaskQueueType, World
+from twgen.model.temporal import TaskQueueType
+from twgen.model.world import World
 from twgen.simulating.worker import SimulatedWorker
 
 ENDS = {Phase.SETTLED, Phase.BLOCKED}

@@ -22,7 +22,8 @@ from tests.strategies import AUTOSCALER, BUDGET, BUSY_AUTOSCALER, NOW, SIZED_BY_
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerVersions
 from twgen.model.rollout import RolloutInCluster
-from twgen.model.world import VersionStatus, World
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import World
 from twgen.planning.cluster_changes import AttachedInCluster, left_over, replica_changes
 from twgen.planning.plan import plan_versions
 from twgen.versioning.names import PAUSED, attached_resource_name

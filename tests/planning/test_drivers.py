@@ -8,7 +8,8 @@ import pytest
 from tests.strategies import STEPS, a_spec, with_policy
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
-from twgen.model.spec import AttachedResource, Driver, Gate, Rollout, Strategy, WorkerSpec
+from twgen.model.policy import Driver
+from twgen.model.spec import AttachedResource, Gate, Rollout, Strategy, WorkerSpec
 from twgen.planning.drivers import driver_of_render, rollout_driver, tracks_jobs
 
 SPEC = a_spec()

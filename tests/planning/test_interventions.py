@@ -22,7 +22,7 @@ from tests.planning.situations import (
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import Gate
-from twgen.model.world import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
+from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
 from twgen.planning.interventions import Intervention, abort, is_done, pause, promote, resume, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target

@@ -9,7 +9,8 @@ from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
 from twgen.model.problem import quoted
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import VersionStatus, WorkerWorld, World
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import make_plan, plan_versions
 
 ME = Caller("me", forced=True)

@@ -21,8 +21,8 @@ from tests.planning.situations import (
     version,
 )
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
-from twgen.model.world import Drainage, TaskQueue, TaskQueueType, WorkerDeployment
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, WorkerDeployment
+from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import Reads, further_reads, versions_to_describe
 from twgen.versioning.names import GATE_SKIPPED

@@ -21,7 +21,7 @@ from tests.planning.situations import (
     version,
 )
 from twgen.model.operator import Caller
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan
 from twgen.planning.refresh import (
     ApplicationState,

@@ -21,11 +21,12 @@ from tests.planning.situations import (
 )
 from tests.strategies import specs, worlds
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons import RoutingReason as Reason
-from twgen.model.reasons import Until
+from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons.routing import Until
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import Gate, WorkerSpec
-from twgen.model.world import GateRun, GateStatus, UpdateState, VersionStatus, World
+from twgen.model.temporal import GateRun, GateStatus, UpdateState, VersionStatus
+from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.planning.rollout import (
     Claim,

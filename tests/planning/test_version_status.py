@@ -6,8 +6,9 @@ from hypothesis import given
 from tests.planning.situations import HOUR, ago, drained, temporal, version
 from tests.strategies import may_have_work as promised
 from tests.strategies import worlds
-from twgen.model.world import Drainage, Version, World
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import Drainage, Version
+from twgen.model.temporal import VersionStatus as S
+from twgen.model.world import World
 from twgen.planning.version_status import may_have_work, status_of
 
 

@@ -18,8 +18,8 @@ from tests.planning.situations import (
     temporal,
     version,
 )
-from twgen.model.world import Version
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import Version
+from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import versions_to_count
 

@@ -19,10 +19,12 @@ from tests.planning.situations import (
 )
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan
-from twgen.model.spec import AttachedResource, OnDelete
+from twgen.model.policy import OnDelete
+from twgen.model.spec import AttachedResource
 from twgen.model.status import Status, WorkerView
-from twgen.model.world import VersionStatus as S
-from twgen.model.world import WorkerDeployment, World
+from twgen.model.temporal import VersionStatus as S
+from twgen.model.temporal import WorkerDeployment
+from twgen.model.world import World
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending, make_status, worst_first
 

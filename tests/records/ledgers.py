@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from tests.strategies import NOW, a_spec
-from twgen.model.spec import Connection, EnvironmentNames, SecretKey, WorkerSpec
+from twgen.model.policy import EnvironmentNames
+from twgen.model.spec import Connection, SecretKey, WorkerSpec
 from twgen.records.ledger import KIND, LedgerEntry, write_entry
 from twgen.rendering.deployments import target_deployment
 from twgen.versioning.names import TWGEN_API

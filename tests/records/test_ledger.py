@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.records.ledgers import CONNECTIONS, connected, entry, ledger, spec
+from twgen.model.policy import EnvironmentNames
 from twgen.model.problem import Document, Place
-from twgen.model.spec import Connection, EnvironmentNames
+from twgen.model.spec import Connection
 from twgen.records.ledger import parse_ledgers
 from twgen.versioning.build_ids import pod_template_hash
 from twgen.versioning.go_json import template_json

@@ -7,17 +7,9 @@ import pytest
 
 from tests.strategies import NOW, TARGET, a_spec, live_manifest, world
 from twgen.model.operator import Caller
-from twgen.model.spec import (
-    AttachedResource,
-    Connection,
-    ConnectionChanges,
-    EnvironmentNames,
-    OnDelete,
-    OwnerReferences,
-    SecretKey,
-    WorkerSpec,
-)
-from twgen.model.world import Drainage, Routing, Version, VersionStatus, WorkerDeployment
+from twgen.model.policy import ConnectionChanges, EnvironmentNames, OnDelete, OwnerReferences
+from twgen.model.spec import AttachedResource, Connection, SecretKey, WorkerSpec
+from twgen.model.temporal import Drainage, Routing, Version, VersionStatus, WorkerDeployment
 from twgen.planning.plan import plan_versions
 from twgen.rendering.manifests import render_manifests
 

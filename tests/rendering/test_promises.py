@@ -10,7 +10,8 @@ from tests.strategies import NOW, SIZED_BY_HPA, specs, world, worlds
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionAction
-from twgen.model.spec import ConnectionChanges, WorkerSpec
+from twgen.model.policy import ConnectionChanges
+from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.plan import plan_versions
 from twgen.rendering.manifests import FORMATS, render_manifests

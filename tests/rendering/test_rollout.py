@@ -14,19 +14,10 @@ from twgen.cluster.deployments import recorded_deployment
 from twgen.errors import InvalidInput
 from twgen.model.operator import CaBundle, Caller, GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
+from twgen.model.policy import Driver, OwnerReferences
 from twgen.model.problem import Document
-from twgen.model.spec import (
-    Connection,
-    Driver,
-    Gate,
-    GateInput,
-    OwnerReferences,
-    Rollout,
-    RolloutStep,
-    Strategy,
-    WorkerSpec,
-)
-from twgen.model.world import CurrentVersion, Routing, Version, VersionStatus, WorkerDeployment
+from twgen.model.spec import Connection, Gate, GateInput, Rollout, RolloutStep, Strategy, WorkerSpec
+from twgen.model.temporal import CurrentVersion, Routing, Version, VersionStatus, WorkerDeployment
 from twgen.planning.plan import plan_versions
 from twgen.records.intent import Intent, intent_of, is_annotated_as_paused, parse_intent, write_intent
 from twgen.rendering.manifests import render_manifests

@@ -8,9 +8,9 @@ import pytest
 
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.problem import Document
-from twgen.model.reasons import VersionReason
+from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import AttachedResource, WorkerSpec
-from twgen.model.world import VersionStatus
+from twgen.model.temporal import VersionStatus
 from twgen.rendering.attached import attached_manifest
 from twgen.rendering.deployments import target_deployment
 from twgen.specs.parse import parse_specs

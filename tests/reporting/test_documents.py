@@ -22,8 +22,9 @@ from tests.planning.situations import (
 from tests.reporting.reports import values
 from twgen.model.plan import AttachedObject, RoutingAction
 from twgen.model.spec import Gate, WorkerSpec
-from twgen.model.world import GateRun, GateStatus, World
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import GateRun, GateStatus
+from twgen.model.temporal import VersionStatus as S
+from twgen.model.world import World
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.status.document import status_document
 from twgen.reporting.timeline.document import timeline_document

@@ -9,8 +9,8 @@ from tests.reporting.told import plan_of_story
 from tests.strategies import TARGET
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan, VersionAction, VersionPlan
-from twgen.model.reasons import VersionReason as Reason
-from twgen.model.world import VersionStatus as S
+from twgen.model.reasons.versions import VersionReason as Reason
+from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.plan.phrases import MOST_ROWS

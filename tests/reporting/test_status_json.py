@@ -7,7 +7,7 @@ from tests.planning.situations import MINUTE, drained, live, routing, situation,
 from tests.reporting.told import of_situation, of_story
 from twgen.errors import StateUnavailable
 from twgen.model.problem import Document
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import VersionStatus as S
 from twgen.reading.schemas import schema_problems
 from twgen.reporting.status.document import status_document
 

@@ -19,7 +19,7 @@ from tests.planning.situations import (
 )
 from tests.reporting.told import of_situation, of_story
 from twgen.model.status import Status
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import VersionStatus as S
 from twgen.model.world import World
 from twgen.reporting.status.lines import news, status_lines
 

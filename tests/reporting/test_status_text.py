@@ -21,9 +21,10 @@ from tests.planning.situations import (
 )
 from tests.reporting.told import of_situation, of_story, tree
 from twgen.model.operator import Caller
-from twgen.model.spec import Driver, Gate
-from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType
-from twgen.model.world import VersionStatus as S
+from twgen.model.policy import Driver
+from twgen.model.spec import Gate
+from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType
+from twgen.model.temporal import VersionStatus as S
 from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
 

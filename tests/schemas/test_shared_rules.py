@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.strategies import a_spec
-from twgen.model.spec import MOST_VERSIONS
+from twgen.model.policy import MOST_VERSIONS
 from twgen.specs import limits
 from twgen.specs.durations import parse_duration
 from twgen.specs.policies import default_policy

@@ -7,7 +7,8 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import WorkerDeployment, World
+from twgen.model.temporal import WorkerDeployment
+from twgen.model.world import World
 from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.world import Reading, read_world
 

@@ -1,22 +1,16 @@
 from datetime import timedelta
 
-from twgen.model.spec import (
-    Connection,
+from twgen.model.policy import (
     ConnectionChanges,
     Driver,
     EnvironmentNames,
-    Gate,
     HistorySource,
     MissingTemplate,
     OnDelete,
     OwnerReferences,
-    PodTemplate,
     Policy,
-    Rollout,
-    Strategy,
-    Sunset,
-    WorkerSpec,
 )
+from twgen.model.spec import Connection, Gate, PodTemplate, Rollout, Strategy, Sunset, WorkerSpec
 
 POLICY = Policy(
     worker="",

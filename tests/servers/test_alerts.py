@@ -15,7 +15,7 @@ from testing.install import installed
 from testing.recipes import PROMTOOL
 from tools.monitoring import ALERTS
 from twgen.model.plan import Phase
-from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.status import RolloutStatus
 from twgen.reporting.status.metrics import openmetrics
 from twgen.yaml.reader import read_documents

@@ -17,7 +17,8 @@ from testing.processes import eventually, running
 from testing.security import Security
 from testing.servers import NEWEST, TemporalServer, temporal_server
 from testing.workers import credential_variables
-from twgen.model.spec import Connection, EnvironmentNames, SecretKey
+from twgen.model.policy import EnvironmentNames
+from twgen.model.spec import Connection, SecretKey
 from twgen.versioning.injection import Identity, injection
 
 pytestmark = pytest.mark.server

@@ -15,8 +15,8 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.reading import NOW, read
 from tests.servers.specs import worker_spec
+from twgen.model.temporal import TaskQueue, TaskQueueType, Version, VersionStatus, WorkerDeployment
 from twgen.model.times import FOREVER
-from twgen.model.world import TaskQueue, TaskQueueType, Version, VersionStatus, WorkerDeployment
 from twgen.simulating.temporal import TemporalModel, server_of
 
 pytestmark = pytest.mark.server

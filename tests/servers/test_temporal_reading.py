@@ -13,7 +13,7 @@ from testing.workers import IDENTITY, DeployedWorker
 from tests.servers.reading import read
 from tests.servers.specs import worker_spec
 from twgen.model.spec import Gate
-from twgen.model.world import (
+from twgen.model.temporal import (
     GateStatus,
     RampingVersion,
     TaskQueue,

@@ -16,9 +16,7 @@ from tests.simulating.workers import ASSUMED, ME, MINUTE, SECOND, a_worker
 from tests.strategies import NOW, specs, worlds
 from twgen.model.spec import Gate, Rollout, RolloutStep, Strategy, Sunset, WorkerSpec
 from twgen.model.timeline import Outcome, WorkerTimeline
-from twgen.model.world import (
-    World,
-)
+from twgen.model.world import World
 from twgen.simulating.events import events_of
 from twgen.simulating.frames import frame_of
 from twgen.simulating.initial_state import usual_world

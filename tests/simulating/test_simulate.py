@@ -19,15 +19,11 @@ from tests.simulating.stories import (
 from tests.simulating.workers import ASSUMED, DAY, HOUR, MINUTE
 from tests.strategies import NOW
 from twgen.model.operator import Caller
-from twgen.model.spec import Driver, Rollout, Strategy
+from twgen.model.policy import Driver
+from twgen.model.spec import Rollout, Strategy
+from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.timeline import Happening, Outcome, Stage
-from twgen.model.world import (
-    Drainage,
-    TaskQueue,
-    TaskQueueType,
-    VersionStatus,
-    World,
-)
+from twgen.model.world import World
 from twgen.simulating.simulate import simulate
 
 H = Happening

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.simulating.workers import HOUR, MINUTE, QUICK, a_worker, wait
 from tests.strategies import NOW
+from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType, UpdateState, VersionStatus
 from twgen.model.times import FOREVER, later
-from twgen.model.world import GateRun, GateStatus, TaskQueue, TaskQueueType, UpdateState, VersionStatus
 from twgen.planning.version_status import shares
 from twgen.simulating.temporal import NEWEST, TemporalModel, server_of
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
-from twgen.model.spec import VersionPatch
+from twgen.model.policy import VersionPatch
 from twgen.records.intent import intent_of
 
 IMAGE = {"name": "w", "image": "payments:v1-1"}

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.strategies import a_spec
-from twgen.model.spec import EnvironmentNames, SecretKey, WorkerSpec
+from twgen.model.policy import EnvironmentNames
+from twgen.model.spec import SecretKey, WorkerSpec
 from twgen.versioning.build_ids import connection_hash
 from twgen.versioning.injection import (
     Identity,

@@ -13,8 +13,9 @@ from twgen.cli.settings import Settings
 from twgen.errors import InvalidDocuments, InvalidInput
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
+from twgen.model.policy import Driver
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Problem
-from twgen.model.spec import Driver, WorkerSpec
+from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs

@@ -14,7 +14,7 @@ from twgen.executing.rollout import WorkerRollout
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, WorkerPlan
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.plan import worker_world

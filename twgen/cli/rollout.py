@@ -20,7 +20,7 @@ from twgen.errors import InvalidInput, OutOfTime
 from twgen.executing.rollout import roll_out
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, WorkerPlan
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.sentences import spoken

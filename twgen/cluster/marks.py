@@ -7,7 +7,8 @@ from twgen.cluster.field_managers import rolls_by_default
 from twgen.cluster.server_defaults import PACE_DEFAULTS, less_defaults
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionPlan
-from twgen.model.spec import OnDelete, WorkerSpec
+from twgen.model.policy import OnDelete
+from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment
 from twgen.versioning.injection import Identity, injection
 from twgen.versioning.names import (

@@ -9,8 +9,8 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, deletion_of, jobs_path
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.plan import WorkerPlan
+from twgen.model.policy import OwnerReferences
 from twgen.model.rollout import JobReference, RolloutInCluster
-from twgen.model.spec import OwnerReferences
 from twgen.model.times import format_time
 from twgen.planning.cluster_changes import (
     AttachedInCluster,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.executing.cluster import ClusterWriter, EventType, KubernetesEvent
 from twgen.model.plan import Phase, WorkerPlan
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.status import RolloutStatus, Status
 from twgen.planning.rollout import Claim, left_alone, needs_a_rollout, next_write, unclaimed
 from twgen.planning.sentences import spoken

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from twgen.errors import OutOfTime, TwgenError
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time

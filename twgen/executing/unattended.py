@@ -13,7 +13,7 @@ from twgen.executing.cluster import Adjustments, ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.plan import Plan, WorkerPlan
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.status import RolloutStatus
 from twgen.model.values import dataclass

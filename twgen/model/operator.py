@@ -10,7 +10,7 @@ from twgen.model.paths import value_at
 from twgen.model.values import dataclass
 
 if TYPE_CHECKING:  # every command asks who runs it, most before any spec is read
-    from twgen.model.spec import Policy
+    from twgen.model.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)

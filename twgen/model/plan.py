@@ -5,10 +5,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from twgen.model.reasons import RoutingReason, VersionReason
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
-from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus
+from twgen.model.world import LiveDeployment, RecordedDeployment
 
 
 class VersionAction(StrEnum):

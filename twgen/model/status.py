@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Any, Self
 
 from twgen.model.plan import LaterAction, Phase, RoutingPlan, VersionPlan, WorkerPlan
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.temporal import GateStatus, TaskQueue
 from twgen.model.values import dataclass
-from twgen.model.world import GateStatus, TaskQueue
 
 
 class Ownership(StrEnum):

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from twgen.model.spec import Rollout, Sunset
+from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
-from twgen.model.world import VersionStatus
 
 
 class Happening(StrEnum):

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
-from twgen.model.spec import Driver, Strategy, WorkerSpec
+from twgen.model.policy import Driver
+from twgen.model.spec import Strategy, WorkerSpec
 from twgen.planning.sentences import listed
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
-from twgen.model.reasons import RoutingReason as Reason
+from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.times import format_time
 from twgen.model.values import dataclass
 from twgen.planning.routing.gates import gate_attempt, gate_failures, gate_passed

@@ -3,17 +3,11 @@
 from datetime import datetime, timedelta
 
 from twgen.model.plan import VersionAction
-from twgen.model.spec import HistorySource, WorkerSpec
+from twgen.model.policy import HistorySource
+from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import Drainage, TaskQueue, Version, VersionStatus, WorkerDeployment
 from twgen.model.values import dataclass
-from twgen.model.world import (
-    Drainage,
-    LiveDeployment,
-    TaskQueue,
-    Version,
-    VersionStatus,
-    WorkerDeployment,
-    WorkerWorld,
-)
+from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.routing.gates import gate_attempt, gate_workflow_id
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import LOOKS_IDLE, may_have_work, status_of

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
-from twgen.model.reasons import RoutingReason as Reason
-from twgen.model.reasons import Until
+from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.reasons.routing import Until
 from twgen.model.status import RolloutStatus
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment
+from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
 
 IN_ROUTING = frozenset({VersionStatus.CURRENT, VersionStatus.RAMPING})
 """New workflows go to a version of these."""

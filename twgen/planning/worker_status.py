@@ -5,9 +5,10 @@ from datetime import datetime
 
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan, WorkerPlan
-from twgen.model.spec import MOST_VERSIONS
+from twgen.model.policy import MOST_VERSIONS
 from twgen.model.status import GateProgress, Move, Ownership, Status, VersionCount, VersionView, WorkerView
-from twgen.model.world import Routing, Version, VersionStatus, WorkerDeployment, World
+from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
+from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.gates import gate_attempt, gate_runs, gate_workflow_id
 from twgen.planning.routing.plan import change_when_due

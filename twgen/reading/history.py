@@ -10,8 +10,9 @@ from typing import NamedTuple
 from twgen.cluster.deployments import recorded_deployment
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.policy import ConnectionChanges
 from twgen.model.problem import Document
-from twgen.model.spec import ConnectionChanges, WorkerSpec
+from twgen.model.spec import WorkerSpec
 from twgen.model.world import GitHistory, RecordedDeployment
 from twgen.reading.documents import STDIN, SUFFIXES
 from twgen.reading.git import Commit, HistoryEnds, Repository, repository_root

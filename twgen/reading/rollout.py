@@ -11,9 +11,9 @@ from twgen.cluster.jobs import oldest_first
 from twgen.errors import InvalidDocuments, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.policy import MissingTemplate
 from twgen.model.problem import Document
 from twgen.model.rollout import JobReference, RolloutInCluster
-from twgen.model.spec import MissingTemplate
 from twgen.model.status import RolloutStatus
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent

@@ -10,8 +10,9 @@ from typing import Any
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.paths import value_at
+from twgen.model.policy import Driver
 from twgen.model.problem import Document
-from twgen.model.spec import Driver, WorkerSpec
+from twgen.model.spec import WorkerSpec
 from twgen.model.values import dataclass
 from twgen.versioning.names import (
     INSTANCE,

@@ -25,14 +25,11 @@ from twgen.model.shapes import (
     refuse,
     text,
 )
-from twgen.model.times import later
-from twgen.model.values import dataclass
-from twgen.model.world import (
+from twgen.model.temporal import (
     CurrentVersion,
     Drainage,
     GateRun,
     GateStatus,
-    LiveDeployment,
     RampingVersion,
     Routing,
     TaskQueue,
@@ -41,9 +38,10 @@ from twgen.model.world import (
     Version,
     VersionStatus,
     WorkerDeployment,
-    WorkerWorld,
-    World,
 )
+from twgen.model.times import later
+from twgen.model.values import dataclass
+from twgen.model.world import LiveDeployment, WorkerWorld, World
 from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_API, TWGEN_API
 
 KIND = "Snapshot"

@@ -8,7 +8,8 @@ from twgen.cluster.marks import protection
 from twgen.errors import InvalidInput
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
-from twgen.model.spec import AttachedResource, OwnerReferences, WorkerSpec
+from twgen.model.policy import OwnerReferences
+from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.versioning.names import (
     DEPLOYMENT_API,
     MANAGED_BY,

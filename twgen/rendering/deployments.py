@@ -14,9 +14,9 @@ from twgen.cluster.marks import (
 from twgen.cluster.patches import patch_text, patched_template
 from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.plan import VersionAction, VersionPlan
-from twgen.model.reasons import VersionReason
+from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import VersionStatus
+from twgen.model.temporal import VersionStatus
 from twgen.versioning.names import DEPLOYMENT_API, PATCHED, selector_labels, versioned_deployment_name
 from twgen.versioning.pod_templates import described_template, reconnected
 

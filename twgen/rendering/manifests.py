@@ -7,9 +7,9 @@ from typing import Any
 from twgen.errors import InvalidInput
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, WorkerVersions
+from twgen.model.policy import Driver, Policy
 from twgen.model.problem import Document
-from twgen.model.spec import Driver, Policy
-from twgen.model.world import VersionStatus
+from twgen.model.temporal import VersionStatus
 from twgen.planning.version_status import IN_ROUTING
 from twgen.rendering.attached import Copies, attached_manifests
 from twgen.rendering.deployments import version_deployment

@@ -11,7 +11,8 @@ from typing import Any
 from twgen.errors import InvalidInput
 from twgen.model.operator import GroupKind, RolloutPod
 from twgen.model.plan import WorkerVersions
-from twgen.model.spec import Connection, Driver, EnvironmentNames, OwnerReferences, WorkerSpec
+from twgen.model.policy import Driver, EnvironmentNames, OwnerReferences
+from twgen.model.spec import Connection, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.planning.refresh import plan_hash
 from twgen.records.intent import Intent, intent_of, write_intent

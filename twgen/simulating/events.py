@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
+from twgen.model.temporal import GateStatus, VersionStatus
 from twgen.model.timeline import Event, Happening
 from twgen.model.values import dataclass
-from twgen.model.world import GateStatus, VersionStatus
 from twgen.planning.sentences import counted
 from twgen.simulating.frames import UNVERSIONED, Frame, VersionState
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby
 
+from twgen.model.temporal import GateStatus, Version, VersionStatus, WorkerDeployment
 from twgen.model.timeline import Lane, Span, Stage
 from twgen.model.values import dataclass
-from twgen.model.world import GateStatus, LiveDeployment, Version, VersionStatus, WorkerDeployment
+from twgen.model.world import LiveDeployment
 from twgen.planning.routing.gates import worst
 from twgen.planning.version_status import ever_active, shares, status_of
 from twgen.simulating.worker import SimulatedWorker

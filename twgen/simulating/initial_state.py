@@ -6,13 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
-from twgen.model.timeline import Assumptions
-from twgen.model.times import later
-from twgen.model.world import (
+from twgen.model.temporal import (
     CurrentVersion,
     Drainage,
     GateStatus,
-    LiveDeployment,
     Routing,
     TaskQueue,
     TaskQueueType,
@@ -20,9 +17,10 @@ from twgen.model.world import (
     Version,
     VersionStatus,
     WorkerDeployment,
-    WorkerWorld,
-    World,
 )
+from twgen.model.timeline import Assumptions
+from twgen.model.times import later
+from twgen.model.world import LiveDeployment, WorkerWorld, World
 from twgen.planning.ownership import refuse_foreign
 from twgen.planning.plan import worker_world
 from twgen.planning.version_status import ever_active, routed_build_ids, shares, status_of

@@ -5,10 +5,12 @@ from datetime import datetime, timedelta
 
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
-from twgen.model.spec import Driver, WorkerSpec
+from twgen.model.policy import Driver
+from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import VersionStatus
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
 from twgen.model.times import FOREVER
-from twgen.model.world import VersionStatus, World
+from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.simulating.events import events_of
 from twgen.simulating.frames import Frame, frame_of, lanes

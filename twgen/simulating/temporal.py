@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from twgen.model.times import later
-from twgen.model.world import (
+from twgen.model.temporal import (
     CurrentVersion,
     Drainage,
     GateRun,
@@ -19,6 +18,7 @@ from twgen.model.world import (
     VersionStatus,
     WorkerDeployment,
 )
+from twgen.model.times import later
 from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, shares
 
 NEWEST = "1.32.0"

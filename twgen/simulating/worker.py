@@ -7,18 +7,10 @@ from datetime import datetime
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType
 from twgen.model.timeline import Assumptions
 from twgen.model.times import FOREVER, later
-from twgen.model.world import (
-    GateRun,
-    GateStatus,
-    GitHistory,
-    LiveDeployment,
-    RecordedDeployment,
-    TaskQueue,
-    TaskQueueType,
-    WorkerWorld,
-)
+from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, WorkerWorld
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT

@@ -6,9 +6,10 @@ from typing import NamedTuple
 from twgen.model.operator import CLUSTER_SCOPED, GroupKind, api_group
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
+from twgen.model.policy import Driver
 from twgen.model.problem import Document, Place, Problem, path_in_file
-from twgen.model.reasons import VersionReason
-from twgen.model.spec import Driver, WorkerSpec
+from twgen.model.reasons.versions import VersionReason
+from twgen.model.spec import WorkerSpec
 from twgen.versioning.names import (
     attached_resource_name,
     rollout_name,

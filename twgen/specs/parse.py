@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
+from twgen.model.policy import Driver, Policy
 from twgen.model.problem import Document, Finding, Problem, did_you_mean, most_told, quoted
-from twgen.model.spec import AttachedResource, AttachedWhile, Connection, Driver, Policy, WorkerSpec
+from twgen.model.spec import AttachedResource, AttachedWhile, Connection, WorkerSpec
 from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
 from twgen.specs.collisions import collisions, target_objects

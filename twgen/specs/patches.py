@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from twgen.model.paths import value_at
+from twgen.model.policy import VersionPatch
 from twgen.model.problem import quoted
-from twgen.model.spec import VersionPatch
 from twgen.specs.doubts import doubts_of_container, warn_of_hidden_characters
 from twgen.specs.fields import Fields
 from twgen.specs.limits import BUILD_ID, LABEL, LONGEST_LABEL

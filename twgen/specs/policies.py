@@ -5,10 +5,8 @@ from datetime import timedelta
 from functools import cache
 from operator import attrgetter
 
-from twgen.model.spec import (
+from twgen.model.policy import (
     MOST_VERSIONS,
-    AttachedResource,
-    AttachedWhile,
     ConnectionChanges,
     Driver,
     EnvironmentNames,
@@ -17,8 +15,8 @@ from twgen.model.spec import (
     OnDelete,
     OwnerReferences,
     Policy,
-    WorkerSpec,
 )
+from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.deployments import parse_marks
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.patches import parse_patches

@@ -5,15 +5,14 @@ from datetime import timedelta
 from json import loads
 from typing import Any, Literal
 
+from twgen.model.policy import Driver, Policy
 from twgen.model.problem import Finding, hidden_character, quoted, wrong_type
 from twgen.model.spec import (
     AttachedResource,
     Connection,
-    Driver,
     Gate,
     GateInput,
     PodTemplate,
-    Policy,
     Rollout,
     RolloutStep,
     Strategy,

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from twgen.model.paths import value_at
-from twgen.model.spec import Connection, EnvironmentNames, SecretKey
+from twgen.model.policy import EnvironmentNames
+from twgen.model.spec import Connection, SecretKey
 from twgen.model.values import dataclass
 from twgen.versioning.build_ids import connection_hash
 

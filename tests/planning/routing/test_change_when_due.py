@@ -16,8 +16,9 @@ from tests.planning.situations import (
 )
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import TaskQueue, TaskQueueType, World
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import TaskQueue, TaskQueueType
+from twgen.model.temporal import VersionStatus as S
+from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.plan import change_when_due
 from twgen.planning.routing.target import Target

@@ -24,7 +24,7 @@ from tests.planning.situations import (
 )
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
-from twgen.model.world import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
+from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
 
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
 BILLING = TaskQueue("billing", TaskQueueType.WORKFLOW, pollers=True)

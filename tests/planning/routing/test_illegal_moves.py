@@ -18,7 +18,8 @@ from tests.planning.situations import (
     temporal,
 )
 from twgen.model.plan import VersionAction
-from twgen.model.world import Drainage, Version, VersionStatus, World
+from twgen.model.temporal import Drainage, Version, VersionStatus
+from twgen.model.world import World
 
 S = VersionStatus
 STATUSES = [status for status in S if status is not S.NOT_REGISTERED]

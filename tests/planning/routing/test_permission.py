@@ -8,7 +8,8 @@ from tests.planning.situations import SPEC, live, planned, routed, routing, situ
 from tests.strategies import NOW
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingAction
-from twgen.model.spec import Driver, Rollout, Strategy
+from twgen.model.policy import Driver
+from twgen.model.spec import Rollout, Strategy
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
 

@@ -25,7 +25,8 @@ from tests.planning.situations import (
 from tests.strategies import STEPS
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import Gate, Rollout, Strategy
-from twgen.model.world import TaskQueue, TaskQueueType, UpdateState, Version, VersionStatus, World
+from twgen.model.temporal import TaskQueue, TaskQueueType, UpdateState, Version, VersionStatus
+from twgen.model.world import World
 from twgen.planning.interventions import promote
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target

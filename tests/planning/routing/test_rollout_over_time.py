@@ -12,7 +12,7 @@ from tests.simulating.workers import DAY, MINUTE, a_worker, act, deploy, wait
 from tests.strategies import STEPS, a_spec
 from twgen.model.plan import Phase
 from twgen.model.spec import Rollout, Strategy
-from twgen.model.world import RampingVersion
+from twgen.model.temporal import RampingVersion
 from twgen.simulating.worker import SimulatedWorker
 
 

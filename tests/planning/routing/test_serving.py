@@ -9,7 +9,8 @@ from tests.planning.situations import MAIN, SPEC, live, planned, routed, routing
 from tests.strategies import AUTOSCALER
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import TaskQueue, TaskQueueType, VersionStatus, World
+from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
+from twgen.model.world import World
 
 OLD = version("v1", VersionStatus.CURRENT)
 ACTIVITIES = TaskQueue("main", TaskQueueType.ACTIVITY, pollers=True)

@@ -24,7 +24,7 @@ from tests.planning.situations import (
 from tests.strategies import NOW, STEPS
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.spec import Rollout, Strategy
-from twgen.model.world import (
+from twgen.model.temporal import (
     Routing,
     TaskQueue,
     TaskQueueType,
@@ -32,8 +32,8 @@ from twgen.model.world import (
     Version,
     VersionStatus,
     WorkerDeployment,
-    World,
 )
+from twgen.model.world import World
 
 NONE, SET_CURRENT = RoutingAction.NONE, RoutingAction.SET_CURRENT
 SET_RAMP, CLEAR_RAMP = RoutingAction.SET_RAMP, RoutingAction.CLEAR_RAMP

@@ -10,7 +10,7 @@ from tests.planning.situations import (
     version,
 )
 from twgen.model.plan import VersionAction
-from twgen.model.world import Version, VersionStatus, WorkerDeployment
+from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
 
 KEEP, SCALE_DOWN, DROP = VersionAction.KEEP, VersionAction.SCALE_DOWN, VersionAction.DROP
 S = VersionStatus

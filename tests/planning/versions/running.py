@@ -5,7 +5,7 @@ from typing import Any
 from tests.planning.situations import SPEC, planned, routing, situation, temporal, version
 from twgen.model.plan import VersionAction, VersionPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import VersionStatus
+from twgen.model.temporal import VersionStatus
 from twgen.rendering.deployments import version_deployment
 
 KEEP, UPDATE = VersionAction.KEEP, VersionAction.UPDATE

@@ -6,8 +6,9 @@ import pytest
 
 from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
 from twgen.model.plan import VersionAction, VersionPlan, WorkerPlan
-from twgen.model.spec import ConnectionChanges, WorkerSpec
-from twgen.model.world import VersionStatus
+from twgen.model.policy import ConnectionChanges
+from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import VersionStatus
 
 KEEP, UPDATE = VersionAction.KEEP, VersionAction.UPDATE
 NEW_SECRET = replace(SPEC.connection, mutual_tls_secret="renewed")  # noqa: S106 - the name of a Secret

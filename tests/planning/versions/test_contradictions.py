@@ -20,8 +20,8 @@ from tests.planning.situations import (
 )
 from tests.planning.versions.known import INACTIVE, KEEP, SCALE_DOWN, UNREGISTERED, S, knows
 from twgen.model.plan import VersionAction
-from twgen.model.reasons import VersionReason
-from twgen.model.world import Drainage, Version, VersionStatus, WorkerDeployment
+from twgen.model.reasons.versions import VersionReason
+from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeployment
 
 
 @pytest.mark.parametrize("status", [S.INACTIVE, S.UNSPECIFIED, S.CURRENT, S.RAMPING])

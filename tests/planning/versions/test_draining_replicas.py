@@ -17,7 +17,7 @@ from tests.strategies import (
 )
 from twgen.model.plan import VersionPlan
 from twgen.model.spec import AttachedResource, WorkerSpec
-from twgen.model.world import Drainage, WorkerDeployment
+from twgen.model.temporal import Drainage, WorkerDeployment
 from twgen.versioning.names import attached_resource_name
 
 ONE = with_policy(SPEC, draining_replicas=1)

@@ -8,8 +8,8 @@ import pytest
 from tests.planning.situations import SPEC, live, planned, routing, situation, temporal, version
 from tests.planning.versions.running import KEEP, UPDATE, Manifest, container, plan, template, versions
 from twgen.model.plan import VersionAction
-from twgen.model.spec import EnvironmentNames, HistorySource
-from twgen.model.world import VersionStatus
+from twgen.model.policy import EnvironmentNames, HistorySource
+from twgen.model.temporal import VersionStatus
 from twgen.rendering.deployments import version_deployment
 
 RESTARTED = {"kubectl.kubernetes.io/restartedAt": "2026-11-20T09:00:00Z"}

@@ -21,8 +21,10 @@ from tests.planning.situations import (
 from tests.strategies import NOW, specs, worlds
 from twgen.cluster.deployments import recorded_deployment
 from twgen.model.plan import VersionAction, VersionPlan
-from twgen.model.spec import ConnectionChanges, HistorySource, PodTemplate, WorkerSpec
-from twgen.model.world import GitHistory, VersionStatus, World
+from twgen.model.policy import ConnectionChanges, HistorySource
+from twgen.model.spec import PodTemplate, WorkerSpec
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import GitHistory, World
 from twgen.planning.reads import versions_to_look_for
 from twgen.planning.versions.facts import version_facts
 from twgen.planning.versions.table import decide

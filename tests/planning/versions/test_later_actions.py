@@ -19,8 +19,8 @@ from tests.planning.situations import (
     version,
 )
 from twgen.model.plan import VersionAction
-from twgen.model.world import Version
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import Version
+from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import worker_world
 from twgen.planning.versions.plan import LaterAction, later_actions
 

@@ -34,7 +34,7 @@ from tests.planning.versions.known import (
 from tests.strategies import SIZED_BY_HPA
 from twgen.model.plan import VersionAction
 from twgen.model.spec import AttachedResource
-from twgen.model.world import Drainage, WorkerDeployment
+from twgen.model.temporal import Drainage, WorkerDeployment
 
 AT_ZERO = live("v1", 0, protected=False)
 RAMPING = temporal(TARGET, version("v1", S.RAMPING), traffic=routing("v3", ("v1", 5)))

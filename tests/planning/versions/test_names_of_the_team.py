@@ -16,7 +16,8 @@ from tests.planning.versions.running import (
     template,
     versions,
 )
-from twgen.model.spec import ConnectionChanges, EnvironmentNames, WorkerSpec
+from twgen.model.policy import ConnectionChanges, EnvironmentNames
+from twgen.model.spec import WorkerSpec
 from twgen.rendering.deployments import version_deployment
 
 

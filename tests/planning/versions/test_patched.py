@@ -25,8 +25,10 @@ from tests.planning.versions.running import KEEP, UPDATE, container, template
 from tests.strategies import AUTOSCALER, IMAGE_PATCH, STRAY_PATCH, WHOLE_PATCH, patched, with_policy
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionPlan
-from twgen.model.spec import ConnectionChanges, HistorySource, VersionPatch, WorkerSpec
-from twgen.model.world import VersionStatus, WorkerWorld, World
+from twgen.model.policy import ConnectionChanges, HistorySource, VersionPatch
+from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import make_plan
 from twgen.rendering.deployments import target_deployment, version_deployment
 

@@ -12,8 +12,8 @@ from tests.strategies import AUTOSCALER
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionPlan
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import Drainage, WorkerDeployment
-from twgen.model.world import VersionStatus as S
+from twgen.model.temporal import Drainage, WorkerDeployment
+from twgen.model.temporal import VersionStatus as S
 from twgen.planning.cluster_changes import replica_changes
 from twgen.planning.plan import plan_versions
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.planning.situations import DAY, SPEC, ago, live, planned, routing, situation, temporal, version
 from twgen.model.plan import Phase, VersionAction
-from twgen.model.world import Drainage, Version, VersionStatus
+from twgen.model.temporal import Drainage, Version, VersionStatus
 
 CAPPED = replace(SPEC, policy=replace(SPEC.policy, max_versions=2))
 S = VersionStatus

@@ -21,10 +21,11 @@ from tests.planning.situations import (
 )
 from tests.strategies import BUDGET, BY_OTHERS, made_by_others
 from twgen.model.plan import RoutingAction, VersionAction
-from twgen.model.reasons import RoutingReason, VersionReason
-from twgen.model.spec import HistorySource, MissingTemplate
-from twgen.model.world import Drainage, TaskQueue, TaskQueueType, Version, WorkerDeployment
-from twgen.model.world import VersionStatus as S
+from twgen.model.policy import HistorySource, MissingTemplate
+from twgen.model.reasons.routing import RoutingReason
+from twgen.model.reasons.versions import VersionReason
+from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, Version, WorkerDeployment
+from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import further_reads, versions_to_describe, versions_to_look_for
 from twgen.specs.collisions import collisions, generated_objects

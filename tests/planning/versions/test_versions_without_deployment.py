@@ -22,8 +22,9 @@ from tests.planning.situations import (
 )
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction
-from twgen.model.spec import HistorySource, MissingTemplate
-from twgen.model.world import Routing, Version, VersionStatus, World
+from twgen.model.policy import HistorySource, MissingTemplate
+from twgen.model.temporal import Routing, Version, VersionStatus
+from twgen.model.world import World
 
 CREATE, SCALE_DOWN = VersionAction.CREATE, VersionAction.SCALE_DOWN
 S = VersionStatus

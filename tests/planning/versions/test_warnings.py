@@ -22,7 +22,8 @@ from tests.strategies import NOW
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
-from twgen.model.world import Drainage, VersionStatus, WorkerWorld, World
+from twgen.model.temporal import Drainage, VersionStatus
+from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import make_plan, plan_versions
 
 S = VersionStatus

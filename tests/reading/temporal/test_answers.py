@@ -13,7 +13,7 @@ from temporalio.api.deployment.v1 import (
 )
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentResponse
 
-from twgen.model.world import (
+from twgen.model.temporal import (
     CurrentVersion,
     Drainage,
     RampingVersion,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from twgen.model.plan import GateStart
-from twgen.model.world import GateRun, GateStatus
+from twgen.model.temporal import GateRun, GateStatus
 from twgen.planning.routing.target import Target
 from twgen.versioning.names import GATE_ATTEMPT
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import TaskQueue, TaskQueueType
 from twgen.model.values import dataclass
-from twgen.model.world import LiveDeployment, TaskQueue, TaskQueueType, WorkerWorld
+from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.sentences import how_to_resume
 
 

@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
-from twgen.model.reasons import RoutingReason as Reason
-from twgen.model.spec import MOST_VERSIONS, RolloutStep, Strategy
-from twgen.model.world import GateStatus, Routing, UpdateState
+from twgen.model.policy import MOST_VERSIONS
+from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.spec import RolloutStep, Strategy
+from twgen.model.temporal import GateStatus, Routing, UpdateState
 from twgen.planning.namespaces import why_full
 from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
 from twgen.planning.routing.target import Target

@@ -6,18 +6,17 @@ from functools import cached_property
 from typing import Any
 
 from twgen.model.spec import RolloutStep, WorkerSpec
-from twgen.model.times import later
-from twgen.model.values import dataclass
-from twgen.model.world import (
-    LiveDeployment,
+from twgen.model.temporal import (
     RampingVersion,
     TaskQueue,
     TaskQueueType,
     Version,
     VersionStatus,
     WorkerDeployment,
-    WorkerWorld,
 )
+from twgen.model.times import later
+from twgen.model.values import dataclass
+from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.routing.serving import Obstacle, obstacle
 from twgen.planning.sentences import rounded_percentage
 from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, status_of

@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from twgen.cluster.pods import Applied, applied_template
-from twgen.model.spec import ConnectionChanges, HistorySource, Sunset, VersionPatch, WorkerSpec
+from twgen.model.policy import ConnectionChanges, HistorySource, VersionPatch
+from twgen.model.spec import Sunset, WorkerSpec
+from twgen.model.temporal import Version, VersionStatus
 from twgen.model.values import dataclass
-from twgen.model.world import LiveDeployment, RecordedDeployment, Version, VersionStatus, WorkerWorld
+from twgen.model.world import LiveDeployment, RecordedDeployment, WorkerWorld
 from twgen.planning.version_status import may_have_work, routed_build_ids, status_of
 from twgen.versioning.build_ids import connection_hash, may_be_ours
 from twgen.versioning.injection import ADDRESS, DEPLOYMENT, NAMESPACE

@@ -7,7 +7,7 @@ from twgen.cluster.comparison import compare
 from twgen.cluster.patches import Containers, changed_fields, container_names, patched_template, reaching
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.problem import did_you_mean, quoted
-from twgen.model.reasons import VersionReason as Reason
+from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.planning.sentences import counted, listed

@@ -8,9 +8,11 @@ from twgen.cluster.marks import changed_marks
 from twgen.cluster.pods import replaceable_injection
 from twgen.errors import StateUnavailable
 from twgen.model.plan import LaterAction, VersionAction, VersionPlan, WorkerVersions
-from twgen.model.reasons import VersionReason as Reason
-from twgen.model.spec import HistorySource, MissingTemplate, WorkerSpec
-from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerWorld
+from twgen.model.policy import HistorySource, MissingTemplate
+from twgen.model.reasons.versions import VersionReason as Reason
+from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import LiveDeployment, RecordedDeployment, WorkerWorld
 from twgen.planning.ownership import deleted_with_others, doubts_about_cluster
 from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import may_have_work

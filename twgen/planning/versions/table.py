@@ -16,8 +16,9 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from twgen.model.plan import VersionAction
-from twgen.model.reasons import VersionReason as Reason
-from twgen.model.world import RecordedDeployment, VersionStatus
+from twgen.model.reasons.versions import VersionReason as Reason
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import RecordedDeployment
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import counted, spoken
 from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE, may_have_work

@@ -6,9 +6,10 @@ from twgen.cluster.marks import waits_to_recreate
 from twgen.cluster.pods import fits_its_hash
 from twgen.model.plan import VersionAction, VersionPlan
 from twgen.model.problem import quoted
-from twgen.model.reasons import VersionReason
+from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import LiveDeployment, RecordedDeployment, VersionStatus, WorkerDeployment
+from twgen.model.temporal import VersionStatus, WorkerDeployment
+from twgen.model.world import LiveDeployment, RecordedDeployment
 from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts

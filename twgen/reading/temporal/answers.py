@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from twgen.model.world import (
+from twgen.model.temporal import (
     CurrentVersion,
     Drainage,
     GateRun,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import GateRun, TaskQueue, Version, WorkerDeployment
+from twgen.model.temporal import GateRun, TaskQueue, Version, WorkerDeployment
 from twgen.reading.temporal.answers import (
     TASK_QUEUE_TYPES,
     described_version,

@@ -5,8 +5,8 @@ from typing import Any
 
 from twgen.model.plan import RoutingAction, RoutingPlan
 from twgen.model.status import RolloutStatus, Status, VersionView, WorkerView
+from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
-from twgen.model.world import VersionStatus
 from twgen.reporting.plan.document import attached_objects
 from twgen.versioning.names import TWGEN_API
 

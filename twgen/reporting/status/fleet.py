@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from twgen.model.reasons import RoutingReason
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.sentences import plain_percentage, spoken

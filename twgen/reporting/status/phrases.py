@@ -5,7 +5,7 @@ from datetime import datetime
 
 from twgen.model.plan import Phase, RoutingAction, VersionAction
 from twgen.model.status import Ownership, VersionView, WorkerView
-from twgen.model.world import GateStatus, VersionStatus
+from twgen.model.temporal import GateStatus, VersionStatus
 from twgen.planning.sentences import clock_time, counted, how_to_resume, spoken
 from twgen.reporting.plan.phrases import next_change
 

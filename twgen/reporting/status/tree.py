@@ -9,7 +9,7 @@ from rich.text import Text
 
 from twgen.model.plan import Phase, VersionAction
 from twgen.model.status import Status, VersionView, WorkerView
-from twgen.model.world import VersionStatus
+from twgen.model.temporal import VersionStatus
 from twgen.planning.sentences import counted
 from twgen.planning.worker_status import worst_first
 from twgen.reporting.layout import ALARM, PHASES, labelled, warning, wrapped, written

@@ -1,0 +1,112 @@
+"""What a RolloutPolicy says: all that the controller's kinds cannot."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from twgen.model.problem import Document
+from twgen.model.values import dataclass
+
+MOST_VERSIONS = 100
+"""Temporal's own cap for one Worker Deployment, `matching.maxVersionsInDeployment`, unless it is changed."""
+
+
+class Driver(StrEnum):
+    """What runs a rollout in the cluster."""
+
+    AUTO = "Auto"
+    HOOK = "Hook"
+    JOB = "Job"
+    NONE = "None"
+
+
+class ConnectionChanges(StrEnum):
+    """Which live versions a changed connection reaches."""
+
+    TARGET = "Target"
+    NEW_VERSIONS_ONLY = "NewVersionsOnly"
+    ALL_VERSIONS = "AllVersions"
+
+
+class EnvironmentNames(StrEnum):
+    """Which generation of names the injected environment variables have."""
+
+    CURRENT = "Current"
+    HOST_PORT = "HostPort"
+    BINARY_CHECKSUM = "BinaryChecksum"
+
+
+class OwnerReferences(StrEnum):
+    """Whether an attached resource is owned by its versioned Deployment."""
+
+    RENDER = "Render"
+    NONE = "None"
+
+
+class HistorySource(StrEnum):
+    """Where the manifest of an old version may come from."""
+
+    LEDGER = "Ledger"
+    CLUSTER = "Cluster"
+    GIT = "Git"
+
+
+class MissingTemplate(StrEnum):
+    """What to do about a version that needs pods and has a manifest nowhere."""
+
+    WARN = "Warn"
+    FAIL = "Fail"
+
+
+class OnDelete(StrEnum):
+    """What becomes of protected versions when the Argo CD Application is deleted."""
+
+    CONFIRM = "Confirm"
+    ORPHAN = "Orphan"
+    DELETE = "Delete"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPatch:
+    """What one version of a worker gets in place of what it was deployed with."""
+
+    build_id: str
+    containers: tuple[Mapping[str, Any], ...] = ()
+    """By `name`, with those of `image`, `resources` and `env` that it gets, as an API server stores them."""
+    replicas: int | None = None
+    scaledown_delay: timedelta | None = None
+    delete_delay: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A RolloutPolicy with every default filled in."""
+
+    worker: str
+    """Name of the one worker it is for; empty: every worker of its namespace without a policy of its own."""
+    identity: str
+    """Manager identity less its `twgen/` prefix; empty: the caller's."""
+    adopt_from: tuple[str, ...]
+    driver: Driver
+    hold_for: timedelta
+    service_account_name: str
+    control_plane_secret: str
+    rollback_window: timedelta
+    connection_changes: ConnectionChanges
+    environment: EnvironmentNames
+    owner_references: OwnerReferences
+    history: tuple[HistorySource, ...]
+    missing_template: MissingTemplate
+    on_delete: OnDelete
+    max_versions: int
+    deployment_labels: Mapping[str, str] = field(default_factory=dict)
+    deployment_annotations: Mapping[str, str] = field(default_factory=dict)
+    """What the Deployments of all versions get beside what twgen gives them."""
+    draining_replicas: int | None = None
+    """What a draining version has; None: what it had before."""
+    patches: tuple[VersionPatch, ...] = ()
+    """One for a version at most."""
+    document: Document = field(default=Document("", 0, None), compare=False, repr=False)
+    """Where it stands; without a value: these are the defaults."""
