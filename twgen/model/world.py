@@ -122,7 +122,8 @@ class WorkerWorld:
     rollout: RolloutInCluster = field(default_factory=RolloutInCluster)
     clocks_apart: timedelta = timedelta()
     """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
-    worker_deployments: int | None = None  # those of its Temporal namespace; None: not counted
+    worker_deployments: int | None = None
+    """Those of its Temporal namespace; None: not counted."""
     temporal_was_read: bool = True
     """False: only its Deployments are known, and nothing can be planned for it."""
 
