@@ -1,6 +1,12 @@
 """What all tests have in common."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
+
+# what a shell starts in its background ignores Ctrl-C, and so would every program that is started here
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # how long an example takes says how busy the machine is, and nothing of the code
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -366,3 +366,5 @@ def test_address_of_each_pod_itself_is_warned_of_in_argocd(
     )
     assert told in run("validate", "specs", env=plugin(operator)).stderr
     assert told not in run("validate", "specs").stderr
+    strict = run("validate", "specs", env=plugin(operator, parameter("strict", "true")))
+    assert (strict.returncode, told in strict.stderr) == (0, False), "a proxy in the pods is reached so"

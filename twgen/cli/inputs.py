@@ -83,7 +83,8 @@ def parse(settings: Settings, read: Documents) -> Specs:
         drivers,
         some_are_missing=bool(read.unreadable),
     )
-    if settings.surroundings.in_repository:  # what it renders runs in a cluster
+    # what it renders runs in a cluster; strict would refuse what a proxy in the pods may mean
+    if settings.surroundings.in_repository and not settings.strict:
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     if not tracks_jobs(specs.workers, operator.rollout_image):
         return specs
