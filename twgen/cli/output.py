@@ -67,6 +67,12 @@ def say(line: str) -> None:
         print(printable(line), file=sys.stderr)  # noqa: T201 - stderr is where it belongs
 
 
+def say_for_now(text: str) -> None:
+    """Show a terminal on stderr a text in the place of the last one; an empty one takes it away."""
+    with suppress(OSError):
+        print(f"\r{printable(text)}\x1b[K", end="", file=sys.stderr, flush=True)  # noqa: T201 - as above
+
+
 def warn(lines: Iterable[str]) -> None:
     """Print a warning a line."""
     for line in lines:

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from twgen.cli.inputs import load_specs, load_world, planning_time
 from twgen.cli.options import INPUT, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, warn, width, write
+from twgen.cli.progress import progress
 from twgen.cli.settings import settings_of
 from twgen.model.timeline import Assumptions, Timeline
 from twgen.reporting.json_text import json_text
@@ -67,5 +68,6 @@ def command(output: str, color: str, **params: Any) -> None:
         warn(["no worker has a gate: --gate has no effect"])
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now
-    timeline = simulate(specs.workers, world, begins, settings.planning_caller, assumed)
+    with progress("workers are simulated", quiet=settings.quiet) as counted:
+        timeline = simulate(counted(specs.workers), world, begins, settings.planning_caller, assumed)
     write(_REPORTS[output](timeline, color))

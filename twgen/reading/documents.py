@@ -49,11 +49,14 @@ class Sources:
         is_stdin = source == STDIN
         try:
             with open(0 if is_stdin else source, "rb", closefd=not is_stdin) as file:
-                # asked for all at once, memory for `most` is taken for every file
-                content = file.read(min(_USUAL_SIZE, most + 1))
-                if len(content) == _USUAL_SIZE:
-                    content += file.read(most + 1 - _USUAL_SIZE)
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                found = os.fstat(file.fileno())
+                is_file = stat.S_ISREG(found.st_mode)
+                # asked for `most` at once, memory for that is taken for every file
+                size = found.st_size + 1 if is_file else _USUAL_SIZE
+                content = file.read(min(size, most + 1))
+                if len(content) == size:  # it has grown, or is no file
+                    content += file.read(most + 1 - size)
+                if not is_file:
                     self._kept[source] = content
                 return content
         except OSError as error:

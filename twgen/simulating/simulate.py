@@ -1,6 +1,6 @@
 """Whole rollouts: the clock jumps from one thing that happens to the next until nothing is left to happen."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from twgen.model.operator import Caller
@@ -29,7 +29,7 @@ _OUTCOMES = {
 
 
 def simulate(
-    specs: Iterable[WorkerSpec],
+    specs: Sequence[WorkerSpec],
     world: World | None,
     begins: datetime | None,
     caller: Caller,
@@ -39,14 +39,13 @@ def simulate(
 
     Raises StateUnavailable when the world lacks a worker, OwnedBySomebodyElse when a Deployment is another's.
     """
-    workers = list(specs)
     begin = begins or NO_TIME
-    found = world or usual_world(workers, begin, caller)
+    found = world or usual_world(specs, begin, caller)
     return Timeline(
         begins=begins,
         is_usual=world is None,
         assumptions=assumed,
-        workers=tuple(_timeline(spec, found, begin, caller, assumed) for spec in workers),
+        workers=tuple(_timeline(spec, found, begin, caller, assumed) for spec in specs),
     )
 
 

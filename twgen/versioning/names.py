@@ -83,7 +83,7 @@ def generated_name(*parts: str) -> str:
     return _dns_cleaned(name)
 
 
-@lru_cache
+@lru_cache(10_000)
 def attached_resource_name(worker: str, resource: str, build_id: str) -> str:
     """Return the name of a version's copy of an attached resource: at most 38 characters, and a hash."""
     digest = sha256(f"{worker}{resource}{build_id}".encode()).hexdigest()[:_HASH_OF_ATTACHED_NAME]

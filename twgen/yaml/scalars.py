@@ -39,6 +39,7 @@ _SMALLEST = -(2**63)
 _LARGEST_SIGNED = 2**63 - 1
 _LARGEST = 2**64 - 1
 _LONGEST_INTEGER = 20  # decimal characters of both limits
+_LONGEST_SURE_INTEGER = 18  # decimal characters that are always within them
 _FIRST_EXPONENT = 1e21  # from here on Go's encoding/json writes a float with an exponent
 _KEY_EXPONENTS = range(-4, 6)  # of the floats that Go's format 'g' writes without one
 _SINGLE_DIGITS = 9  # decimal digits that always tell two 32-bit floats apart
@@ -107,6 +108,8 @@ def json_number(value: float) -> int | float:
 
 def json_integer(digits: str) -> int | float:
     """Return a decimal integer as Go reads it: beyond 64 bits it is a float; raises NotAScalar."""
+    if len(digits) <= _LONGEST_SURE_INTEGER:
+        return int(digits)
     if len(digits) <= _LONGEST_INTEGER and _SMALLEST <= (value := int(digits)) <= _LARGEST:
         return value
     return json_number(float(digits))

@@ -25,7 +25,8 @@ def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
         in_words = described_change(wanted.action, wanted.build_id, wanted.percentage)
         because = f"the strategy is Manual: `twgen promote` is to {in_words} ({wanted.because})"
         return RoutingPlan(RoutingAction.NONE, because, Phase.WAITING, Reason.MANUAL)
-    change = replace(wanted, claim_manager=manager != target.identity or not manager)
+    claims = manager != target.identity or not manager
+    change = replace(wanted, claim_manager=claims) if claims else wanted
     if spec.policy.driver is not Driver.NONE or drives:
         return change
     by_hand = f"{wanted.because}; driver None: `twgen rollout` makes the change"
