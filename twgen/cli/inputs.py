@@ -211,7 +211,7 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:
     if not problems:
         return []
-    from twgen.reading.documents import located
+    from twgen.reading.places import located
 
     return problem_lines(located(problems, sources))
 

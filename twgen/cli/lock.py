@@ -12,7 +12,8 @@ from twgen.errors import InvalidDocuments, NegativeAnswer
 from twgen.executing.ledger import changed_files, with_attributes, write_files
 from twgen.planning.sentences import listed
 from twgen.planning.versions.warnings import build_id_taken
-from twgen.reading.documents import ledger_folder, located
+from twgen.reading.documents import ledger_folder
+from twgen.reading.places import located
 from twgen.reading.records import read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions
 from twgen.rendering.deployments import target_deployment

@@ -11,8 +11,9 @@ from twgen.cli.output import say, warn, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.planning.sentences import counted
-from twgen.reading.documents import Documents, located
+from twgen.reading.documents import Documents
 from twgen.reading.input import read_input
+from twgen.reading.places import located
 from twgen.reporting.problems import (
     Validation,
     problem_lines,

@@ -10,7 +10,8 @@ from twgen.model.operator import Operator
 from twgen.model.paths import value_at
 from twgen.model.problem import Document, Finding, Problem, quoted
 from twgen.model.world import World
-from twgen.reading.documents import Sources, located, why_unreadable
+from twgen.reading.documents import Sources, why_unreadable
+from twgen.reading.places import located
 from twgen.reporting.problems import problem_lines
 from twgen.yaml.limits import DEFAULT, Budget, Limits
 from twgen.yaml.reader import read_documents
