@@ -20,9 +20,11 @@ from twgen.model.times import format_time
 from twgen.model.world import GitHistory, RecordedDeployment, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs
 from twgen.planning.reads import versions_to_look_for
+from twgen.planning.versions.references import with_lost_references
 from twgen.reading.documents import Documents, Sources
 from twgen.reading.input import read_input
 from twgen.reading.records import read_ledgers, read_snapshot_file
+from twgen.rendering.manifests import config_objects
 from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import Located, problem_lines
 from twgen.specs.collisions import collisions, generated_objects
@@ -227,6 +229,14 @@ def refuse_collisions(
     problems = tuple(collisions(made, specs.passthrough, settings.namespace_rule.default))
     if problems:
         raise InvalidDocuments(_lines(problems, settings.sources))
+
+
+def with_references(
+    settings: Settings, specs: Specs, workers: Iterable[WorkerVersions]
+) -> tuple[WorkerVersions, ...]:
+    """The workers' versions, with warnings of what a version takes and the documents have no more."""
+    there = frozenset(config_objects(specs.passthrough, settings.namespace_rule.default))
+    return with_lost_references(workers, there)
 
 
 def intent_warnings(specs: Specs, general: Sequence[str]) -> dict[str, list[str]]:

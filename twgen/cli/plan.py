@@ -1,6 +1,7 @@
 """`twgen plan`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from twgen.cli.inputs import (
     planning_time,
     refuse_collisions,
     refuse_warnings,
+    with_references,
 )
 from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
 from twgen.cli.output import keep, wants_colour, width, write
@@ -53,6 +55,9 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     specs = load_specs(settings)
     world = load_world(settings, specs, for_routing=True)
     plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
+    told = with_references(settings, specs, (worker.versions for worker in plan.workers))
+    workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, told, strict=True))
+    plan = replace(plan, workers=workers)
     keep(specs, world, plan)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:

@@ -14,6 +14,7 @@ from twgen.cli.inputs import (
     refuse_collisions,
     refuse_warnings,
     rollout_jobs,
+    with_references,
 )
 from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
 from twgen.cli.output import keep, warn, write
@@ -48,6 +49,7 @@ def command(output: str, **params: Any) -> None:
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
+        plan = plan._replace(workers=with_references(settings, specs, plan.workers))
         keep(world)
         refuse_collisions(settings, specs, plan.workers, drivers_with_objects(jobs.image) if jobs else ())
     if settings.surroundings.warns_nobody:

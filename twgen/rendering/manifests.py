@@ -11,16 +11,18 @@ from twgen.model.policy import Driver, Policy
 from twgen.model.problem import Document
 from twgen.model.temporal import VersionStatus
 from twgen.planning.version_status import IN_ROUTING
+from twgen.planning.versions.references import ObjectName
 from twgen.rendering.attached import Copies, attached_manifests
 from twgen.rendering.deployments import version_deployment
 from twgen.rendering.rollout import RolloutJobs, rollout_manifests
-from twgen.versioning.names import SYNC_WAVE
+from twgen.versioning.names import NOT_PRUNED, SYNC_OPTIONS, SYNC_WAVE
 from twgen.yaml.writer import encode_documents, write_documents
 
 Manifest = dict[str, Any]
 
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
 """A kind that is not named comes after those that are."""
+_CONFIG = {"ConfigMap", "Secret"}
 _HEALTHY_AT_ONCE = {"Deployment", "HorizontalPodAutoscaler", "PodDisruptionBudget"}
 """Beside a Deployment what Argo CD takes for healthy without its metrics: no sync waits for them in vain.
 
@@ -48,6 +50,19 @@ def render_manifests(
         raise InvalidInput("the documents render to nothing: an empty output would delete everything")
     _refuse_jobs_of(made, passthrough)
     return [*(document.value for document in passthrough), *made]
+
+
+def config_objects(passthrough: Iterable[Document], namespace: str) -> Iterator[ObjectName]:
+    """The ConfigMaps and Secrets among the documents that Argo CD prunes once they are not rendered.
+
+    Those that name no namespace are of that one.
+    """
+    for document in passthrough:
+        name, said = (value_at(document.value, "metadata", field) for field in ("name", "namespace"))
+        options = value_at(document.value, "metadata", "annotations", SYNC_OPTIONS)
+        is_config = document.value["kind"] in _CONFIG and document.value["apiVersion"] == "v1"
+        if is_config and isinstance(name, str) and NOT_PRUNED not in str(options):
+            yield ObjectName(document.value["kind"], str(said or namespace), name)
 
 
 def _manifests(
