@@ -83,14 +83,19 @@ def running(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback address on which nobody listens, all different."""
+    """Ports of the loopback address on which nobody listens, and which nobody else who asks here is given."""
     candidates = random.sample(_PORTS, len(_PORTS))
     return list(islice(filter(_is_free, candidates), count))
 
 
 def _is_free(port: int) -> bool:
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
+        # a name that one process has until it ends; of the port itself nobody knows until its server listens
+        claim.bind(f"\0twgen-port-{port}")
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:
+        claim.close()
         return False
+    claim.detach()
     return True
