@@ -156,10 +156,5 @@ class World:
         by_worker: dict[str, dict[str, RecordedDeployment]] = {}
         for (worker, build_id), recorded in ledger.items():
             by_worker.setdefault(worker, {})[build_id] = recorded
-        workers = {
-            key: replace(one, ledger=by_worker.get(one.name, {}))
-            if one.name in by_worker or one.ledger
-            else one
-            for key, one in self.workers.items()
-        }
+        workers = {key: replace(one, ledger=by_worker.get(one.name, {})) for key, one in self.workers.items()}
         return replace(self, workers=workers)

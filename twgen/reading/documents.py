@@ -28,7 +28,6 @@ STDIN = "-"
 _IN_THE_WAY = "{} is a link or no folder: the ledger is a folder of this name; move what is there away"
 _CONFLICT_MARKER = re.compile(rb"^(?:[<>|]{7} |={7}\r?$)", re.MULTILINE)
 SUFFIXES = (".yaml", ".yml", ".json")
-_USUAL_SIZE = 64 * 2**10
 
 
 class Sources:
@@ -49,13 +48,11 @@ class Sources:
         try:
             with open(0 if is_stdin else source, "rb", closefd=not is_stdin) as file:
                 found = os.fstat(file.fileno())
-                is_file = stat.S_ISREG(found.st_mode)
-                # asked for `most` at once, memory for that is taken for every file
-                size = found.st_size + 1 if is_file else _USUAL_SIZE
-                content = file.read(min(size, most + 1))
+                size = min(found.st_size, most) + 1  # memory is taken for all that is asked for
+                content = file.read(size)
                 if len(content) == size:  # it has grown, or is no file
                     content += file.read(most + 1 - size)
-                if not is_file:
+                if not stat.S_ISREG(found.st_mode):
                     self._kept[source] = content
                 return content
         except OSError as error:
