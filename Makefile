@@ -75,6 +75,7 @@ clean: ## Remove what was made here
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twgen needs Python 3.11 or newer: make PYTHON=python3.12")'
+	@echo "setting up .venv (once, some minutes) ..." >&2
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

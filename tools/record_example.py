@@ -78,7 +78,7 @@ def _roll_out(deployed: DeployedWorker, builds: list[str]) -> None:
     eventually(lambda: succeeds(lambda: deployed.set_current(second)), 60)
     deployed.start("WaitingWorkflow", "order-1002")
     eventually(lambda: succeeds(lambda: deployed.set_ramp(third, 5)), 60)
-    deployed.set_manager("twgen/payments/prod-eu")
+    deployed.set_manager("twgen/prod-eu/payments")
 
 
 def _snapshot(specs: Path) -> str:

@@ -1,4 +1,10 @@
-"""A Temporal worker that twgen deploys: what differs between versions and servers is in its environment."""
+"""A Temporal worker that twgen deploys: what differs between versions and servers is in its environment.
+
+In a pod twgen sets all of it. By hand, beside `temporal server start-dev`, after `pip install temporalio`:
+
+    export TEMPORAL_ADDRESS=localhost:7233 TEMPORAL_DEPLOYMENT_NAME=shop/payments
+    TEMPORAL_WORKER_BUILD_ID=dev python worker.py
+"""
 
 import asyncio
 import os

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,16 @@ def test_example_is_valid_and_can_be_simulated(folder: Path) -> None:
     ended = run(folder, "simulate", ".")
     assert ended.returncode == 0, ended.stderr
     assert "is current and gets all new workflows" in ended.stdout
+
+
+@pytest.mark.parametrize("folder", WITH_SPECS, ids=lambda folder: folder.name)
+def test_commands_that_an_example_names_run_offline(folder: Path) -> None:
+    named = re.findall(r"^#.*(twgen .*)$", (folder / "worker.yaml").read_text(), re.MULTILINE)
+    assert named or folder == RECORDED, "the README names those of the recorded one"
+    for command in (*named, "twgen plan . --snapshot snapshot.yaml"):
+        ended = run(folder, *command.split()[1:])
+        assert (ended.returncode, ended.stderr) == (0, ""), command
+        assert ended.stdout != ""
 
 
 def test_recorded_example_has_a_current_ledger_and_renders_an_autoscaler_and_a_budget_for_each_version() -> (
@@ -131,13 +142,13 @@ def test_application_names_a_folder_and_parameters_that_the_plugin_takes() -> No
 
 def steps_of_github() -> list[str]:
     [workflow] = documents("ci/github.yaml")
-    steps = workflow["jobs"]["check"]["steps"]
-    return [step["run"] for step in steps if "run" in step]
+    jobs = workflow["jobs"]
+    return [step["run"] for job in ("check", "plan") for step in jobs[job]["steps"] if "run" in step]
 
 
 def steps_of_gitlab() -> list[str]:
     [pipeline] = documents("ci/gitlab.yaml")
-    return list(pipeline["specs"]["script"])
+    return [*pipeline["specs"]["script"], *pipeline["plan"]["script"]]
 
 
 @pytest.mark.parametrize("steps", [steps_of_github, steps_of_gitlab])
@@ -153,6 +164,8 @@ def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any)
         **ENVIRONMENT,
         "PATH": f"{commands}{os.pathsep}{ENVIRONMENT['PATH']}",
         "RUNNER_TEMP": str(tmp_path),
+        "TWGEN_SNAPSHOT": "snapshot.yaml",  # in place of the servers, which the runner of the plan reaches
+        "GITHUB_WORKSPACE": str(repository),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         "TWGEN": documents("ci/github.yaml")[0]["env"]["TWGEN"].replace(
             "${{ github.workspace }}", str(repository)
