@@ -185,6 +185,35 @@ def test_ledger_beside_a_chart_is_written_and_read(checkout: Path) -> None:
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
+def test_test_of_a_chart_is_left_to_helm(checkout: Path) -> None:
+    pod = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: connection
+  annotations: {helm.sh/hook: test}
+spec:
+  containers: [{name: wget, image: busybox}]
+"""
+    write(checkout, {"chart/templates/tests/connection.yaml": pod})
+    asked = ("render", ".", "--input", "Helm", "--release", "payments", "-n", "shop", "--snapshot")
+    rendered = twgen(checkout / "chart", *asked, "../../snapshot.json")
+    assert rendered.returncode == 0, rendered.stderr
+    assert "kind: Pod\n" not in rendered.stdout
+    operator = checkout.parent / "operator.yaml"
+    operator.write_text("apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n")
+    in_argocd = twgen(
+        checkout / "chart",
+        *(*asked, "../../snapshot.json", "--identity", "shop"),
+        ARGOCD_APP_NAME="payments",
+        ARGOCD_APP_SOURCE_PATH="chart",
+        ARGOCD_APP_NAMESPACE="shop",
+        TWGEN_OPERATOR_CONFIG=str(operator),
+    )
+    assert in_argocd.returncode == 0, in_argocd.stderr
+    assert "kind: Pod\n" in in_argocd.stdout
+
+
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../secret", "/proc/self/environ"])
 def test_chart_reads_no_file_out_of_the_checkout_through_a_link(checkout: Path, target: str) -> None:
     write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": '{{ .Files.Get "a" }}'})
