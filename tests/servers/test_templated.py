@@ -175,14 +175,47 @@ def test_mistake_names_the_document_that_was_rendered(checkout: Path) -> None:
     assert "shop/templates/worker.yaml" in refusal(checkout, "Helm", "chart")
 
 
-def test_ledger_beside_a_chart_is_written_and_read(checkout: Path) -> None:
-    asked = ("chart", "--input", "Helm", "-n", "shop")
-    assert twgen(checkout, "lock", *asked).returncode == 0
-    assert [file.name for file in (checkout / "chart" / "twgen.lock").glob("*.yaml")] == [
-        "shop.release-name.yaml"
+def test_ledger_beside_a_chart_is_written_and_read_and_is_of_all_environments(checkout: Path) -> None:
+    asked = ("chart", "--input", "Helm", "--release", "payments", "-n")
+    for namespace in ("staging", "shop"):
+        locked = twgen(checkout, "lock", *asked, namespace)
+        assert (locked.returncode, locked.stderr) == (0, "")
+    assert sorted(file.name for file in (checkout / "chart" / "twgen.lock").glob("*.yaml")) == [
+        "shop.payments.yaml",
+        "staging.payments.yaml",
     ]
-    checked = twgen(checkout, "lock", *asked, "--check")
+    checked = twgen(checkout, "lock", *asked, "shop", "--check")
     assert (checked.returncode, checked.stderr) == (0, "")
+    assert "warning" not in twgen(checkout, "validate", *asked, "staging").stderr
+
+
+def test_test_of_a_chart_is_left_to_helm(checkout: Path) -> None:
+    pod = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: connection
+  annotations: {helm.sh/hook: test}
+spec:
+  containers: [{name: wget, image: busybox}]
+"""
+    write(checkout, {"chart/templates/tests/connection.yaml": pod})
+    asked = ("render", ".", "--input", "Helm", "--release", "payments", "-n", "shop", "--snapshot")
+    rendered = twgen(checkout / "chart", *asked, "../../snapshot.json")
+    assert rendered.returncode == 0, rendered.stderr
+    assert "kind: Pod\n" not in rendered.stdout
+    operator = checkout.parent / "operator.yaml"
+    operator.write_text("apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image: twgen}\n")
+    in_argocd = twgen(
+        checkout / "chart",
+        *(*asked, "../../snapshot.json", "--identity", "shop"),
+        ARGOCD_APP_NAME="payments",
+        ARGOCD_APP_SOURCE_PATH="chart",
+        ARGOCD_APP_NAMESPACE="shop",
+        TWGEN_OPERATOR_CONFIG=str(operator),
+    )
+    assert in_argocd.returncode == 0, in_argocd.stderr
+    assert "kind: Pod\n" in in_argocd.stdout
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../secret", "/proc/self/environ"])

@@ -38,6 +38,29 @@ def test_wave_on_a_template_is_refused_beside_a_tracked_job_alone() -> None:
     assert list(hooks_beside_jobs([], parsed(worker(), budget(), CONNECTION).workers)) == []
 
 
+@pytest.mark.parametrize(
+    ("annotations", "is_refused"),
+    [
+        ({"helm.sh/hook": "test"}, False),
+        ({"helm.sh/hook": "test, test-success", "argocd.argoproj.io/sync-wave": "5"}, False),
+        ({"helm.sh/hook": "test,pre-install"}, True),
+        ({"helm.sh/hook": "pre-upgrade"}, True),
+        ({"helm.sh/hook": "test", "argocd.argoproj.io/hook": "PostSync"}, True),
+    ],
+)
+def test_object_of_helm_test_is_in_no_sync_and_so_keeps_none_waiting(
+    annotations: dict[str, str],
+    is_refused: bool,  # noqa: FBT001 - what pytest is given
+) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "test", "annotations": annotations},
+    }
+    found = parsed(worker(), CONNECTION, pod)
+    assert bool(list(hooks_beside_jobs(found.passthrough, found.workers))) is is_refused
+
+
 def test_hook_of_a_recorded_deployment_is_not_rendered_again() -> None:
     hook = {"argocd.argoproj.io/hook": "Sync", "helm.sh/hook": "test", "team": "shop"}
     assert recorded_annotations({"metadata": {"annotations": hook}}) == {"team": "shop"}

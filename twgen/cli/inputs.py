@@ -22,7 +22,7 @@ from twgen.planning.drivers import driver_of_render, drivers_with_objects, track
 from twgen.planning.reads import versions_to_look_for
 from twgen.planning.versions.references import with_lost_references
 from twgen.reading.documents import Documents, Sources
-from twgen.reading.input import read_input
+from twgen.reading.input import DIRECTORY, read_input
 from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.manifests import config_objects
 from twgen.rendering.rollout import RolloutJobs
@@ -109,8 +109,11 @@ def all_problems(read: Documents, specs: Specs) -> tuple[Problem, ...]:
 def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
     """A warning for each ledger of a worker that no spec describes, where its whole folder was read.
 
-    It is refused by nobody: the ledger belongs there as long as the worker's versions have work.
+    It is refused by nobody: the ledger belongs there as long as the worker's versions have work. Beside a
+    chart or a base, it is that of another environment.
     """
+    if settings.input.kind != DIRECTORY:
+        return
     here = {worker.worker_deployment for worker in specs.workers}
     files = {worker.replace("/", ".") for worker in here}
     folders = [PurePath(path) for path in settings.paths if Path(path).is_dir()]

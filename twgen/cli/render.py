@@ -22,7 +22,9 @@ from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
 from twgen.planning.drivers import drivers_with_objects
 from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
+from twgen.reading.input import HELM
 from twgen.rendering.manifests import FORMATS, render_manifests
+from twgen.specs.hooks import is_test_of_helm
 
 
 @click.command()
@@ -61,7 +63,11 @@ def command(output: str, **params: Any) -> None:
         refuse_warnings(plan_warnings(map(with_doubts, plan.workers), plan.warnings))
     if jobs:
         jobs = replace(jobs, warnings=intent_warnings(specs, plan.warnings))
-    manifests = render_manifests(plan.workers, specs.passthrough, caller.of, jobs)
+    passthrough = specs.passthrough
+    if settings.input.kind == HELM and not settings.surroundings.in_repository:
+        # `kubectl apply` would run what Argo CD leaves to `helm test`
+        passthrough = tuple(item for item in passthrough if not is_test_of_helm(item.value))
+    manifests = render_manifests(plan.workers, passthrough, caller.of, jobs)
     keep(specs, plan, manifests)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if not settings.quiet:

@@ -9,6 +9,8 @@ from twgen.model.spec import WorkerSpec
 from twgen.versioning.names import HELM_HOOK, HOOK, SYNC_WAVE
 
 _OF_TEMPLATE = "spec.template.metadata.annotations"
+_TESTS = {"test", "test-success"}
+"""The hooks of `helm test`, by their name of today and of Helm 2."""
 
 
 def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
@@ -27,6 +29,8 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
     """A problem for each hook and wave: a sync that has one waits until every Job of it has ended."""
     waits = "a sync with hooks or waves waits until every rollout has ended, which can take hours"
     for document in passthrough:
+        if is_test_of_helm(document.value):
+            continue
         annotations = value_at(document.value, "metadata", "annotations")
         for name in (HOOK, SYNC_WAVE, HELM_HOOK):
             if isinstance(annotations, dict) and annotations.get(name) not in {None, "0"}:
@@ -38,6 +42,18 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
     for document, annotations in _templates(workers):
         if isinstance(annotations, dict) and annotations.get(SYNC_WAVE) not in {None, "0"}:
             yield Problem.at(document, join_path(_OF_TEMPLATE, SYNC_WAVE), f"{waits}: remove it")
+
+
+def is_test_of_helm(value: Any) -> bool:
+    """Only `helm test` makes the object: Argo CD has no phase for such a hook, and applies it in no sync.
+
+    Beside a hook of Argo CD, one of Helm counts for nothing
+    (https://github.com/argoproj/gitops-engine/tree/master/pkg/sync/hook).
+    """
+    annotations = value_at(value, "metadata", "annotations")
+    if not isinstance(annotations, dict) or HOOK in annotations:
+        return False
+    return {hook.strip() for hook in str(annotations.get(HELM_HOOK)).split(",")} <= _TESTS
 
 
 def _templates(workers: Iterable[WorkerSpec]) -> Iterator[tuple[Document, Any]]:
