@@ -35,7 +35,8 @@ TWGEN = Path(sys.executable).with_name("twgen")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OFFLINE = re.compile(
-    r"^twgen (?:validate|lock|simulate|(?:plan|status|render)(?!.* -w| .*--(?:via|ca-file|from-cluster))) "
+    r"^twgen (?!.*--input )(?:validate|lock|simulate"
+    r"|(?:plan|status|render)(?!.* -w| .*--(?:via|ca-file|from-cluster))) "
 )
 NEEDS_A_SNAPSHOT = re.compile(r"^twgen (?:plan|status|render) \.(?!.*--snapshot)")
 
