@@ -35,7 +35,8 @@ TWGEN = Path(sys.executable).with_name("twgen")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OFFLINE = re.compile(
-    r"^twgen (?:validate|lock|simulate|(?:plan|status|render)(?!.* -w| .*--(?:via|ca-file|from-cluster))) "
+    r"^twgen (?!.*--input )(?:validate|lock|simulate"
+    r"|(?:plan|status|render)(?!.* -w| .*--(?:via|ca-file|from-cluster))) "
 )
 NEEDS_A_SNAPSHOT = re.compile(r"^twgen (?:plan|status|render) \.(?!.*--snapshot)")
 
@@ -178,9 +179,16 @@ def test_parameters_of_a_chart_on_the_page_are_those_that_the_plugin_offers() ->
         parameter
         for text in blocks(ROOT / "docs" / "argocd.md", "yaml")
         for document in read_documents(text)
-        for parameter in document.get("plugin", {}).get("parameters", [])
+        if document.get("kind") == "Application"
+        for parameter in document["spec"]["source"]["plugin"]["parameters"]
     ]
-    assert {"input", "release", "valueFiles", "values"} == {parameter["name"] for parameter in found}
+    assert {parameter["name"] for parameter in found} == {
+        "strict",
+        "input",
+        "release",
+        "valueFiles",
+        "values",
+    }
     for parameter in found:
         assert ("array" in parameter) == (offered[parameter["name"]] == "array")
 

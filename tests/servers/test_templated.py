@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,12 +12,10 @@ from testing.install import installed
 from testing.processes import ENVIRONMENT
 from testing.recipes import HELM, KUSTOMIZE
 from tests.cli.conftest import TWGEN, Ended
-from tests.servers.live import Document
 from twgen.errors import InvalidInput
 from twgen.reading import templated
 from twgen.reading.documents import Sources
 from twgen.reading.input import Input
-from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 CONNECTION = """\
@@ -47,7 +44,6 @@ patches:
   patch: |-
     - {op: replace, path: /spec/replicas, value: 7}
 """
-BUDGET = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}
 CHART = "apiVersion: v2\nname: shop\nversion: 0.1.0\n"
 SNAPSHOT = {
     "apiVersion": "twgen.io/v1alpha1",
@@ -114,25 +110,11 @@ def test_overlay_with_a_component_is_rendered(checkout: Path) -> None:
     assert "namespace: shop" in ended.stdout
 
 
-def test_references_follow_a_prefix_of_names_by_what_the_page_shows(checkout: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "argocd.md").read_text()
-    [names] = re.findall(r"^```yaml\n(nameReference:.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": BUDGET}
-    kinds: dict[str, tuple[str, Document]] = {
-        "WorkerResourceTemplate": (
-            "temporal.io/v1alpha1",
-            {"workerDeploymentRef": {"name": "payments"}, "template": budget},
-        ),
-        "RolloutPolicy": ("twgen.io/v1alpha1", {"workerRef": {"name": "payments"}}),
-    }
-    more = write_documents(
-        {"apiVersion": api, "kind": kind, "metadata": {"name": "payments"}, "spec": spec}
-        for kind, (api, spec) in kinds.items()
-    )
-    overlay = "resources: [../base, more.yaml]\nconfigurations: [names.yaml]\nnamePrefix: eu-\n"
-    write(checkout, {"eu/kustomization.yaml": overlay, "eu/names.yaml": names, "eu/more.yaml": more})
-    ended = twgen(checkout, "validate", "eu", "--input", "Kustomize", "-n", "shop", "--strict")
-    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+def test_values_go_before_value_files(checkout: Path) -> None:
+    asked = ("render", "chart", "--input", "Helm", "-n", "shop", "--release", "payments")
+    given = ("--value-files", "../prod.yaml", "--values", "tag: v3")
+    ended = twgen(checkout, *asked, *given, "--snapshot", "../snapshot.json")
+    assert "registry.example.com/payments:v3" in ended.stdout
 
 
 def test_chart_is_rendered_with_its_release_and_values(checkout: Path) -> None:

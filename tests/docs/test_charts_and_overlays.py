@@ -1,0 +1,188 @@
+"""What the page and an example say of charts and overlays, by the programs themselves."""
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from testing.install import installed
+from testing.recipes import KUSTOMIZE
+from tests.servers.live import Document
+from tests.servers.test_templated import CHART, CONNECTION, SNAPSHOT, WORKER, twgen, write
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+pytestmark = pytest.mark.server
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "argocd.md").read_text()
+BUDGET = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    folder = tmp_path / "checkout"
+    worker = WORKER.replace("TAG", "{{ .Values.tag }}").replace(
+        "name: payments", "name: {{ .Release.Name }}", 1
+    )
+    files = {
+        "chart/Chart.yaml": CHART,
+        "chart/values.yaml": "tag: v1\n",
+        "chart/templates/connection.yaml": CONNECTION,
+        "chart/templates/worker.yaml": worker,
+        "values/prod.yaml": "tag: v2\n",
+    }
+    write(folder, {".git/HEAD": "ref: refs/heads/main\n", **files})
+    (tmp_path / "snapshot.json").write_text(json.dumps(SNAPSHOT))
+    return folder
+
+
+def test_references_follow_prefixes_and_hashes_by_the_file_of_the_example(checkout: Path) -> None:
+    names = (ROOT / "examples" / "kustomize" / "names.yaml").read_text()
+    container = {
+        "name": "worker",
+        "image": "registry.example.com/payments:v1",
+        "envFrom": [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "keys"}}],
+        "env": [
+            {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "a"}}},
+            {"name": "B", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "b"}}},
+        ],
+    }
+    sources = [{"configMap": {"name": "settings"}}, {"secret": {"name": "keys"}}]
+    pod = {
+        "serviceAccountName": "runner",
+        "imagePullSecrets": [{"name": "keys"}],
+        "initContainers": [{**container, "name": "before"}],
+        "containers": [container],
+        "volumes": [
+            {"name": "a", "configMap": {"name": "settings"}},
+            {"name": "b", "secret": {"secretName": "keys"}},
+            {"name": "c", "persistentVolumeClaim": {"claimName": "disk"}},
+            {"name": "d", "projected": {"sources": sources}},
+        ],
+    }
+    gate = {"workflowType": "Check", "inputFrom": {"configMapKeyRef": {"name": "settings", "key": "a"}}}
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": BUDGET}
+    temporal, twgen_io = "temporal.io/v1alpha1", "twgen.io/v1alpha1"
+    worker = {
+        "workerOptions": {"connectionRef": {"name": "cloud"}, "temporalNamespace": "default"},
+        "rollout": {"strategy": "AllAtOnce", "gate": gate},
+        "template": {"spec": pod},
+    }
+    objects: list[tuple[str, str, str, Document]] = [
+        ("v1", "ServiceAccount", "runner", {}),
+        ("v1", "PersistentVolumeClaim", "disk", {}),
+        (
+            temporal,
+            "Connection",
+            "cloud",
+            {"hostPort": "a:1", "apiKeySecretRef": {"name": "keys", "key": "b"}},
+        ),
+        (temporal, "WorkerDeployment", "payments", worker),
+        # nothing else differs by where a pod template stands
+        (temporal, "WorkerDeployment", "orders", {**worker, "deployment": {"template": {"spec": pod}}}),
+        (
+            temporal,
+            "WorkerResourceTemplate",
+            "budget",
+            {"workerDeploymentRef": {"name": "payments"}, "template": budget},
+        ),
+        (
+            twgen_io,
+            "RolloutPolicy",
+            "policy",
+            {
+                "workerRef": {"name": "payments"},
+                "serviceAccountName": "runner",
+                "controlPlaneSecretRef": {"name": "keys"},
+            },
+        ),
+    ]
+    files = {
+        "eu/kustomization.yaml": """\
+namespace: shop
+namePrefix: eu-
+resources: [all.yaml]
+configurations: [names.yaml]
+configMapGenerator: [{name: settings, literals: [a=1]}]
+secretGenerator: [{name: keys, literals: [b=2]}]
+images: [{name: registry.example.com/payments, newTag: v9}]
+""",
+        "eu/names.yaml": names,
+        "eu/all.yaml": write_documents(
+            {"apiVersion": api, "kind": kind, "metadata": {"name": name}, **({"spec": spec} if spec else {})}
+            for api, kind, name, spec in objects
+        ),
+    }
+    write(checkout, files)
+    built = subprocess.run(
+        [installed(KUSTOMIZE), "build", checkout / "eu"], capture_output=True, text=True, check=True
+    )
+    unchanged = (
+        r"(?:name|secretName|claimName|serviceAccountName): (?:settings|keys|runner|disk|cloud|payments)$"
+    )
+    assert re.findall(unchanged, built.stdout, re.MULTILINE) == []
+    # its own name; twice in env and envFrom of four kinds of containers, in volumes, and once in each gate
+    generated = re.search(r"eu-settings-\w+", built.stdout)
+    assert generated
+    in_pods = 3 * (2 * 2 + 2)
+    assert built.stdout.count(generated[0]) == 1 + in_pods + 2
+    assert built.stdout.count("payments:v9") == 3 * 2
+    assert "payments:v1" not in built.stdout
+
+
+def test_commands_of_the_page_lock_and_validate_a_chart(checkout: Path) -> None:
+    commands = re.findall(r"^twgen (\w+ --input Helm .*)$", PAGE, re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["lock"]
+    for command in commands:
+        ended = twgen(checkout / "chart", *shlex.split(command))
+        assert ended.returncode == 0, ended.stderr
+    ledger = (checkout / "chart" / "twgen.lock" / "shop.payments.yaml").read_text()
+    assert "registry.example.com/payments:1.4.0" in ledger
+
+
+def test_placeholder_of_twgen_reaches_it_through_a_chart_as_the_page_writes_it(checkout: Path) -> None:
+    escaped = "{{ `{{ .BuildID }}` }}"
+    assert f"``{escaped}``" in PAGE
+    budget = """\
+apiVersion: temporal.io/v1alpha1
+kind: WorkerResourceTemplate
+metadata: {name: budget}
+spec:
+  workerDeploymentRef: {name: payments}
+  template:
+    apiVersion: policy/v1
+    kind: PodDisruptionBudget
+    metadata: {annotations: {version: 'of WRITTEN'}}
+    spec: {maxUnavailable: 1, selector: {matchLabels: {}}}
+"""
+    asked = ("render", "chart", "--input", "Helm", "-n", "shop", "--release", "payments")
+    for written, version in ((escaped, "of v1-"), ("{{ .BuildID }}", '"of "')):
+        write(checkout, {"chart/templates/budget.yaml": budget.replace("WRITTEN", written)})
+        ended = twgen(checkout, *asked, "--snapshot", "../snapshot.json")
+        assert ended.returncode == 0, ended.stderr
+        assert f"version: {version}" in ended.stdout
+
+
+def test_application_of_the_page_renders_its_chart(checkout: Path) -> None:
+    text = (ROOT / "examples" / "argocd" / "chart.yaml").read_text()
+    assert f"```yaml\n{text}```" in PAGE
+    [application] = read_documents(text)
+    source = application["spec"]["source"]
+    parameters = [*source["plugin"]["parameters"], {"name": "identity", "string": "shop"}]
+    ended = twgen(
+        checkout / source["path"],
+        *("plan", ".", "--snapshot", "../../snapshot.json", "-o", "json"),
+        ARGOCD_APP_NAME=application["metadata"]["name"],
+        ARGOCD_APP_NAMESPACE=application["spec"]["destination"]["namespace"],
+        ARGOCD_APP_SOURCE_PATH=source["path"],
+        ARGOCD_APP_PARAMETERS=json.dumps(parameters),
+    )
+    assert ended.returncode == 0, ended.stderr
+    [planned] = json.loads(ended.stdout)["workers"]
+    assert planned["worker"] == "shop/payments"
+    assert planned["targetBuildID"].startswith("1.4.0-"), (
+        "values go before the files, and these before the chart's"
+    )
