@@ -17,6 +17,7 @@ from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "argocd.md").read_text()
 BUDGET = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}
 
@@ -40,7 +41,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_references_follow_prefixes_and_hashes_by_the_file_of_the_example(checkout: Path) -> None:
-    names = (ROOT / "examples" / "kustomize" / "names.yaml").read_text()
+    names = (EXAMPLES / "kustomize" / "names.yaml").read_text()
     container = {
         "name": "worker",
         "image": "registry.example.com/payments:v1",
@@ -133,6 +134,22 @@ images: [{name: registry.example.com/payments, newTag: v9}]
     assert "payments:v1" not in built.stdout
 
 
+def test_overlay_of_the_page_renders_the_example(checkout: Path) -> None:
+    [overlay] = re.findall(r"^```yaml\n(namePrefix: .*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    base = ("connection", "worker", "scaling", "budget", "policy")
+    files = {f"base/{name}.yaml": (EXAMPLES / "three-versions" / f"{name}.yaml").read_text() for name in base}
+    files["base/kustomization.yaml"] = f"resources: [{', '.join(f'{name}.yaml' for name in base)}]\n"
+    names = (EXAMPLES / "kustomize" / "names.yaml").read_text()
+    overlay = overlay.replace("newTag: v3.0.0", "newTag: v9.0.0")
+    write(checkout, {**files, "eu/kustomization.yaml": overlay, "eu/names.yaml": names})
+    ended = twgen(checkout, "validate", "eu", "--input", "Kustomize", "--strict", "-q")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert twgen(checkout, "lock", "eu", "--input", "Kustomize").returncode == 0
+    ledger = (checkout / "eu" / "twgen.lock" / "shop.eu-payments.yaml").read_text()
+    assert "payments:v9.0.0" in ledger
+    assert '"cpu": "1"' in ledger
+
+
 def test_commands_of_the_page_lock_and_validate_a_chart(checkout: Path) -> None:
     commands = re.findall(r"^twgen (\w+ --input Helm .*)$", PAGE, re.MULTILINE)
     assert [command.split()[0] for command in commands] == ["lock"]
@@ -167,7 +184,7 @@ spec:
 
 
 def test_application_of_the_page_renders_its_chart(checkout: Path) -> None:
-    text = (ROOT / "examples" / "argocd" / "chart.yaml").read_text()
+    text = (EXAMPLES / "argocd" / "chart.yaml").read_text()
     assert f"```yaml\n{text}```" in PAGE
     [application] = read_documents(text)
     source = application["spec"]["source"]
