@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from twgen.model.problem import Document, Place, Problem
-from twgen.reading import documents
 from twgen.reading.documents import Sources
+from twgen.reading.places import located
 
 TEXT = "kind: List\nitems:\n- a: 1\n- b:\n    c: 2\n"
 
@@ -18,14 +18,14 @@ def document(tmp_path: Path) -> Document:
 
 
 def test_item_of_a_list_has_its_own_line(document: Document) -> None:
-    ((problem, line),) = documents.located([Problem.at(document, "c", "is wrong")], Sources())
+    ((problem, line),) = located([Problem.at(document, "c", "is wrong")], Sources())
     assert (problem.path, line) == ("items[1].b.c", 5)
 
 
 def test_other_place_stands_at_the_end_of_the_message(document: Document) -> None:
     other = Place(document, "items[0].a")
     problem = Problem.at(document, "c", "is there twice; the other is at", other)
-    ((found, _),) = documents.located([problem], Sources())
+    ((found, _),) = located([problem], Sources())
     assert found.message == f"is there twice; the other is at {document.source}:3"
 
 
@@ -33,7 +33,7 @@ def test_file_is_read_once_for_all_its_problems(document: Document) -> None:
     sources = Counting()
     first = Place(document, "items[0].a")
     problems = [Problem.at(document, "c", f"is wrong {n}", first) for n in range(2000)]
-    assert {line for _, line in documents.located(problems, sources)} == {5}
+    assert {line for _, line in located(problems, sources)} == {5}
     assert sources.reads == 1
 
 

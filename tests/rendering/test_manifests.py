@@ -86,6 +86,13 @@ def test_nothing_is_refused() -> None:
         render_manifests([], [], ME.of)
 
 
+def test_nothing_to_render_says_what_waits_for_what() -> None:
+    [waiting] = workers()
+    waits = replace(waiting, versions=(), not_created="75 versions still exist: v3 waits until one is gone")
+    with pytest.raises(InvalidInput, match=r"render to nothing \(75 versions still exist: v3 waits"):
+        render_manifests([waits], [], ME.of)
+
+
 def test_attached_object_is_owned_only_by_a_deployment_whose_uid_is_known() -> None:
     template = dict(BUDGET.template)
     live = live_manifest(SPEC, "v3", 1)

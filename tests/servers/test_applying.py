@@ -1,6 +1,8 @@
 """What a render does to a real API server: nothing that it did not say, and the second time nothing."""
 
 import json
+import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -264,7 +266,9 @@ def test_change_of_strategy_labels_or_annotations_reaches_the_deployment_and_res
 ) -> None:
     template = {"spec": {"containers": [{"name": "worker", "image": "example.com/worker:1.0.0"}]}}
     policy = {"apiVersion": "twgen.io/v1alpha1", "kind": "RolloutPolicy", "metadata": {"name": "marks"}}
-    for team, strategy in (("a", None), ("b", RECREATE), ("c", ROLLING), ("d", RECREATE), ("e", None)):
+    # a client-side apply holds what it says together with what a server fills in
+    recreates = [("b", RECREATE)] if how is SERVER else []
+    for team, strategy in (("a", None), *recreates, ("c", ROLLING), *recreates, ("d", None)):
         marks = {"deploymentLabels": {"team": team}, "deploymentAnnotations": {"example.com/owner": team}}
         deployment = {"replicas": 2, "template": template, "strategy": strategy}
         shop.wants({**policy, "spec": marks}, template=None, replicas=None, deployment=deployment)
@@ -280,7 +284,7 @@ def test_change_of_strategy_labels_or_annotations_reaches_the_deployment_and_res
     assert replica_set["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "1"
 
 
-def test_strategy_that_a_server_filled_in_is_held_before_it_becomes_recreate(shop: Shop) -> None:
+def test_strategy_that_a_server_filled_in_is_applied_once_before_it_becomes_recreate(shop: Shop) -> None:
     """By a server-side apply nobody takes away what nobody held, and no server has it beside Recreate."""
     shop.wants(replicas=2)
     shop.apply(shop.render(), SERVER)
@@ -288,3 +292,23 @@ def test_strategy_that_a_server_filled_in_is_held_before_it_becomes_recreate(sho
     for strategy in (DEFAULT, RECREATE):
         shop.apply(shop.render(), SERVER)
         assert shop.deployment()["spec"]["strategy"] == strategy
+
+
+def test_strategy_that_another_manager_holds_becomes_recreate_by_the_command_that_is_told(
+    shop: Shop,
+) -> None:
+    shop.wants(replicas=2)
+    shop.apply(shop.render(), SERVER)
+    name = shop.deployment()["metadata"]["name"]
+    surge = '{"spec": {"strategy": {"rollingUpdate": {"maxSurge": 2}}}}'
+    shop.cluster.kubectl("patch", "deployment", name, "-n", shop.namespace, "-p", surge)
+    shop.wants(replicas=2, deployment={"strategy": RECREATE})
+    for _ in range(2):
+        shop.apply(shop.render(), SERVER)
+        assert shop.deployment()["spec"]["strategy"]["type"] == "RollingUpdate"
+    told = run(shop.folder, "plan", options=["--kubeconfig", str(shop.cluster.kubeconfig)]).stdout
+    [command] = re.findall("`kubectl (patch deployment .*)`", " ".join(told.split()))
+    shop.cluster.kubectl(*shlex.split(command))
+    assert shop.deployment()["spec"]["strategy"] == RECREATE
+    shop.apply(shop.render(), SERVER)
+    assert shop.deployment()["spec"]["strategy"] == RECREATE

@@ -93,6 +93,18 @@ def test_what_is_wrong_in_deployment_is_told_where_it_stands() -> None:
     }
 
 
+def test_pods_that_are_never_ready_in_time_are_told_by_the_field_that_is_there() -> None:
+    [problem] = told(parsed(moved(minReadySeconds=600), CONNECTION).problems)
+    assert problem == "spec.deployment.minReadySeconds: 600 is not below progressDeadlineSeconds (600)"
+
+
+def test_hook_in_a_template_is_told_where_that_stands() -> None:
+    value = moved()
+    value["spec"]["deployment"]["template"]["metadata"] = {"annotations": {"helm.sh/hook": "pre-install"}}
+    [problem] = parsed(value, CONNECTION).problems
+    assert problem.path == "spec.deployment.template.metadata.annotations['helm.sh/hook']"
+
+
 def test_deployment_without_a_template_is_told_so_there() -> None:
     value = moved()
     del value["spec"]["deployment"]["template"]
@@ -110,6 +122,10 @@ def test_deployment_without_a_template_is_told_so_there() -> None:
         ),
         (
             {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}},
+            "rollingUpdate.maxUnavailable: must not be 0 where maxSurge is",
+        ),
+        (
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "00%"}},
             "rollingUpdate.maxUnavailable: must not be 0 where maxSurge is",
         ),
         (
@@ -145,8 +161,17 @@ def test_percentage_above_all_of_them_is_a_surge_all_the_same() -> None:
 
 def test_strategy_without_its_type_is_taken_and_warned_of() -> None:
     found = strategy(rollingUpdate={"maxSurge": 1})
-    assert spec(found).pace["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}
+    assert spec(found).pace["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "25%"},
+    }
     assert [problem.path for problem in found.warnings] == ["spec.deployment.strategy"]
+
+
+def test_type_alone_says_the_usual_numbers() -> None:
+    """Left out, they would be whatever another manager set."""
+    assert spec(strategy(type="RollingUpdate")).pace["strategy"] == ROLLING
+    assert spec(strategy(type="Recreate")).pace["strategy"] == {"type": "Recreate"}
 
 
 def test_selector_of_a_deployment_that_was_copied_is_warned_of() -> None:

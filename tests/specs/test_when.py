@@ -71,6 +71,37 @@ def test_other_type_is_told_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("field", "name", "hint"),
+    [
+        ("annotations", "twgen.io/whem", "; did you mean twgen.io/when?"),
+        ("annotations", "twgen.io/When", "; did you mean twgen.io/when?"),
+        ("labels", "twgen.io/when", ": WorkerResourceTemplate has no such mark"),
+    ],
+)
+def test_mark_of_ours_that_says_nothing_is_warned_of(field: str, name: str, hint: str) -> None:
+    """An autoscaler that is for draining versions would be that of all."""
+    document = when("Current")
+    document["metadata"][field] = {name: "Draining"}
+    found = parsed(worker(), CONNECTION, document)
+    assert told(found.warnings) == [f"metadata.{field}['{name}']: has no effect{hint}"]
+
+
+def test_mark_of_an_attached_template_is_none_of_a_worker() -> None:
+    document = {**worker(), "metadata": {**worker()["metadata"], "annotations": {"twgen.io/when": "Current"}}}
+    [warning] = told(parsed(document, CONNECTION).warnings)
+    assert warning.endswith("has no effect: WorkerDeployment has no such mark")
+
+
+@pytest.mark.parametrize("field", ["labels", "annotations"])
+def test_mark_of_ours_in_a_pod_template_is_refused(field: str) -> None:
+    """A Deployment has the annotations of its pods: one would be taken for what a render wrote."""
+    document = worker()
+    document["spec"]["template"]["metadata"] = {field: {"twgen.io/patched": "x"}}
+    [problem] = told(parsed(document, CONNECTION).problems)
+    assert problem == f"spec.template.metadata.{field}['twgen.io/patched']: is set by twgen: remove it"
+
+
 def test_annotation_in_the_template_itself_is_sent_to_its_place() -> None:
     template = attach(
         {

@@ -29,16 +29,18 @@ def replicas_are_external(metadata: Mapping[str, Any], replicas: int) -> bool:
     return by_default or not holders
 
 
-def rolls_by_default(manifest: Mapping[str, Any]) -> bool:
-    """The live strategy has a `rollingUpdate` that no applied manifest holds.
+def keeps_rolling(manifest: Mapping[str, Any]) -> bool:
+    """The live strategy has a `rollingUpdate` that a server-side apply may not take away.
 
-    A server-side apply cannot take it away, and a server refuses it beside the type Recreate.
+    It does so only of what its own manager alone holds: neither of a default, which nobody does, nor of what
+    a controller or a person set. And a server refuses it beside the type Recreate.
     """
     if value_at(manifest, "spec", "strategy", "rollingUpdate") is None:
         return False
     path = ("fieldsV1", "f:spec", "f:strategy", "f:rollingUpdate")
     entries = value_at(manifest, "metadata", "managedFields") or ()
-    return not any(item.get("manager") in _APPLIERS and value_at(item, *path) for item in entries)
+    holders = [item for item in entries if value_at(item, *path) is not None]
+    return len(holders) != 1 or not _is_applied(holders[0])
 
 
 def template_is_as_applied(metadata: Mapping[str, Any]) -> bool:

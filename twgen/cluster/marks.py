@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from twgen.cluster.field_managers import rolls_by_default
+from twgen.cluster.field_managers import keeps_rolling
 from twgen.cluster.server_defaults import PACE_DEFAULTS, less_defaults
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionPlan
@@ -67,8 +67,8 @@ def own_pace(spec: WorkerSpec, live: LiveDeployment | None) -> dict[str, Any]:
 
 
 def waits_to_recreate(spec: WorkerSpec, live: LiveDeployment) -> bool:
-    """The spec's strategy is Recreate, and the live one must be applied as it is before."""
-    return value_at(spec.pace, "strategy", "type") == "Recreate" and rolls_by_default(live.manifest)
+    """The spec's strategy is Recreate, and no apply can be trusted to make it so."""
+    return value_at(spec.pace, "strategy", "type") == "Recreate" and keeps_rolling(live.manifest)
 
 
 def described_annotations(spec: WorkerSpec) -> dict[str, str]:

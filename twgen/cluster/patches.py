@@ -76,6 +76,8 @@ def without_patch(template: Mapping[str, Any], annotation: str) -> tuple[Mapping
     """
     try:
         told = json.loads(annotation)
+        # numbers that are none, and halves of characters, stand in no JSON of ours
+        json.dumps(told, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return template, None
     if not isinstance(told, dict):

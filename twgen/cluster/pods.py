@@ -40,15 +40,21 @@ class Applied(NamedTuple):
     """The names that were injected into it."""
     since: Comparison
     """What is otherwise in the live one."""
+    in_order: bool
+    """The live one has all that it has in the same order: another one would be other pods."""
+
+    @property
+    def is_as_live(self) -> bool:
+        """Applying it changes nothing."""
+        return self.in_order and not self.since.added and not self.since.changed
 
     def is_described_by(self, spec: WorkerSpec) -> bool:
         """The live Deployment still is what the spec describes for its target."""
-        return not self.since.added and not self.since.changed and self.template == described_template(spec)
+        return self.is_as_live and self.template == described_template(spec)
 
     def is_remembered(self, remembered: RecordedDeployment) -> bool:
         """The live Deployment still is what Git remembers."""
-        unchanged = not self.since.added and not self.since.changed
-        return unchanged and self.template == remembered.manifest["spec"]["template"]
+        return self.is_as_live and self.template == remembered.manifest["spec"]["template"]
 
     def restored(self, live: LiveDeployment) -> RecordedDeployment:
         """The live Deployment with this template."""
@@ -82,7 +88,8 @@ def applied_template(
     applied = marked_template(
         spec, live.build_id, content, {name: text for name, text in hashes.items() if text}, pod
     )
-    return Applied(applied, injected, compare(applied, template))
+    in_order = _order(applied["spec"]) == _order(template["spec"])
+    return Applied(applied, injected, compare(applied, template), in_order)
 
 
 def replaceable_injection(
@@ -118,6 +125,14 @@ def fits_its_hash(live: LiveDeployment) -> bool:
         and fits_hash(template, injected)
         for injected in names
     )
+
+
+def _order(pod: Mapping[str, Any]) -> list[list[Any]]:
+    """The names in the lists that are injected into."""
+    owners = [(pod, ("volumes",)), *((item, ("env", "volumeMounts")) for item in pod.get("containers") or ())]
+    return [
+        [item.get("name") for item in owner.get(field) or ()] for owner, fields in owners for field in fields
+    ]
 
 
 def _content(

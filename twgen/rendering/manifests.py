@@ -31,7 +31,7 @@ KEDA's ScaledObject is not: one that cannot read its trigger would keep the traf
 
 
 def render_manifests(
-    workers: Iterable[WorkerVersions],
+    workers: Sequence[WorkerVersions],
     passthrough: Sequence[Document],
     identity_of: Callable[[Policy], str],
     jobs: RolloutJobs | None = None,
@@ -47,7 +47,9 @@ def render_manifests(
         made += _manifests(worker, identity_of, jobs)
     made.sort(key=_place)
     if not made and not passthrough:
-        raise InvalidInput("the documents render to nothing: an empty output would delete everything")
+        why = "; ".join(filter(None, (worker.not_created for worker in workers)))
+        told = f" ({why})" if why else ""
+        raise InvalidInput(f"the documents render to nothing{told}: an empty output would delete everything")
     _refuse_jobs_of(made, passthrough)
     return [*(document.value for document in passthrough), *made]
 

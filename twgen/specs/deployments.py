@@ -21,6 +21,7 @@ from twgen.versioning.names import (
 )
 
 _LARGEST = 2**31 - 1
+_USUAL: Any = PACE_DEFAULTS["strategy"]
 _COUNTS = {"maxSurge": PERCENTAGE, "maxUnavailable": SHARE}
 _OURS = {
     "labels": {INSTANCE, *MANAGED_BY},
@@ -48,10 +49,13 @@ def parse_pace(spec: Fields) -> dict[str, Any]:
     ready = spec.integer("minReadySeconds", 0, least=0) or 0
     deadline = spec.integer("progressDeadlineSeconds", 600, least=1) or 600
     if deadline <= ready:
-        spec.problem("progressDeadlineSeconds", f"{deadline} is not above minReadySeconds ({ready})")
+        if spec.has("progressDeadlineSeconds"):
+            spec.problem("progressDeadlineSeconds", f"{deadline} is not above minReadySeconds ({ready})")
+        else:
+            spec.problem("minReadySeconds", f"{ready} is not below progressDeadlineSeconds ({deadline})")
     deployment = spec.mapping("deployment")
     # the controller writes the default too; and what was applied can be taken away again
-    usual = PACE_DEFAULTS["strategy"] if spec.has("deployment") else None
+    usual = _USUAL if spec.has("deployment") else None
     strategy = _strategy(deployment.mapping("strategy")) or usual
     kept = deployment.integer("revisionHistoryLimit", least=0)
     if deployment.has("selector"):
@@ -80,11 +84,13 @@ def _strategy(fields: Fields) -> dict[str, Any]:
     elif fields.has("rollingUpdate") and not fields.has("type"):
         why = "the controller leaves a strategy without type out of its Deployments"
         fields.warning("", f"write type: {_Replacing.ROLLING_UPDATE} too: {why}")
-    if len(counts) == len(_COUNTS) and all(count in (0, "0%") for count in counts.values()):
+    if len(counts) == len(_COUNTS) and not any(str(count).strip("0%") for count in counts.values()):
         rolling.problem("maxUnavailable", "must not be 0 where maxSurge is: no pod could ever be replaced")
     if not fields.has("type") and not counts:
         return {}
-    return {"type": str(kind)} | ({"rollingUpdate": counts} if counts else {})
+    # what is left out here would be whatever another manager sets
+    usual = {} if kind is _Replacing.RECREATE else {"rollingUpdate": _USUAL["rollingUpdate"] | counts}
+    return {"type": str(kind), **usual}
 
 
 def _count(fields: Fields, name: str) -> Any:

@@ -8,7 +8,6 @@ from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
 from twgen.versioning.names import HELM_HOOK, HOOK, SYNC_WAVE
 
-_OF_TEMPLATE = "spec.template.metadata.annotations"
 _TESTS = {"test", "test-success"}
 """The hooks of `helm test`, by their name of today and of Helm 2."""
 
@@ -22,7 +21,7 @@ def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
     for document, annotations in _templates(workers):
         for name in (HOOK, HELM_HOOK):
             if isinstance(annotations, dict) and name in annotations:
-                yield Problem.at(document, join_path(_OF_TEMPLATE, name), message)
+                yield Problem.at(document, join_path(_annotations(document), name), message)
 
 
 def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
@@ -41,7 +40,7 @@ def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerS
                 yield Problem.at(document, join_path("metadata.annotations", name), message)
     for document, annotations in _templates(workers):
         if isinstance(annotations, dict) and annotations.get(SYNC_WAVE) not in {None, "0"}:
-            yield Problem.at(document, join_path(_OF_TEMPLATE, SYNC_WAVE), f"{waits}: remove it")
+            yield Problem.at(document, join_path(_annotations(document), SYNC_WAVE), f"{waits}: remove it")
 
 
 def is_test_of_helm(value: Any) -> bool:
@@ -54,6 +53,12 @@ def is_test_of_helm(value: Any) -> bool:
     if not isinstance(annotations, dict) or HOOK in annotations:
         return False
     return {hook.strip() for hook in str(annotations.get(HELM_HOOK)).split(",")} <= _TESTS
+
+
+def _annotations(document: Document) -> str:
+    """Where a document has those of its template."""
+    is_inside = value_at(document.value, "spec", "template") is None
+    return f"spec.{'deployment.' if is_inside else ''}template.metadata.annotations"
 
 
 def _templates(workers: Iterable[WorkerSpec]) -> Iterator[tuple[Document, Any]]:

@@ -12,6 +12,7 @@ from twgen.model.problem import (
     Finding,
     Place,
     Problem,
+    did_you_mean,
     noun,
     path_in_file,
     quoted,
@@ -22,7 +23,7 @@ from twgen.model.values import dataclass
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL
-from twgen.versioning.names import PAUSED, rollout_name
+from twgen.versioning.names import PAUSED, TWGEN_API, WHEN, rollout_name
 
 _RENAMED = {
     kinds.WORKER: {
@@ -59,14 +60,24 @@ _OTHERWISE = {
         "spec.deployment.labels": ("", _OF_DEPLOYMENTS),
         "spec.deployment.annotations": ("", _OF_DEPLOYMENTS),
         "spec.deploymentLabels": ("", _OF_DEPLOYMENTS),
+        "spec.deployment.spec": ("spec.deployment.template", "write its fields in spec.deployment itself"),
         "spec.deploymentStrategy": ("", "write spec.deployment.strategy"),
+        "spec.strategy": ("", "write spec.deployment.strategy; how traffic moves is spec.rollout.strategy"),
+        "spec.revisionHistoryLimit": ("", "write spec.deployment.revisionHistoryLimit"),
+        "spec.drainingReplicas": ("", "write drainingReplicas of a RolloutPolicy"),
+        "spec.sunset.drainingReplicas": ("", "write drainingReplicas of a RolloutPolicy"),
     },
+    kinds.CONNECTION: {"spec.caCertSecretRef": ("", "write spec.tls.caCertSecretRef")},
+    kinds.CLUSTER_CONNECTION: {"spec.caCertSecretRef": ("", "write spec.tls.caCertSecretRef")},
     kinds.ATTACHED: {"spec.workerGroup": ("", "a version has one Deployment")},
 }
 """Fields of other releases of the controller, or of another place: what they stand for, what to write.
 
 https://github.com/temporalio/temporal-worker-controller/tree/main/docs
 """
+_MARKS = {kinds.ATTACHED: {WHEN}}
+"""The annotations of ours that say something on a document."""
+_OWN_PREFIX = TWGEN_API.partition("/")[0] + "/"
 _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",
                 "managedFields", "resourceVersion", "uid")  # fmt: skip
 
@@ -174,6 +185,11 @@ def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
             if texts.has(key) and not isinstance(texts.value[key], str):
                 wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
                 metadata.diagnostics.add_problems([wrong])
+            ours = {"annotations": {PAUSED, *_MARKS.get(kind.name, ())}}.get(field, set())
+            if key.startswith(_OWN_PREFIX) and key not in ours:
+                there = set() if field == "labels" and key in _MARKS.get(kind.name, ()) else ours - {PAUSED}
+                hint = did_you_mean(key, there) or f": {kind.name} has no such mark"
+                metadata.warning(join_path(field, key), f"has no effect{hint}")
     if isinstance(metadata.mapping("annotations").value.get(PAUSED), str):
         where = (
             f"ConfigMap {rollout_name(name)} in the cluster" if kind.name == kinds.WORKER else "its intent"

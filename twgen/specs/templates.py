@@ -21,11 +21,13 @@ from twgen.versioning.names import (
     DEPLOYMENT_NAME_LABEL,
     PAUSED,
     TEMPLATE_HASH,
+    TWGEN_API,
     placeholders,
     rollout_name,
     versioned_deployment_name,
 )
 
+_OWN_PREFIX = TWGEN_API.partition("/")[0] + "/"
 MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 """Tags that mean another image from day to day."""
 
@@ -80,6 +82,10 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
             if name in (metadata.get(field) or {}):
                 place = join_path(f"metadata.{field}", name)
                 spec.mapping("template").problem(place, "is set for each version: remove it")
+        for name in metadata.get(field) or {}:
+            if name.startswith(_OWN_PREFIX) and name != PAUSED:
+                place = join_path(f"metadata.{field}", name)
+                spec.mapping("template").problem(place, "is set by twgen: remove it")
     if PAUSED in (metadata.get("annotations") or {}):
         where = f"run `twgen pause`, or annotate ConfigMap {rollout_name(worker.name)} in the cluster"
         place = join_path("metadata.annotations", PAUSED)

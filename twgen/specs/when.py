@@ -7,6 +7,7 @@ from twgen.specs.spec_document import SpecDocument
 from twgen.versioning.names import WHEN
 
 _PATH = join_path("metadata.annotations", WHEN)
+_MOST_WORDS = 100
 _IN_ROUTING = {AttachedWhile.CURRENT, AttachedWhile.RAMPING}
 
 
@@ -17,7 +18,7 @@ def parse_when(spec: SpecDocument) -> frozenset[AttachedWhile]:
     if not isinstance(written, str):
         return frozenset()
     found = set()
-    for item in written.split(","):
+    for item in dict.fromkeys(written.split(",", _MOST_WORDS)):
         word = item.strip()
         try:
             found.add(AttachedWhile(word))

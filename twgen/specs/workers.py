@@ -136,7 +136,7 @@ def _object_reference(reference: Fields) -> Fields:
             reference.problem(name, f"cannot stand beside objectRef: write objectRef.{name} alone")
     reference.close()
     found = reference.mapping("objectRef")
-    if not found.has("kind"):
+    if not found.text("kind"):
         found.problem("kind", f"is required: {CONNECTION} or {CLUSTER_CONNECTION}")
     if found.has("namespace"):
         of_it = f"a {CONNECTION} is of the worker's own namespace, a {CLUSTER_CONNECTION} of none"

@@ -256,17 +256,31 @@ HELD = {
 
 
 @pytest.mark.parametrize("is_held", [False, True])
-def test_strategy_becomes_recreate_once_its_rolling_update_was_applied(*, is_held: bool) -> None:
+def test_strategy_becomes_recreate_where_nobody_else_holds_its_rolling_update(*, is_held: bool) -> None:
     spec = replace(SPEC, pace={**SPEC.pace, "strategy": RECREATE})
     found = live("v3")
     found["spec"]["strategy"] = FILLED_IN
+    # what a second manager holds too, the first one cannot take away
+    others = [] if is_held else [HELD, {**HELD, "manager": "kubectl-edit", "operation": "Update"}]
     found["metadata"]["managedFields"] = [
         *found["metadata"].get("managedFields", ()),
-        *([HELD] if is_held else ()),
+        *([HELD] if is_held else others),
     ]
     worker = plan([live("v1"), found], spec)
     target = versions(worker)["v3"]
     assert version_deployment(spec, target, "me")["spec"]["strategy"] == (RECREATE if is_held else FILLED_IN)
     assert ("strategy" in target.changed_marks) is is_held
     assert bool(worker.versions.warnings) is not is_held
-    assert all("strategy Recreate waits until" in warning for warning in worker.versions.warnings)
+    said = "v3: strategy Recreate waits: "
+    assert all(warning.startswith(said) for warning in worker.versions.warnings)
+    assert all("kubectl patch deployment" in warning for warning in worker.versions.warnings)
+
+
+def test_order_of_what_is_injected_is_not_changed_for_its_own_sake() -> None:
+    """A connection that changed leaves what stays in its place: another order would be other pods."""
+    found = live("v3")
+    variables = found["spec"]["template"]["spec"]["containers"][0]["env"]
+    variables.reverse()
+    target = versions(plan([live("v1"), found]))["v3"]
+    assert target.action is KEEP
+    assert version_deployment(SPEC, target, "me")["spec"]["template"] == found["spec"]["template"]

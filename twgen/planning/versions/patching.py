@@ -88,10 +88,12 @@ def stray_patches(workers: Sequence[WorkerVersions]) -> Iterator[str]:
             found.setdefault((worker.spec.namespace, worker.spec.policy.worker), []).append(worker)
     for (namespace, name), of_policy in found.items():
         whose = f"{namespace}/{name}" if name else f"workers of {namespace}"
+        there = [(worker.spec.worker_deployment, _there(worker)) for worker in of_policy]
+        known = set().union(*(build_ids for _, build_ids in there))
         for patch in of_policy[0].spec.policy.patches:
-            has = [worker.spec.worker_deployment for worker in of_policy if patch.build_id in _there(worker)]
+            has = [worker for worker, build_ids in there if patch.build_id in build_ids]
             if not has:
-                hint = did_you_mean(patch.build_id, set().union(*map(_there, of_policy)))
+                hint = did_you_mean(patch.build_id, known)
                 yield (
                     f"{whose}: there is no version {patch.build_id} (any more): remove it from patches of the"
                     f" RolloutPolicy{hint}"

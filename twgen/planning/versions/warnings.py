@@ -161,9 +161,11 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     if taken := why_not_deployed(version):
         yield taken
     if version.live and plan.action in _APPLIED and waits_to_recreate(spec, version.live):
+        recreate = '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'
         yield (
-            f"{name}: strategy Recreate waits until its Deployment was applied once more, in Argo CD by a"
-            " sync that somebody starts: nobody who applies holds the rollingUpdate that Kubernetes filled in"
+            f"{name}: strategy Recreate waits: no server-side apply takes away a rollingUpdate that"
+            " Kubernetes filled in, before it was applied once, or that another manager holds. Run"
+            f" `kubectl patch deployment {version.live.name} -n {spec.namespace} --type=merge -p '{recreate}'`"
         )
     if plan.reason is VersionReason.TEMPLATE_CHANGED and (how_many := _open(version)):
         yield (
