@@ -38,3 +38,13 @@ def test_mistaken_input_is_told(run: Run, story: Path, arguments: tuple[str, ...
     ended = run("render", *arguments)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert said in ended.stderr
+
+
+def test_ledger_of_a_chart_needs_to_know_the_release_except_in_argocd(run: Run, story: Path) -> None:
+    asked = ("lock", "specs", "--input", "Helm")
+    without = {**ENVIRONMENT, "PATH": str(story)}
+    ended = run(*asked, env=without)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "write --release NAME" in ended.stderr
+    assert "there is no helm" in run(*asked, "--release", "payments", env=without).stderr
+    assert "there is no helm" in run(*asked, env={**without, "ARGOCD_APP_NAME": "payments"}).stderr

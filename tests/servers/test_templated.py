@@ -175,14 +175,18 @@ def test_mistake_names_the_document_that_was_rendered(checkout: Path) -> None:
     assert "shop/templates/worker.yaml" in refusal(checkout, "Helm", "chart")
 
 
-def test_ledger_beside_a_chart_is_written_and_read(checkout: Path) -> None:
-    asked = ("chart", "--input", "Helm", "-n", "shop")
-    assert twgen(checkout, "lock", *asked).returncode == 0
-    assert [file.name for file in (checkout / "chart" / "twgen.lock").glob("*.yaml")] == [
-        "shop.release-name.yaml"
+def test_ledger_beside_a_chart_is_written_and_read_and_is_of_all_environments(checkout: Path) -> None:
+    asked = ("chart", "--input", "Helm", "--release", "payments", "-n")
+    for namespace in ("staging", "shop"):
+        locked = twgen(checkout, "lock", *asked, namespace)
+        assert (locked.returncode, locked.stderr) == (0, "")
+    assert sorted(file.name for file in (checkout / "chart" / "twgen.lock").glob("*.yaml")) == [
+        "shop.payments.yaml",
+        "staging.payments.yaml",
     ]
-    checked = twgen(checkout, "lock", *asked, "--check")
+    checked = twgen(checkout, "lock", *asked, "shop", "--check")
     assert (checked.returncode, checked.stderr) == (0, "")
+    assert "warning" not in twgen(checkout, "validate", *asked, "staging").stderr
 
 
 def test_test_of_a_chart_is_left_to_helm(checkout: Path) -> None:

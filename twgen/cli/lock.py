@@ -8,11 +8,12 @@ from twgen.cli.inputs import ledgers_without_spec, load_specs
 from twgen.cli.options import INPUT, options, paths_argument
 from twgen.cli.output import warn
 from twgen.cli.settings import clock, settings_of
-from twgen.errors import InvalidDocuments, NegativeAnswer
+from twgen.errors import InvalidDocuments, InvalidInput, NegativeAnswer
 from twgen.executing.ledger import changed_files, with_attributes, write_files
 from twgen.planning.sentences import listed
 from twgen.planning.versions.warnings import build_id_taken
 from twgen.reading.documents import ledger_folder
+from twgen.reading.input import HELM
 from twgen.reading.places import located
 from twgen.reading.records import read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions
@@ -33,6 +34,11 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     twgen lock .
     """
     settings = settings_of(params)
+    if settings.input.kind == HELM and not settings.input.release:
+        raise InvalidInput(
+            "versions are recorded under the names that one release gives them: write --release NAME, as in"
+            " the cluster, and -n NAMESPACE where the templates name none"
+        )
     folder, read = ledger_folder(settings.paths[0]), settings.sources.text
     specs = load_specs(settings)
     if not settings.quiet:
