@@ -218,6 +218,52 @@ spec:
     assert "kind: Pod\n" in in_argocd.stdout
 
 
+def results(checkout: Path, *arguments: str) -> list[tuple[str, str, int, str]]:
+    """What the SARIF report has: the rule, the file, its line, and the message."""
+    ended = twgen(checkout, "validate", *arguments, "-o", "sarif")
+    assert (ended.returncode, ended.stderr) == (1, "twgen: 1 problem found\n")
+    [run] = json.loads(ended.stdout)["runs"]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    return [
+        (
+            result["ruleId"],
+            place["artifactLocation"]["uri"],
+            place["region"]["startLine"],
+            result["message"]["text"],
+        )
+        for result, place in zip(run["results"], places, strict=True)
+    ]
+
+
+def test_report_names_the_template_of_what_is_wrong(checkout: Path) -> None:
+    asked = ("chart", "--input", "Helm", "-n", "shop")
+    worker = checkout / "chart" / "templates" / "worker.yaml"
+    written = worker.read_text()
+    worker.write_text(written.replace("replicas: 2", "replicas: two"))
+    template = "chart/templates/worker.yaml"
+    why = "spec.replicas: must be a whole number, not a string"
+    assert results(checkout, *asked) == [("invalid", template, 1, why)]
+    worker.write_text(written + "{{ .Values.none.such }}")
+    [(rule, file, line, why)] = results(checkout, *asked)
+    assert (rule, file, line) == ("unreadable", template, written.count("\n") + 1)
+    assert why.startswith("helm failed: ")
+    junit = twgen(checkout, "validate", *asked, "-o", "junit")
+    assert f'file="{template}"' in junit.stdout
+    assert "unreadable" in twgen(checkout, "validate", *asked, "-o", "json").stdout
+
+
+def test_report_names_the_kustomization_of_what_is_wrong(checkout: Path) -> None:
+    asked = ("overlay", "--input", "Kustomize")
+    write(checkout, {"base/worker.yaml": WORKER.replace("replicas: 2", "replicas: two")})
+    many = checkout / "many" / "kustomization.yaml"
+    many.write_text(COMPONENT.replace("value: 7", "value: seven"))
+    why = "spec.replicas: must be a whole number, not a string"
+    assert results(checkout, *asked) == [("invalid", "overlay/kustomization.yaml", 1, why)]
+    many.unlink()
+    [(rule, file, _, why)] = results(checkout, *asked)
+    assert (rule, file, why[:18]) == ("unreadable", "overlay/kustomization.yaml", "kustomize failed: ")
+
+
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../secret", "/proc/self/environ"])
 def test_chart_reads_no_file_out_of_the_checkout_through_a_link(checkout: Path, target: str) -> None:
     write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": '{{ .Files.Get "a" }}'})
@@ -299,8 +345,8 @@ def test_mistake_in_values_names_where_they_come_from(
 ) -> None:
     (checkout / "bad.yaml").write_text("tag: [")
     ended = twgen(checkout, "validate", "chart", "--input", "Helm", *options)
-    assert ended.returncode == 2
-    assert f"failed to parse {named}: " in ended.stderr
+    assert ended.returncode == 1
+    assert f"failed to parse {named}: " in ended.stdout
 
 
 def test_version_that_only_the_history_of_git_has_says_that_this_is_not_read(checkout: Path) -> None:

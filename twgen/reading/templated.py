@@ -14,8 +14,8 @@ from twgen.model.problem import Document, quoted
 from twgen.reading import confined
 from twgen.reading.documents import Documents, Sources
 from twgen.reading.git import repository_root
-from twgen.reading.input import KUSTOMIZE, Input
-from twgen.specs.kinds import RENDERED_BY, without_lists
+from twgen.reading.input import KUSTOMIZE, Input, NotRendered
+from twgen.specs.kinds import CHART_FILE, RENDERED_BY, without_lists
 from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
@@ -29,6 +29,9 @@ _VALUES = "values-{}.yaml"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
 """Helm's comment: the template that a document comes from."""
+_TOLD = re.compile(rf"{RENDERED_BY}\w+, document \d+(?: \((.*?)\))?(?::\d+)?(?:: (.*))?", re.DOTALL)
+_TEMPLATE = re.compile(r"(?<![^\s(\"])([^\s:()\"]+/templates/[^\s:()\"]+)(?::(\d+))?")
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
@@ -50,8 +53,25 @@ def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
         except InvalidInput as error:
             return Documents(tuple(documents), (f"{source}: {error}",))
     if not documents:
-        raise InvalidInput(f"{program} renders no document")
+        raise NotRendered(f"{program} renders no document")
     return Documents(tuple(documents), ())
+
+
+def in_file(given: Input, folder: str, told: str) -> tuple[str, int, str]:
+    """The file that a document, or what is told of one or of a failed render, comes from; its line; and why.
+
+    A line of what is rendered is none of the file. What helm names begins with the name of the chart.
+    """
+    of_document, number = _TOLD.fullmatch(told), "1"
+    template, why = of_document.groups() if of_document else (None, told)
+    if not of_document and (at := _TEMPLATE.search(told)):
+        template, number = at[1], at[2] or number
+    if given.kind == KUSTOMIZE:
+        there = (name for name in _KUSTOMIZATIONS if Path(folder, name).is_file())
+        name = next(there, _KUSTOMIZATIONS[0])
+    else:
+        name = (template or "").partition("/")[2] or CHART_FILE
+    return os.path.normpath(f"{folder}/{name}"), int(number), why or ""
 
 
 def _rendered(given: Input, folder: str) -> str:
@@ -80,16 +100,16 @@ def _rendered(given: Input, folder: str) -> str:
                 f" or run {name} yourself, and `twgen render -`"
             )
         if output.stat().st_size >= confined.MOST_BYTES:
-            raise InvalidInput(f"{name} renders more than {confined.MOST_BYTES // 2**20} MiB: render less")
+            raise NotRendered(f"{name} renders more than {confined.MOST_BYTES // 2**20} MiB: render less")
         if ended and any(sign in said for sign in _OUT_OF_MEMORY):
             most = confined.MOST_MEMORY // 2**20
-            raise InvalidInput(f"{name} was out of memory: it has {most} MiB, so render less")
+            raise NotRendered(f"{name} was out of memory: it has {most} MiB, so render less")
         if ended:
-            raise InvalidInput(f"{name} failed: {said or f'it ended with {ended}: out of time or memory'}")
+            raise NotRendered(f"{name} failed: {said or f'it ended with {ended}: out of time or memory'}")
         try:
             return output.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise InvalidInput(f"{name} renders what is no UTF-8 text") from error
+            raise NotRendered(f"{name} renders what is no UTF-8 text") from error
 
 
 def _ended(command: list[str], folder: str, private: str, name: str) -> int:
@@ -115,7 +135,7 @@ def _ended(command: list[str], folder: str, private: str, name: str) -> int:
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired as error:
-            raise InvalidInput(f"{name} took longer than {_MOST_SECONDS:.0f}s: render less") from error
+            raise NotRendered(f"{name} took longer than {_MOST_SECONDS:.0f}s: render less") from error
 
 
 def _of_helm(given: Input, folder: str, root: str, private: str) -> Iterator[str]:
