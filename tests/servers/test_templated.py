@@ -309,6 +309,36 @@ def test_overlay_reaches_nothing_out_of_the_checkout(checkout: Path, kustomizati
     assert "kustomize failed: " in refusal(checkout, "Kustomize")
 
 
+@pytest.mark.parametrize(
+    ("kustomization", "said"),
+    [
+        ("resources: ['https://github.com/example/example//config?ref=main']", "`kustomize localize`"),
+        ("components: ['git@github.com:example/example.git']", "`kustomize localize`"),
+        ("resources: ['http://127.0.0.1:1/a.yaml']", "`kustomize localize`"),
+        ("helmCharts: [{name: a, repo: 'https://example.com'}]", "render the chart by --input Helm"),
+        ("bases: [../nothere]", "Error: accumulating resources"),
+    ],
+)
+def test_overlay_that_cannot_be_rendered_says_first_what_to_do(
+    checkout: Path, kustomization: str, said: str
+) -> None:
+    write(checkout, {"bad/kustomization.yaml": kustomization})
+    told = refusal(checkout, "Kustomize")
+    assert said in told
+    assert "Warning" not in told.partition("Error: ")[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["/prod.yaml", "$ref/prod.yaml", "../../secret", "https://example.com/a.yaml"]
+)
+def test_value_file_that_is_not_read_is_told_with_those_that_are(checkout: Path, name: str) -> None:
+    asked = ("validate", "chart", "--input", "Helm", "--value-files", name)
+    assert "by their path from the chart's folder, such as ../prod.yaml" in twgen(checkout, *asked).stderr
+    (checkout / ".git" / "HEAD").unlink()
+    (checkout / ".git").rmdir()
+    assert "the chart is in no Git repository" in twgen(checkout, *asked).stderr
+
+
 @pytest.mark.parametrize("name", ["/etc/passwd", "../../secret", "https://example.com/a.yaml", "none.yaml"])
 def test_value_file_is_one_of_the_checkout(checkout: Path, name: str) -> None:
     ended = twgen(checkout, "validate", "chart", "--input", "Helm", "--value-files", name)

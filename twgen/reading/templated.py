@@ -21,10 +21,22 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
 _MOST_SECONDS = 30.0
+_MOST_READ = 65_536
 _MOST_TOLD = 2000
 """Characters of what a program says of its failure."""
 _OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed")
 """What the runtime of Go says then, by what it could not get."""
+_REMOTE = (
+    "nothing is fetched: bring what is remote into the repository by `kustomize localize`, and commit it"
+)
+_INSTEAD = {
+    "no 'git' program on path": _REMOTE,
+    "dial tcp": _REMOTE,
+    "must specify --enable-helm": (
+        "kustomize runs no helm here: render the chart by --input Helm, or commit what `helm template` prints"
+    ),
+}
+"""What to do, by what kustomize says."""
 _VALUES = "values-{}.yaml"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
@@ -82,15 +94,23 @@ def _rendered(given: Input, folder: str) -> str:
             f"there is no {name} on PATH, which --input {given.kind} runs: install it; in Argo CD, the"
             " component deploy/templating copies Argo CD's own into the sidecar"
         )
-    root = os.path.realpath(given.root or repository_root(f"{folder}/.") or folder)
+    checkout = given.root or repository_root(f"{folder}/.")
+    root = os.path.realpath(checkout or folder)
     with tempfile.TemporaryDirectory(prefix="twgen-") as private:
         is_kustomize = given.kind == KUSTOMIZE
-        arguments = ["build", folder] if is_kustomize else list(_of_helm(given, folder, root, private))
+        arguments = (
+            ["build", folder]
+            if is_kustomize
+            else list(_of_helm(given, folder, root, private, is_checkout=bool(checkout)))
+        )
         command = [sys.executable, "-I", confined.__file__, root, private, os.path.realpath(program)]
         ended = _ended([*command, *arguments], folder, private, name)
         output, complaint = Path(private, "output"), Path(private, "complaint")
         # below the first empty line are the stacks of Go, when memory was out
-        told = complaint.read_bytes()[:_MOST_TOLD].decode(errors="replace").strip().partition("\n\n")[0]
+        told = complaint.read_bytes()[:_MOST_READ].decode(errors="replace").strip().partition("\n\n")[0]
+        # kustomize warns of old fields first
+        at = max(0, f"\n{told}".find("\nError: "))
+        told = f"{told[at:]} {told[:at]}"[:_MOST_TOLD]
         said = " ".join(told.split()).replace(f"{private}/", "").replace(f"{root}/", "").replace(root, ".")
         for at, name_of_file in enumerate(given.value_files):
             said = said.replace(_VALUES.format(at), name_of_file)
@@ -105,7 +125,9 @@ def _rendered(given: Input, folder: str) -> str:
             most = confined.MOST_MEMORY // 2**20
             raise NotRendered(f"{name} was out of memory: it has {most} MiB, so render less")
         if ended:
-            raise NotRendered(f"{name} failed: {said or f'it ended with {ended}: out of time or memory'}")
+            said = said or f"it ended with {ended}: out of time or memory"
+            instead = next((text for sign, text in _INSTEAD.items() if is_kustomize and sign in said), "")
+            raise NotRendered(f"{name} failed: {instead}{instead and '; '}{said}")
         try:
             return output.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -138,25 +160,30 @@ def _ended(command: list[str], folder: str, private: str, name: str) -> int:
             raise NotRendered(f"{name} took longer than {_MOST_SECONDS:.0f}s: render less") from error
 
 
-def _of_helm(given: Input, folder: str, root: str, private: str) -> Iterator[str]:
+def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout: bool) -> Iterator[str]:
+    what = "files of the checkout, by their path from the chart's folder, such as ../prod.yaml"
+    only = f"name {what}: no URL, no $ref, no whole path, no link out of it"
+    if not is_checkout:
+        only = "the chart is in no Git repository, so only files in its own folder are read"
     yield from ("template", "--include-crds")
     if given.namespace:
         yield f"--namespace={given.namespace}"
     for at, name in enumerate(given.value_files):
         file = os.path.realpath(f"{folder}/{name}")
         if "://" in name or os.path.commonpath((root, file)) != root:
-            raise InvalidInput(f"value-files: {quoted(name)} is no file of the checkout")
+            raise InvalidInput(f"value-files: {quoted(name)} is no file of the checkout: {only}")
         try:
             content = Path(file).read_bytes() if Path(file).is_file() else None
         except OSError as error:
             raise InvalidInput(f"value-files: cannot read {quoted(name)}: {error.strerror}") from error
         if content is None:
-            raise InvalidInput(f"value-files: there is no file {quoted(name)} in the folder of the chart")
+            said = f"value-files: there is no file {quoted(name)} in the folder of the chart"
+            raise InvalidInput(f"{said}: {only}" if name.startswith(("/", "$")) else said)
         # helm takes its argument apart at commas, and fetches what looks like a URL
         Path(private, _VALUES.format(at)).write_bytes(content)
         yield f"--values={private}/{_VALUES.format(at)}"
     if given.values:
         # called as the option, which an error names
-        Path(private, "--values").write_text(given.values, encoding="utf-8")
+        Path(private, "--values").write_bytes(os.fsencode(given.values))
         yield f"--values={private}/--values"
     yield from ("--", given.release or "release-name", folder)
