@@ -170,7 +170,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "values": Option(
         ("--values",),
-        "With --input Helm: values, as YAML, which go before those of files.",
+        "With --input Helm: values, as YAML; they override those of the value files.",
         VALUES,
         of_application=True,
     ),
