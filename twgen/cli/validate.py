@@ -53,6 +53,8 @@ _REPORTS = {
 def command(output: str, **params: Any) -> None:
     """Check specs without reading any server; all problems of all files at once.
 
+    An invalid spec is the answer that is asked for, so it exits with 1; every other command exits with 2.
+
     \b
     twgen validate .
     """
