@@ -199,6 +199,9 @@ metadata:
 spec:
   containers: [{name: wget, image: busybox}]
 """
+    slow = "rollout: {strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1h}]}"
+    worker = checkout / "chart" / "templates" / "worker.yaml"
+    worker.write_text(worker.read_text().replace("rollout: {strategy: AllAtOnce}", slow))
     write(checkout, {"chart/templates/tests/connection.yaml": pod})
     asked = ("render", ".", "--input", "Helm", "--release", "payments", "-n", "shop", "--snapshot")
     rendered = twgen(checkout / "chart", *asked, "../../snapshot.json")
