@@ -1,5 +1,6 @@
 """What `--input` takes, without the programs that it runs."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def test_directory_is_what_is_read_without_the_option(run: Run, story: Path) -> 
         (("nothere", "--input", "Helm"), "nothere: no such file or folder"),
         (("specs", "--input", "Helm", "--release", "--a"), "is no name of a release"),
         (("specs", "--input", "Helm", "--value-files", "a,,b"), "one name is empty"),
+        (
+            ("specs", "--input", "Helm", "--values", "prod.yaml"),
+            "must be a YAML mapping such as",
+        ),
+        (("specs", "--input", "Helm", "-f", "a"), "'-f'; with --input Helm, did you mean --value-files?"),
+        (("specs", "--input", "Helm", "--set", "a=b"), "'--set'; with --input Helm, did you mean --values?"),
     ],
 )
 def test_mistaken_input_is_told(run: Run, story: Path, arguments: tuple[str, ...], said: str) -> None:  # noqa: ARG001
@@ -48,3 +55,33 @@ def test_ledger_of_a_chart_needs_to_know_the_release_except_in_argocd(run: Run, 
     assert "write --release NAME" in ended.stderr
     assert "there is no helm" in run(*asked, "--release", "payments", env=without).stderr
     assert "there is no helm" in run(*asked, env={**without, "ARGOCD_APP_NAME": "payments"}).stderr
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        (
+            [{"name": "input", "string": "Kustomize"}, {"name": "release", "string": "a"}],
+            "twgen: plugin parameter 'release' is for input Helm, and the input is Kustomize\n",
+        ),
+        (
+            [{"name": "input", "string": "Helm"}],
+            "at most 53 small letters, digits, - and .; set plugin parameter 'release'",
+        ),
+        (
+            [{"name": "valuesObject", "map": {"replicas": "2"}}],
+            "plugin parameter 'valuesObject': no such setting; did you mean values? an application may set ",
+        ),
+        (
+            [{"name": "helm-parameters", "array": ["a=b"]}],
+            "plugin parameter 'helm-parameters': no such setting; an application may set ",
+        ),
+    ],
+)
+def test_mistaken_input_of_an_application_is_told(
+    run: Run, story: Path, parameters: list[dict[str, object]], said: str
+) -> None:
+    variables = {"ARGOCD_APP_NAME": "a" * 54, "ARGOCD_APP_PARAMETERS": json.dumps(parameters)}
+    ended = run("render", "specs", env={**ENVIRONMENT, "PATH": str(story), **variables})
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr

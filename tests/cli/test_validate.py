@@ -397,3 +397,12 @@ def test_document_that_is_an_object_of_a_rollout_is_refused_before_it_is_rendere
     assert (ended.returncode != 0) is refused, ended
     told = f"ConfigMap {own['namespace']}/{own['name']} is there twice, from the rollout of worker"
     assert (ended.stdout + ended.stderr).count(told) == int(refused)
+
+
+@pytest.mark.parametrize("path", ["nothere", "empty"])
+def test_path_that_names_nothing_is_in_every_report(run: Run, story: Path, path: str) -> None:
+    (story / "empty").mkdir()
+    for output in ("json", "junit", "sarif"):
+        ended = run("validate", path, "-o", output)
+        assert (ended.returncode, f"{path}: n" in ended.stdout) == (2, True), ended.stdout
+        assert path in ended.stderr

@@ -181,6 +181,9 @@ metadata:
 spec:
   containers: [{name: wget, image: busybox}]
 """
+    slow = "rollout: {strategy: Progressive, steps: [{rampPercentage: 10, pauseDuration: 1h}]}"
+    worker = checkout / "chart" / "templates" / "worker.yaml"
+    worker.write_text(worker.read_text().replace("rollout: {strategy: AllAtOnce}", slow))
     write(checkout, {"chart/templates/tests/connection.yaml": pod})
     asked = ("render", ".", "--input", "Helm", "--release", "payments", "-n", "shop", "--snapshot")
     rendered = twgen(checkout / "chart", *asked, "../../snapshot.json")
@@ -198,6 +201,52 @@ spec:
     )
     assert in_argocd.returncode == 0, in_argocd.stderr
     assert "kind: Pod\n" in in_argocd.stdout
+
+
+def results(checkout: Path, *arguments: str) -> list[tuple[str, str, int, str]]:
+    """What the SARIF report has: the rule, the file, its line, and the message."""
+    ended = twgen(checkout, "validate", *arguments, "-o", "sarif")
+    assert (ended.returncode, ended.stderr) == (1, "twgen: 1 problem found\n")
+    [run] = json.loads(ended.stdout)["runs"]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    return [
+        (
+            result["ruleId"],
+            place["artifactLocation"]["uri"],
+            place["region"]["startLine"],
+            result["message"]["text"],
+        )
+        for result, place in zip(run["results"], places, strict=True)
+    ]
+
+
+def test_report_names_the_template_of_what_is_wrong(checkout: Path) -> None:
+    asked = ("chart", "--input", "Helm", "-n", "shop")
+    worker = checkout / "chart" / "templates" / "worker.yaml"
+    written = worker.read_text()
+    worker.write_text(written.replace("replicas: 2", "replicas: two"))
+    template = "chart/templates/worker.yaml"
+    why = "spec.replicas: must be a whole number, not a string"
+    assert results(checkout, *asked) == [("invalid", template, 1, why)]
+    worker.write_text(written + "{{ .Values.none.such }}")
+    [(rule, file, line, why)] = results(checkout, *asked)
+    assert (rule, file, line) == ("unreadable", template, written.count("\n") + 1)
+    assert why.startswith("helm failed: ")
+    junit = twgen(checkout, "validate", *asked, "-o", "junit")
+    assert f'file="{template}"' in junit.stdout
+    assert "unreadable" in twgen(checkout, "validate", *asked, "-o", "json").stdout
+
+
+def test_report_names_the_kustomization_of_what_is_wrong(checkout: Path) -> None:
+    asked = ("overlay", "--input", "Kustomize")
+    write(checkout, {"base/worker.yaml": WORKER.replace("replicas: 2", "replicas: two")})
+    many = checkout / "many" / "kustomization.yaml"
+    many.write_text(COMPONENT.replace("value: 7", "value: seven"))
+    why = "spec.replicas: must be a whole number, not a string"
+    assert results(checkout, *asked) == [("invalid", "overlay/kustomization.yaml", 1, why)]
+    many.unlink()
+    [(rule, file, _, why)] = results(checkout, *asked)
+    assert (rule, file, why[:18]) == ("unreadable", "overlay/kustomization.yaml", "kustomize failed: ")
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../secret", "/proc/self/environ"])
@@ -245,6 +294,36 @@ def test_overlay_reaches_nothing_out_of_the_checkout(checkout: Path, kustomizati
     assert "kustomize failed: " in refusal(checkout, "Kustomize")
 
 
+@pytest.mark.parametrize(
+    ("kustomization", "said"),
+    [
+        ("resources: ['https://github.com/example/example//config?ref=main']", "`kustomize localize`"),
+        ("components: ['git@github.com:example/example.git']", "`kustomize localize`"),
+        ("resources: ['http://127.0.0.1:1/a.yaml']", "`kustomize localize`"),
+        ("helmCharts: [{name: a, repo: 'https://example.com'}]", "render the chart by --input Helm"),
+        ("bases: [../nothere]", "Error: accumulating resources"),
+    ],
+)
+def test_overlay_that_cannot_be_rendered_says_first_what_to_do(
+    checkout: Path, kustomization: str, said: str
+) -> None:
+    write(checkout, {"bad/kustomization.yaml": kustomization})
+    told = refusal(checkout, "Kustomize")
+    assert said in told
+    assert "Warning" not in told.partition("Error: ")[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["/prod.yaml", "$ref/prod.yaml", "../../secret", "https://example.com/a.yaml"]
+)
+def test_value_file_that_is_not_read_is_told_with_those_that_are(checkout: Path, name: str) -> None:
+    asked = ("validate", "chart", "--input", "Helm", "--value-files", name)
+    assert "by their path from the chart's folder, such as ../prod.yaml" in twgen(checkout, *asked).stderr
+    (checkout / ".git" / "HEAD").unlink()
+    (checkout / ".git").rmdir()
+    assert "the chart is in no Git repository" in twgen(checkout, *asked).stderr
+
+
 @pytest.mark.parametrize("name", ["/etc/passwd", "../../secret", "https://example.com/a.yaml", "none.yaml"])
 def test_value_file_is_one_of_the_checkout(checkout: Path, name: str) -> None:
     ended = twgen(checkout, "validate", "chart", "--input", "Helm", "--value-files", name)
@@ -281,8 +360,8 @@ def test_mistake_in_values_names_where_they_come_from(
 ) -> None:
     (checkout / "bad.yaml").write_text("tag: [")
     ended = twgen(checkout, "validate", "chart", "--input", "Helm", *options)
-    assert ended.returncode == 2
-    assert f"failed to parse {named}: " in ended.stderr
+    assert ended.returncode == 1
+    assert f"failed to parse {named}: " in ended.stdout
 
 
 def test_version_that_only_the_history_of_git_has_says_that_this_is_not_read(checkout: Path) -> None:

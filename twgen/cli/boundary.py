@@ -16,6 +16,8 @@ _BUG = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
 _TERMINATED = 143
+_OF_HELM = {"-f": "--value-files", **dict.fromkeys(("--set", "--set-string", "--set-json"), "--values")}
+"""What is called otherwise here than by helm."""
 
 
 def exit_code_of(run: Callable[[], object]) -> int:
@@ -90,6 +92,10 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
                 # without the dashes, which are alike in all of them
                 options = [option.lstrip("-") for option in error.possibilities or ()]
                 similar = did_you_mean(error.option_name.lstrip("-"), options).replace("mean ", "mean --")
+                of_command = error.ctx.command.params if error.ctx else ()
+                instead = _OF_HELM.get(error.option_name)
+                if instead and any(instead in option.opts for option in of_command):
+                    similar = f"; with --input Helm, did you mean {instead}?"
                 said = f"no such option {error.option_name!r}{similar}"
             context = getattr(error, "ctx", None)
             hint = f"; see {context.command_path} --help" if context and not said.endswith("?") else ""

@@ -36,8 +36,8 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     settings = settings_of(params)
     if settings.input.kind == HELM and not settings.input.release:
         raise InvalidInput(
-            "versions are recorded under the names that one release gives them: write --release NAME, as it"
-            " is called in the cluster, and -n NAMESPACE where the templates name none"
+            "versions are recorded under the names that one release gives them: write --release NAME, as in"
+            " the cluster, and -n NAMESPACE where the templates name none"
         )
     folder, read = ledger_folder(settings.paths[0]), settings.sources.text
     specs = load_specs(settings)

@@ -1,5 +1,6 @@
 """What the value of an option may be: each form says what a text means, and what is wrong with it."""
 
+import os
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -141,17 +142,30 @@ def _files(text: str) -> tuple[str, ...]:
     return tuple(map(_printable, names))
 
 
-def _release(text: str) -> str:
-    """As helm takes one."""
+def release_name(text: str) -> str:
+    """The name of a release, as helm takes one; raises ValueError."""
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?", text):
         raise ValueError("is no name of a release: at most 53 small letters, digits, - and .")
     return text
 
 
+def _values(text: str) -> str:
+    from twgen.errors import InvalidInput
+    from twgen.yaml.reader import read_documents
+
+    try:
+        documents = read_documents(os.fsencode(text))
+    except InvalidInput:  # helm says what is wrong, if it is for helm
+        return text
+    if not all(isinstance(value, dict | None) for value in documents):
+        raise ValueError("must be a YAML mapping such as 'replicas: 2'; a file is for --value-files")
+    return text
+
+
 FILE = Form("FILE")
 FILES = Form("FILE,FILE", _files)
-RELEASE = Form("NAME", _release)
-TEXT = Form("YAML")
+RELEASE = Form("NAME", release_name)
+VALUES = Form("YAML", _values)
 NAME = Form("NAME", _printable)
 IDENTITY = Form("NAME", _identity)
 READING_TIME = Form("DURATION", _reading_time)

@@ -20,8 +20,8 @@ from twgen.cli.option_forms import (
     OBJECT,
     READING_TIME,
     RELEASE,
-    TEXT,
     TIME,
+    VALUES,
     Choice,
     Form,
 )
@@ -170,8 +170,8 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "values": Option(
         ("--values",),
-        "With --input Helm: values, as YAML, which go before those of files.",
-        TEXT,
+        "With --input Helm: values, as YAML; they override those of the value files.",
+        VALUES,
         of_application=True,
     ),
     "strict": _flag("--strict", text="Take warnings for errors.", of_application=True),
@@ -256,7 +256,7 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
 
 
 def refuse_settings_of_operator() -> None:
-    """Raise InvalidInput when the application sets an option that is the operator's, or none of ours."""
+    """Raise InvalidInput for what the application sets amiss: the operator's, none of ours, or no text."""
     options = {option.name: option for option in OPTIONS.values()}
     own = sorted(option.parameter for option in options.values() if option.of_application)
     for name, setting in surroundings().settings_of_application.items():
@@ -270,6 +270,8 @@ def refuse_settings_of_operator() -> None:
                 f"{name!r} is the operator's: a repository may not set it;"
                 f" the operator sets {options[name].variable} in the plugin's sidecar"
             )
+        if setting.mistake:
+            raise InvalidInput(setting.mistake)
 
 
 def mistyped_variables() -> Iterator[str]:

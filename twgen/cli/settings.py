@@ -5,11 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twgen.cli.option_forms import release_name
 from twgen.cli.options import OPTIONS, READING, given_options, mistyped_variables
 from twgen.cli.output import warn
 from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller, Operator
+from twgen.model.problem import quoted
 from twgen.model.values import dataclass
 from twgen.reading.documents import Sources
 from twgen.reading.input import DIRECTORY, HELM, Input
@@ -117,7 +119,17 @@ def _input_of(params: Mapping[str, Any], where: Surroundings) -> Input:
     kind = params.get("input") or DIRECTORY
     for name in ("release", "value_files", "values"):
         if params.get(name) and kind != HELM:
-            raise InvalidInput(f"{OPTIONS[name].flags[0]} is for --input Helm, and the input is {kind}")
+            of_application = where.settings_of_application.get(OPTIONS[name].name)
+            place = of_application.source if of_application else OPTIONS[name].flags[0]
+            helm = "input Helm" if of_application else "--input Helm"
+            raise InvalidInput(f"{place} is for {helm}, and the input is {kind}")
+    if kind == HELM and where.release and not params.get("release"):
+        try:
+            release_name(where.release)
+        except ValueError as error:
+            raise InvalidInput(
+                f"the application's name {quoted(where.release)} {error}; set plugin parameter 'release'"
+            ) from error
     return Input(
         kind,
         params.get("release") or where.release,

@@ -25,6 +25,8 @@ class ApplicationSetting(NamedTuple):
     value: str
     source: str
     """The plugin parameter or variable, for people."""
+    mistake: str = ""
+    """What is wrong with its form, whichever option it is for."""
 
 
 class Terminal:
@@ -222,7 +224,9 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
                     "\n".join(files), f"plugin parameter {quoted(name)}"
                 )
             case {"name": str(name)}:
-                raise InvalidInput(f"plugin parameter {quoted(name)} is not a text alone: write it {such_as}")
+                source = f"plugin parameter {quoted(name)}"
+                mistake = f"{source} is not a text alone: write it {such_as}"
+                given[_option_name(name)] = ApplicationSetting("", source, mistake)
             case _:
                 raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name: write it {such_as}")
     return settings | given

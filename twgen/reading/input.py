@@ -10,6 +10,10 @@ from twgen.reading.documents import STDIN, Documents, Sources, ledger_folder, re
 DIRECTORY, KUSTOMIZE, HELM = "Directory", "Kustomize", "Helm"
 
 
+class NotRendered(InvalidInput):
+    """What kustomize or helm say of a folder that is wrong, as a file is that is no YAML."""
+
+
 class Input(NamedTuple):
     """How documents come from a folder: as files, or rendered; the rest is for Helm alone."""
 

@@ -14,21 +14,36 @@ from twgen.model.problem import Document, quoted
 from twgen.reading import confined
 from twgen.reading.documents import Documents, Sources
 from twgen.reading.git import repository_root
-from twgen.reading.input import KUSTOMIZE, Input
-from twgen.specs.kinds import RENDERED_BY, without_lists
+from twgen.reading.input import KUSTOMIZE, Input, NotRendered
+from twgen.specs.kinds import CHART_FILE, RENDERED_BY, without_lists
 from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
 _MOST_SECONDS = 30.0
+_MOST_READ = 65_536
 _MOST_TOLD = 2000
 """Characters of what a program says of its failure."""
 _OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed")
 """What the runtime of Go says then, by what it could not get."""
+_REMOTE = (
+    "nothing is fetched: bring what is remote into the repository by `kustomize localize`, and commit it"
+)
+_INSTEAD = {
+    "no 'git' program on path": _REMOTE,
+    "dial tcp": _REMOTE,
+    "must specify --enable-helm": (
+        "kustomize runs no helm here: render the chart by --input Helm, or commit what `helm template` prints"
+    ),
+}
+"""What to do, by what kustomize says."""
 _VALUES = "values-{}.yaml"
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S[^\n]*)$", re.MULTILINE)
 """Helm's comment: the template that a document comes from."""
+_TOLD = re.compile(rf"{RENDERED_BY}\w+, document \d+(?: \((.*?)\))?(?::\d+)?(?:: (.*))?", re.DOTALL)
+_TEMPLATE = re.compile(r"(?<![^\s(\"])([^\s:()\"]+/templates/[^\s:()\"]+)(?::(\d+))?")
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
@@ -50,8 +65,25 @@ def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
         except InvalidInput as error:
             return Documents(tuple(documents), (f"{source}: {error}",))
     if not documents:
-        raise InvalidInput(f"{program} renders no document")
+        raise NotRendered(f"{program} renders no document")
     return Documents(tuple(documents), ())
+
+
+def in_file(given: Input, folder: str, told: str) -> tuple[str, int, str]:
+    """The file that a document, or what is told of one or of a failed render, comes from; its line; and why.
+
+    A line of what is rendered is none of the file. What helm names begins with the name of the chart.
+    """
+    of_document, number = _TOLD.fullmatch(told), "1"
+    template, why = of_document.groups() if of_document else (None, told)
+    if not of_document and (at := _TEMPLATE.search(told)):
+        template, number = at[1], at[2] or number
+    if given.kind == KUSTOMIZE:
+        there = (name for name in _KUSTOMIZATIONS if Path(folder, name).is_file())
+        name = next(there, _KUSTOMIZATIONS[0])
+    else:
+        name = (template or "").partition("/")[2] or CHART_FILE
+    return os.path.normpath(f"{folder}/{name}"), int(number), why or ""
 
 
 def _rendered(given: Input, folder: str) -> str:
@@ -62,15 +94,23 @@ def _rendered(given: Input, folder: str) -> str:
             f"there is no {name} on PATH, which --input {given.kind} runs: install it; in Argo CD, the"
             " component deploy/templating copies Argo CD's own into the sidecar"
         )
-    root = os.path.realpath(given.root or repository_root(f"{folder}/.") or folder)
+    checkout = given.root or repository_root(f"{folder}/.")
+    root = os.path.realpath(checkout or folder)
     with tempfile.TemporaryDirectory(prefix="twgen-") as private:
         is_kustomize = given.kind == KUSTOMIZE
-        arguments = ["build", folder] if is_kustomize else list(_of_helm(given, folder, root, private))
+        arguments = (
+            ["build", folder]
+            if is_kustomize
+            else list(_of_helm(given, folder, root, private, is_checkout=bool(checkout)))
+        )
         command = [sys.executable, "-I", confined.__file__, root, private, os.path.realpath(program)]
         ended = _ended([*command, *arguments], folder, private, name)
         output, complaint = Path(private, "output"), Path(private, "complaint")
         # below the first empty line are the stacks of Go, when memory was out
-        told = complaint.read_bytes()[:_MOST_TOLD].decode(errors="replace").strip().partition("\n\n")[0]
+        told = complaint.read_bytes()[:_MOST_READ].decode(errors="replace").strip().partition("\n\n")[0]
+        # kustomize warns of old fields first
+        at = max(0, f"\n{told}".find("\nError: "))
+        told = f"{told[at:]} {told[:at]}"[:_MOST_TOLD]
         said = " ".join(told.split()).replace(f"{private}/", "").replace(f"{root}/", "").replace(root, ".")
         for at, name_of_file in enumerate(given.value_files):
             said = said.replace(_VALUES.format(at), name_of_file)
@@ -80,16 +120,18 @@ def _rendered(given: Input, folder: str) -> str:
                 f" or run {name} yourself, and `twgen render -`"
             )
         if output.stat().st_size >= confined.MOST_BYTES:
-            raise InvalidInput(f"{name} renders more than {confined.MOST_BYTES // 2**20} MiB: render less")
+            raise NotRendered(f"{name} renders more than {confined.MOST_BYTES // 2**20} MiB: render less")
         if ended and any(sign in said for sign in _OUT_OF_MEMORY):
             most = confined.MOST_MEMORY // 2**20
-            raise InvalidInput(f"{name} was out of memory: it has {most} MiB, so render less")
+            raise NotRendered(f"{name} was out of memory: it has {most} MiB, so render less")
         if ended:
-            raise InvalidInput(f"{name} failed: {said or f'it ended with {ended}: out of time or memory'}")
+            said = said or f"it ended with {ended}: out of time or memory"
+            instead = next((text for sign, text in _INSTEAD.items() if is_kustomize and sign in said), "")
+            raise NotRendered(f"{name} failed: {instead}{instead and '; '}{said}")
         try:
             return output.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise InvalidInput(f"{name} renders what is no UTF-8 text") from error
+            raise NotRendered(f"{name} renders what is no UTF-8 text") from error
 
 
 def _ended(command: list[str], folder: str, private: str, name: str) -> int:
@@ -115,28 +157,33 @@ def _ended(command: list[str], folder: str, private: str, name: str) -> int:
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired as error:
-            raise InvalidInput(f"{name} took longer than {_MOST_SECONDS:.0f}s: render less") from error
+            raise NotRendered(f"{name} took longer than {_MOST_SECONDS:.0f}s: render less") from error
 
 
-def _of_helm(given: Input, folder: str, root: str, private: str) -> Iterator[str]:
+def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout: bool) -> Iterator[str]:
+    what = "files of the checkout, by their path from the chart's folder, such as ../prod.yaml"
+    only = f"name {what}: no URL, no $ref, no whole path, no link out of it"
+    if not is_checkout:
+        only = "the chart is in no Git repository, so only files in its own folder are read"
     yield from ("template", "--include-crds")
     if given.namespace:
         yield f"--namespace={given.namespace}"
     for at, name in enumerate(given.value_files):
         file = os.path.realpath(f"{folder}/{name}")
         if "://" in name or os.path.commonpath((root, file)) != root:
-            raise InvalidInput(f"value-files: {quoted(name)} is no file of the checkout")
+            raise InvalidInput(f"value-files: {quoted(name)} is no file of the checkout: {only}")
         try:
             content = Path(file).read_bytes() if Path(file).is_file() else None
         except OSError as error:
             raise InvalidInput(f"value-files: cannot read {quoted(name)}: {error.strerror}") from error
         if content is None:
-            raise InvalidInput(f"value-files: there is no file {quoted(name)} in the folder of the chart")
+            said = f"value-files: there is no file {quoted(name)} in the folder of the chart"
+            raise InvalidInput(f"{said}: {only}" if name.startswith(("/", "$")) else said)
         # helm takes its argument apart at commas, and fetches what looks like a URL
         Path(private, _VALUES.format(at)).write_bytes(content)
         yield f"--values={private}/{_VALUES.format(at)}"
     if given.values:
         # called as the option, which an error names
-        Path(private, "--values").write_text(given.values, encoding="utf-8")
+        Path(private, "--values").write_bytes(os.fsencode(given.values))
         yield f"--values={private}/--values"
     yield from ("--", given.release or "release-name", folder)
