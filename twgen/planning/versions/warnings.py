@@ -164,8 +164,8 @@ def _about_target(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         recreate = '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'
         yield (
             f"{name}: strategy Recreate waits: no server-side apply takes away a rollingUpdate that"
-            " Kubernetes filled in, before it was applied once, or that another manager holds. Run"
-            f" `kubectl patch deployment {version.live.name} -n {spec.namespace} --type=merge -p '{recreate}'`"
+            " Kubernetes filled in, before it was applied once, or that another manager holds. Run `kubectl"
+            f" patch deployment {version.live.name} -n {spec.namespace} --type=merge -p '{recreate}'`"
         )
     if plan.reason is VersionReason.TEMPLATE_CHANGED and (how_many := _open(version)):
         yield (
