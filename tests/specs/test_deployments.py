@@ -112,6 +112,13 @@ def test_deployment_without_a_template_is_told_so_there() -> None:
     assert told(parsed(value, CONNECTION).problems) == ["spec.deployment.template: is required"]
 
 
+def test_deployment_of_another_type_is_told_once() -> None:
+    value = moved()
+    value["spec"]["deployment"] = True
+    [problem] = told(parsed(value, CONNECTION).problems)
+    assert problem == "spec.deployment: must be a mapping, not true or false"
+
+
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [

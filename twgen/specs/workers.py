@@ -151,7 +151,10 @@ def _template(spec: Fields, custom: str, task_queue: str) -> tuple[PodTemplate, 
     """
     value = spec.raw("template")
     if value is None:
-        spec.problem("deployment.template" if spec.has("deployment") else "template", "is required")
+        if isinstance(spec.raw("deployment"), dict):
+            spec.problem("deployment.template", "is required")
+        elif not spec.has("deployment"):  # of another type it is told by itself
+            spec.problem("template", "is required")
         return PodTemplate({}, ""), "", ()
     stored = stored_template(value, spec.at("template"), spec.diagnostics.most)
     spec.diagnostics.add_problems(stored.problems)
