@@ -1,15 +1,12 @@
 """`twgen simulate` as people use it."""
 
 import json
-import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks.fixtures import write_inputs
-from tests.cli.conftest import TWGEN, Run
-from tests.terminal import terminal
+from tests.cli.conftest import Run
 
 WORLD = ("--snapshot", "snapshot.json", "--identity", "twc")
 
@@ -100,14 +97,6 @@ def test_length_that_go_does_not_know_is_refused(run: Run) -> None:
 def test_picture_is_one_file(run: Run) -> None:
     ended = run("simulate", "specs", "-o", "svg")
     assert ET.fromstring(ended.stdout).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - our own
-
-
-def test_terminal_is_told_how_many_workers_are_done(tmp_path: Path) -> None:
-    specs = write_inputs(tmp_path, 200, versions=1)
-    with terminal([TWGEN, "simulate", specs, "-o", "json"], tmp_path, 80) as shown:
-        assert shown.end() == 0
-    told = shown.text.partition("{")[0]
-    assert re.search(r"^(\r\d+ of 200 workers are simulated)+\r$", told)
 
 
 def test_folder_without_a_worker_is_refused(run: Run, tmp_path: Path) -> None:
