@@ -1,7 +1,7 @@
 """A terminal is told how far a long command is, and nobody else."""
 
 import io
-import sys
+from contextlib import redirect_stderr
 
 import pytest
 
@@ -19,29 +19,25 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said: list[str] = []
     monkeypatch.setattr(progress, "_EACH", 0.0)
     monkeypatch.setattr(progress, "say_for_now", said.append)
-    monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     return said
 
 
-def counted(*, quiet: bool = False) -> list[str]:
-    with progress.progress("workers are simulated", quiet=quiet) as steps:
+def counted(where: io.StringIO, *, quiet: bool = False) -> list[str]:
+    with redirect_stderr(where), progress.progress("workers are simulated", quiet=quiet) as steps:
         return list(steps(["a", "b"]))
 
 
 def test_terminal_is_told_how_many_items_are_done_and_the_line_goes_in_the_end(told: list[str]) -> None:
-    assert counted() == ["a", "b"]
+    assert counted(Terminal()) == ["a", "b"]
     assert told == ["0 of 2 workers are simulated", "1 of 2 workers are simulated", ""]
 
 
 def test_nobody_is_told_before_a_second_is_over(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_EACH", 3600.0)
-    assert (counted(), told) == (["a", "b"], [""])
+    assert (counted(Terminal()), told) == (["a", "b"], [""])
 
 
-def test_file_and_who_wants_it_quiet_are_told_nothing(
-    told: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert (counted(quiet=True), told) == (["a", "b"], [])
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert (counted(), told) == (["a", "b"], [])
+def test_file_and_who_wants_it_quiet_are_told_nothing(told: list[str]) -> None:
+    assert (counted(Terminal(), quiet=True), told) == (["a", "b"], [])
+    assert (counted(io.StringIO()), told) == (["a", "b"], [])
