@@ -29,7 +29,8 @@ from tests.servers.rollouts import SOON, Story
 pytestmark = pytest.mark.server
 
 LIMIT = 100
-"""Of a server as it comes: none is set here."""
+"""Of a server as it comes; those of other tests have more room."""
+AS_IT_COMES = {"matching.maxDeployments": LIMIT}
 TOLD = (
     "Temporal does not know it yet, though its Deployment is available: its Temporal namespace has 100 Worker"
     " Deployments, and the default limit is 100"
@@ -43,7 +44,9 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Temp
     versions = (OLDEST, NEWEST)
     with ExitStack() as stack, ThreadPoolExecutor(len(versions)) as pool:
         servers = [
-            stack.enter_context(temporal_server(tmp_path_factory.mktemp("full"), version))
+            stack.enter_context(
+                temporal_server(tmp_path_factory.mktemp("full"), version, settings=AS_IT_COMES)
+            )
             for version in versions
         ]
         list(pool.map(fill, servers))

@@ -18,7 +18,7 @@ from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.clients.profiles import Profiles, load_profiles
 from twgen.clients.temporal import Call, TemporalClients
-from twgen.errors import StateUnavailable
+from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.spec import Connection
 
 pytestmark = pytest.mark.server
@@ -41,7 +41,7 @@ def asking(address: str, profile: Path) -> Iterator[Callable[..., str]]:
     def ask(within: float = SOON) -> str:
         try:
             return runner.run(clients.ask(call, Deadline(within)))
-        except StateUnavailable as error:
+        except (StateUnavailable, OutOfTime) as error:
             return str(error)
 
     with asyncio.Runner() as runner:
