@@ -16,8 +16,8 @@ from twgen.versioning.names import (
     COMPARE_OPTIONS,
     DEPLOYMENT_API,
     DEPLOYMENT_NAME_LABEL,
+    OWN_PREFIX,
     SYNC_OPTIONS,
-    TWGEN_API,
     WHEN,
     filled,
     may_have_placeholders,
@@ -65,7 +65,6 @@ _OWN_MARKS = {
     "labels": (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL),
     "annotations": (SYNC_OPTIONS, COMPARE_OPTIONS),
 }
-_OWN_PREFIX = TWGEN_API.partition("/")[0] + "/"
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
 _INJECT = "write {} to have it filled in for each version"
 
@@ -226,7 +225,7 @@ def _check_metadata(template: Fields) -> None:
             if name == WHEN:
                 wrong = "belongs into metadata.annotations of the WorkerResourceTemplate"
                 metadata.problem(join_path(field, name), wrong)
-            elif name in ours or name.startswith(_OWN_PREFIX):
+            elif name in ours or name.startswith(OWN_PREFIX):
                 metadata.problem(join_path(field, name), "is set for each version: remove it")
 
 

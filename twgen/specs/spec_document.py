@@ -23,7 +23,7 @@ from twgen.model.values import dataclass
 from twgen.specs import kinds
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL
-from twgen.versioning.names import PAUSED, TWGEN_API, WHEN, rollout_name
+from twgen.versioning.names import OWN_PREFIX, PAUSED, WHEN, rollout_name
 
 _RENAMED = {
     kinds.WORKER: {
@@ -77,7 +77,6 @@ https://github.com/temporalio/temporal-worker-controller/tree/main/docs
 """
 _MARKS = {kinds.ATTACHED: {WHEN}}
 """The annotations of ours that say something on a document."""
-_OWN_PREFIX = TWGEN_API.partition("/")[0] + "/"
 _OBJECT_META = ("finalizers", "generateName", "ownerReferences", "creationTimestamp", "generation",
                 "managedFields", "resourceVersion", "uid")  # fmt: skip
 
@@ -179,16 +178,15 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
 
 def _check_marks(metadata: Fields, kind: kinds.Kind, name: str) -> None:
     """Refuse labels and annotations that are no texts; warn of one that belongs elsewhere."""
-    for field in ("labels", "annotations"):
+    own = {"labels": set[str](), "annotations": {PAUSED, *_MARKS.get(kind.name, ())}}
+    for field, ours in own.items():
         texts = metadata.mapping(field)
         for key in texts.value:
             if texts.has(key) and not isinstance(texts.value[key], str):
                 wrong = Finding(join_path(texts.path, key), wrong_type(noun(str), texts.value[key]))
                 metadata.diagnostics.add_problems([wrong])
-            ours = {"annotations": {PAUSED, *_MARKS.get(kind.name, ())}}.get(field, set())
-            if key.startswith(_OWN_PREFIX) and key not in ours:
-                there = set() if field == "labels" and key in _MARKS.get(kind.name, ()) else ours - {PAUSED}
-                hint = did_you_mean(key, there) or f": {kind.name} has no such mark"
+            if key.startswith(OWN_PREFIX) and key not in ours:
+                hint = did_you_mean(key, ours - {PAUSED}) or f": {kind.name} has no such mark"
                 metadata.warning(join_path(field, key), f"has no effect{hint}")
     if isinstance(metadata.mapping("annotations").value.get(PAUSED), str):
         where = (

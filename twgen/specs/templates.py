@@ -19,15 +19,14 @@ from twgen.versioning.names import (
     BUILD_ID_LABEL,
     CONNECTION_HASH,
     DEPLOYMENT_NAME_LABEL,
+    OWN_PREFIX,
     PAUSED,
     TEMPLATE_HASH,
-    TWGEN_API,
     placeholders,
     rollout_name,
     versioned_deployment_name,
 )
 
-_OWN_PREFIX = TWGEN_API.partition("/")[0] + "/"
 MUTABLE_TAGS = {"latest", "main", "master", "dev", "edge", "nightly", "stable"}
 """Tags that mean another image from day to day."""
 
@@ -78,14 +77,11 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
         ("labels", (DEPLOYMENT_NAME_LABEL, BUILD_ID_LABEL)),
         ("annotations", (TEMPLATE_HASH, CONNECTION_HASH)),
     ):
-        for name in ours:
-            if name in (metadata.get(field) or {}):
-                place = join_path(f"metadata.{field}", name)
-                spec.mapping("template").problem(place, "is set for each version: remove it")
         for name in metadata.get(field) or {}:
-            if name.startswith(_OWN_PREFIX) and name != PAUSED:
+            if name in ours or (name.startswith(OWN_PREFIX) and name != PAUSED):
                 place = join_path(f"metadata.{field}", name)
-                spec.mapping("template").problem(place, "is set by twgen: remove it")
+                how = "for each version" if name in ours else "by twgen"
+                spec.mapping("template").problem(place, f"is set {how}: remove it")
     if PAUSED in (metadata.get("annotations") or {}):
         where = f"run `twgen pause`, or annotate ConfigMap {rollout_name(worker.name)} in the cluster"
         place = join_path("metadata.annotations", PAUSED)

@@ -52,6 +52,8 @@ be annotated as paused too."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
+OWN_PREFIX = TWGEN_API.partition("/")[0] + "/"
+"""What the labels and annotations begin with that are twgen's alone."""
 DEPLOYMENT_API = "apps/v1"
 
 NOT_PRUNED = "Prune=false"

@@ -29,7 +29,7 @@ def with_lost_references(
 
     `rendered` are those objects that are pruned once they are rendered no more.
     """
-    instead = {item._replace(name=_base(item.name)): item.name for item in rendered if _base(item.name)}
+    instead = {item._replace(name=base): item.name for item in rendered if (base := _base(item.name))}
     if not instead:
         return tuple(workers)
     return tuple(
