@@ -8,9 +8,6 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-# what failed runs once more, alone: a dozen servers on two cores can keep one of them from answering for minutes
-WITH_SERVERS := $(BIN)/pytest --tb=short --hypothesis-profile=thorough -m "server or packaging or heavy"
-
 .PHONY: help demo demo-rollout stack test check lint servers bench cases documentation example schemas lock clean
 
 help: ## Show this list
@@ -34,7 +31,7 @@ stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repos
 
 test: $(INSTALLED) servers lint ## Run every check and every test, real servers included
 	@$(BIN)/pytest -q -n logical --dist worksteal --hypothesis-profile=thorough -m "not server and not packaging and not heavy"
-	@$(WITH_SERVERS) -n 2 --dist loadfile --durations=20 || { [ $$? = 1 ] && $(WITH_SERVERS) --last-failed --last-failed-no-failures none; }
+	@$(BIN)/pytest --tb=short -n 2 --dist loadfile --durations=20 --hypothesis-profile=thorough -m "server or packaging or heavy"
 
 check: $(INSTALLED) lint ## Run the checks and the fast tests
 	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging and not heavy"

@@ -191,6 +191,7 @@ task_queues = st.builds(
     st.sampled_from((TaskQueueType.WORKFLOW, TaskQueueType.ACTIVITY)),
     pollers=st.none() | st.booleans(),
     unversioned_pollers=st.none() | st.booleans(),
+    silent_seconds=st.none() | st.integers(0, 600),
 )
 gate_runs = st.builds(
     GateRun,

@@ -53,7 +53,7 @@ class Cluster(KubernetesClient):
 def read(cluster: Cluster) -> tuple[World, list[str]]:
     async def story() -> tuple[World, list[str]]:
         temporal, lists = SharedReads(Temporal(), Deadline(30)), SharedLists(cluster, Deadline(30))
-        return await read_each(SPECS, Reading(temporal, lists, NOW, for_routing=False))
+        return await read_each(SPECS, Reading(temporal, lists, NOW, for_routing=False, read_at=NOW))
 
     return asyncio.run(asyncio.wait_for(story(), 30))
 

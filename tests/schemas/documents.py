@@ -98,6 +98,7 @@ POLICY = {
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,
+        "unserved": {"after": "5m", "action": "Abort"},
         "deploymentLabels": {"team": "a"},
         "deploymentAnnotations": {"a.b/c": "d"},
         "drainingReplicas": 1,
@@ -164,7 +165,7 @@ VERSION = {
     "openWorkflows": 0,
     "openAutoUpgradeWorkflows": 0,
     "metadata": {},
-    "taskQueues": [{"name": "main", "type": "Workflow", "pollers": True}],
+    "taskQueues": [{"name": "main", "type": "Workflow", "pollers": True, "silentSeconds": 3}],
     "gateRuns": [{"taskQueue": "main", "workflowID": "i", "status": "Running", "startedAt": NOW}],
 }
 SNAPSHOT = {

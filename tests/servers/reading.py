@@ -27,7 +27,7 @@ async def read_all(
     timeout: float = 20.0,  # noqa: ASYNC109 - it is a deadline's length
 ) -> World:
     shared = SharedReads(opened, Deadline(timeout))
-    return await read_world(specs, Reading(shared, None, NOW, for_routing))
+    return await read_world(specs, Reading(shared, None, NOW, for_routing, NOW))
 
 
 def read(
@@ -35,7 +35,7 @@ def read(
 ) -> WorkerDeployment | None:
     async def read_one() -> WorkerDeployment | None:
         shared = SharedReads(clients(), Deadline(timeout))
-        world = await read_world([spec], Reading(shared, None, NOW, for_routing))
+        world = await read_world([spec], Reading(shared, None, NOW, for_routing, NOW))
         found = world.workers[spec.key].temporal
         counts = await shared.open_workflows(spec, due)
         return found and replace(

@@ -9,6 +9,8 @@ from twgen.model.policy import (
     OnDelete,
     OwnerReferences,
     Policy,
+    Unserved,
+    WhenUnserved,
 )
 from twgen.model.spec import Connection, Gate, PodTemplate, Rollout, Strategy, Sunset, WorkerSpec
 
@@ -28,6 +30,7 @@ POLICY = Policy(
     missing_template=MissingTemplate.WARN,
     on_delete=OnDelete.CONFIRM,
     max_versions=75,
+    unserved=Unserved(timedelta(minutes=5), WhenUnserved.ABORT),
 )
 
 

@@ -151,6 +151,19 @@ def test_policy_whose_every_field_is_used_is_not_warned_of() -> None:
     assert (found.problems, found.warnings) == ((), ())
 
 
+@pytest.mark.parametrize(
+    ("after", "wrong"),
+    [
+        ("1m", "spec.unserved.after: 1m is shorter than 120s"),
+        ("6m", "spec.unserved.after: is longer than 5m: Temporal forgets then who polled"),
+    ],
+)
+def test_time_in_which_nothing_can_be_told_of_pollers_is_refused(after: str, wrong: str) -> None:
+    assert told(parsed(worker(), CONNECTION, policy(unserved={"after": after})).problems) == [wrong]
+    found = parsed(worker(), CONNECTION, policy(unserved={"after": "5m", "action": "Pause"}))
+    assert (found.problems, found.warnings) == ((), ())
+
+
 @pytest.mark.parametrize("written", ["twgen/", "/prod", "shop//prod", "shop/"])
 def test_identity_with_an_empty_part_is_refused(written: str) -> None:
     [problem] = parsed(worker(), CONNECTION, policy(identity=written)).problems

@@ -148,4 +148,4 @@ def test_many_budgets_beside_many_workers_are_looked_through_quickly() -> None:
     documents = [Document("f.yaml", at, value) for at, value in enumerate([*budgets, *expressions])]
     started = process_time()
     assert list(shared_pods(documents, specs, "shop")) == []
-    assert process_time() - started < max(alone, 0.1)
+    assert process_time() - started < 3 * max(alone, 0.1)

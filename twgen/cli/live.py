@@ -74,7 +74,8 @@ class Servers:
         namespace = "" if workers else self._settings.namespace_rule.default
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
-        reading = Reading(temporal, cluster, self._settings.now or clock(), for_routing, goes_on)
+        read_at = clock()
+        reading = Reading(temporal, cluster, self._settings.now or read_at, for_routing, read_at, goes_on)
         # a task of its own: one in which a TaskGroup of Python 3.11 failed counts as cancelled from then on,
         # and no asyncio.timeout that it is in ends as one
         return await asyncio.create_task(read_world(workers, reading))
@@ -89,7 +90,8 @@ class Servers:
         deadline = AnswerDeadline(self._settings.timeout)
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
-        return await read_each(workers, Reading(temporal, cluster, clock(), for_routing, goes_on=True))
+        now = clock()
+        return await read_each(workers, Reading(temporal, cluster, now, for_routing, now, goes_on=True))
 
     def run(
         self, workers: Sequence[WorkerSpec], story: Callable[[Connections], Coroutine[Any, Any, Answer]]

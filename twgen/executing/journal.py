@@ -146,7 +146,7 @@ class Journal:
         if not is_told or not self._written or is_news(self._written, self._standing):
             self.unwritten = None if await self._write(self._standing) else status
         if state != self._told:
-            is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved
+            is_wrong = routing.phase is Phase.BLOCKED or worker.plan.unserved or routing.marks
             said = "; ".join(filter(None, (worker.plan.unserved, routing.because)))
             kind: EventType = "Warning" if is_wrong else "Normal"
             if await self._tell(kind, routing.reason, f"{routing.phase}: {said}", status.now):

@@ -19,6 +19,7 @@ from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.rollout import (
     FAILED_LOOK,
     Claim,
+    Mark,
     Write,
     is_over,
     next_write,
@@ -81,8 +82,8 @@ class WorkerRollout:
 async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
     """Roll out until nothing is left to do or a person is needed; the last plan.
 
-    `once` looks, and changes, once; to become the manager is not yet a change. A failure of the only look, or
-    of the first, is raised; a later one is said, and looked at again.
+    `once` looks, and changes, once; to become the manager, or to mark a version, is not yet a change. A
+    failure of the only look, or of the first, is raised; a later one is said, and looked at again.
     """
     is_first, failure = True, ""
     while True:
@@ -101,7 +102,7 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             if temporal and write:
                 await _make(rollout, write, plan.identity, temporal.conflict_token)
             failure = ""
-            if not isinstance(write, Claim) and (
+            if not isinstance(write, Claim | Mark) and (
                 once or is_over(plan, found, now, is_unattended=rollout.is_unattended)
             ):
                 return plan
@@ -139,6 +140,9 @@ async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_to
             except TwgenError as error:
                 raise type(error)(f"{write.manager} could not become the manager: {error}") from error
             rollout.say(f"{name}: {write.manager} manages it now")
+        case Mark():
+            await writer.mark(write.build_id, write.marks)
+            rollout.say(f"{name}: marked {write.build_id} ({write.because})")
         case RoutingPlan():
             await writer.route(write, conflict_token)
             rollout.say(f"{name}: {_done(write)} ({write.because})")

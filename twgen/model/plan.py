@@ -1,6 +1,7 @@
 """What twgen would do, and why."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -112,6 +113,8 @@ class RoutingPlan:
     percentage: float | None = None
     claim_manager: bool = False
     due_at: datetime | None = None
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    """What the target is marked with first, in a look of its own: entries of its metadata."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,9 @@ from twgen.model.values import dataclass
 MOST_VERSIONS = 100
 """Temporal's own cap for one Worker Deployment, `matching.maxVersionsInDeployment`, unless it is changed."""
 
+POLLERS_ARE_LISTED = timedelta(minutes=5)
+"""How long Temporal tells who polled, `matching.PollerHistoryTTL`, unless it is changed."""
+
 
 class Driver(StrEnum):
     """What runs a rollout in the cluster."""
@@ -60,6 +63,14 @@ class MissingTemplate(StrEnum):
     FAIL = "Fail"
 
 
+class WhenUnserved(StrEnum):
+    """What becomes of a ramp to a version that nobody polls for."""
+
+    ABORT = "Abort"
+    PAUSE = "Pause"
+    WAIT = "Wait"
+
+
 class OnDelete(StrEnum):
     """What becomes of protected versions when the Argo CD Application is deleted."""
 
@@ -78,6 +89,14 @@ class VersionPatch:
     replicas: int | None = None
     scaledown_delay: timedelta | None = None
     delete_delay: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """How long nobody may poll for a version that takes a share of the traffic, and what is done then."""
+
+    after: timedelta
+    action: WhenUnserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +120,7 @@ class Policy:
     missing_template: MissingTemplate
     on_delete: OnDelete
     max_versions: int
+    unserved: Unserved
     deployment_labels: Mapping[str, str] = field(default_factory=dict)
     deployment_annotations: Mapping[str, str] = field(default_factory=dict)
     """What the Deployments of all versions get beside what twgen gives them."""

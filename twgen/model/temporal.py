@@ -72,6 +72,8 @@ class TaskQueue:
     """A worker of this version polled lately; None: not read."""
     unversioned_pollers: bool | None = None
     """An unversioned worker polled lately; None: not read."""
+    silent_seconds: int | None = None
+    """How long ago a worker of this version polled last, when that was read; None: not told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.times import format_time
 from twgen.model.values import dataclass
 from twgen.planning.routing.gates import gate_attempt, gate_failures, gate_passed
-from twgen.planning.routing.table import missing_queue, polls_until
 from twgen.planning.routing.target import Target
+from twgen.planning.routing.task_queues import missing_queue, polls_until
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
 from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, PAUSED
 

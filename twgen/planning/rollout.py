@@ -1,7 +1,9 @@
 """What a rollout writes next, when it is over, and when its plan can have become another one."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
@@ -30,7 +32,16 @@ class Claim:
     manager: str
 
 
-Write = GateStart | Claim | RoutingPlan
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """To say in the metadata of a version what is decided about it; a later look acts on it."""
+
+    build_id: str
+    marks: Mapping[str, Any]
+    because: str
+
+
+Write = GateStart | Claim | Mark | RoutingPlan
 """One call that changes Temporal; after it everything is looked at again."""
 
 
@@ -43,6 +54,8 @@ def next_write(plan: WorkerPlan) -> Write | None:
         return plan.gates[0]
     if plan.routing.claim_manager:
         return Claim(plan.identity)
+    if plan.routing.marks:
+        return Mark(plan.spec.build_id, plan.routing.marks, plan.routing.because)
     return plan.routing if plan.routing.action is not RoutingAction.NONE else None
 
 

@@ -28,6 +28,8 @@ class Reading:
     for_routing: bool
     """Not only what a render needs, versions and, of those that may go, the open workflows, but also what
     decides on traffic, and what only people ask for."""
+    read_at: datetime
+    """By the clock of who reads; `now` may be another time that somebody asks about."""
     goes_on: bool = False
     """What explains a wait, and decides nothing, may fail: a rollout must not, which only waits."""
 
@@ -129,7 +131,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
                 version,
                 open_workflows=counting.result().get(version.build_id),
                 auto_upgrade_workflows=upgraded.get(version.build_id),
-                task_queues=with_pollers(version, spec.worker_deployment, polled),
+                task_queues=with_pollers(version, spec.worker_deployment, polled, reading.read_at),
                 gate_runs=runs if version.build_id == spec.build_id and reads.gate_runs is not None else None,
             )
             for version in found.versions

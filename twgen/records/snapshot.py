@@ -87,6 +87,7 @@ _TASK_QUEUE = record(
     Field("type", choice(*TaskQueueType)),
     Field("pollers", FLAG),
     Field("unversionedPollers", FLAG),
+    Field("silentSeconds", COUNT),
 )
 _GATE_RUN = record(
     GateRun,

@@ -1,6 +1,6 @@
 """A model of one Worker Deployment on a Temporal server: registration, routing, drainage, pinned work."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -96,11 +96,12 @@ class TemporalModel:
         known = self.versions.get(build_id) or Version(build_id, VersionStatus.CREATED, self.now)
         is_new = known.status is VersionStatus.CREATED
         queues = known.task_queues or tuple(task_queues)
-        if is_new or not known.task_queues or not all(queue.pollers for queue in queues):
+        seen = all(queue.pollers and not queue.silent_seconds for queue in queues)
+        if is_new or not known.task_queues or not seen:
             self.versions[build_id] = replace(
                 known,
                 status=VersionStatus.INACTIVE if is_new else known.status,
-                task_queues=tuple(replace(queue, pollers=True) for queue in queues),
+                task_queues=tuple(replace(queue, pollers=True, silent_seconds=None) for queue in queues),
             )
 
     def set_current(self, build_id: str) -> None:
@@ -127,6 +128,11 @@ class TemporalModel:
         self._route(replace(self.routing, ramping=ramp if build_id or percentage else None))
         if moves:
             self._activate(build_id, VersionStatus.RAMPING)
+
+    def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
+        """Write entries of a version's metadata."""
+        version = self.versions[build_id]
+        self.versions[build_id] = replace(version, metadata={**(version.metadata or {}), **marks})
 
     def start_pinned(self, build_id: str, until: datetime) -> None:
         """Start a workflow on the version that runs until then."""

@@ -12,7 +12,7 @@ from twgen.model.timeline import Assumptions
 from twgen.model.times import FOREVER, later
 from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, WorkerWorld
 from twgen.planning.plan import plan_worker
-from twgen.planning.rollout import Claim, next_write
+from twgen.planning.rollout import Claim, Mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT
 from twgen.planning.versions.facts import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
@@ -90,6 +90,8 @@ class SimulatedWorker:
                     self._start_gate(gate)
                 case Claim(manager):
                     self.temporal.manager = manager
+                case Mark(build_id, marks):
+                    self.temporal.mark(build_id, marks)
                 case RoutingPlan() as change:
                     self._route(change)
             plan = self.plan()

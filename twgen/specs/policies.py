@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from twgen.model.policy import (
     MOST_VERSIONS,
+    POLLERS_ARE_LISTED,
     ConnectionChanges,
     Driver,
     EnvironmentNames,
@@ -15,6 +16,8 @@ from twgen.model.policy import (
     OnDelete,
     OwnerReferences,
     Policy,
+    Unserved,
+    WhenUnserved,
 )
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.deployments import parse_marks
@@ -22,10 +25,14 @@ from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.patches import parse_patches
 from twgen.specs.spec_document import SpecDocument
 
+_LEAST_SILENCE = timedelta(minutes=2)
+"""A worker that has nothing to do polls once a minute."""
+
 
 def parse_policy(spec: Fields) -> Policy:
     """The Policy of a document's `spec`."""
     worker, control_plane = spec.mapping("workerRef"), spec.mapping("controlPlaneSecretRef")
+    unserved = spec.mapping("unserved")
     policy = Policy(
         worker=worker.object_name("name", required=spec.has("workerRef")),
         identity=spec.identity("identity"),
@@ -42,6 +49,10 @@ def parse_policy(spec: Fields) -> Policy:
         missing_template=spec.choice("missingTemplate", MissingTemplate, MissingTemplate.WARN),
         on_delete=spec.choice("onDelete", OnDelete, OnDelete.CONFIRM),
         max_versions=spec.integer("maxVersions", 75, least=1) or 75,
+        unserved=Unserved(
+            after=unserved.duration("after", POLLERS_ARE_LISTED, least=_LEAST_SILENCE),
+            action=unserved.choice("action", WhenUnserved, WhenUnserved.ABORT),
+        ),
         deployment_labels=parse_marks(spec, "deploymentLabels", "labels"),
         deployment_annotations=parse_marks(spec, "deploymentAnnotations", "annotations"),
         patches=parse_patches(spec),
@@ -56,10 +67,12 @@ def parse_policy(spec: Fields) -> Policy:
         )
     if policy.max_versions > MOST_VERSIONS:
         spec.problem("maxVersions", f"{policy.max_versions} is above {MOST_VERSIONS}, Temporal's own cap")
+    if policy.unserved.after > POLLERS_ARE_LISTED:
+        unserved.problem("after", "is longer than 5m: Temporal forgets then who polled")
     for index, identity in enumerate(policy.adopt_from):
         if "*" in identity:
             spec.warning(f"adoptFrom[{index}]", "is an identity, not a pattern: name each manager")
-    for fields in (worker, control_plane, spec):
+    for fields in (worker, control_plane, unserved, spec):
         fields.close()
     return policy
 

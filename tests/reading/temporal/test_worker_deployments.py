@@ -63,7 +63,9 @@ SERVES = Cluster(live("v3"))
 
 def look(server: Temporal, cluster: KubernetesClient = SERVES, **how: bool) -> Reading:
     lists = SharedLists(cluster, Deadline(30))
-    return Reading(SharedReads(server, Deadline(30)), lists, NOW, **({"for_routing": True} | how))
+    return Reading(
+        SharedReads(server, Deadline(30)), lists, NOW, **({"for_routing": True, "read_at": NOW} | how)
+    )
 
 
 def read(server: Temporal, cluster: KubernetesClient = SERVES, **how: bool) -> World:

@@ -70,12 +70,12 @@ class RoutingReason(StrEnum):
     Nothing: its Job is deleted, and it ends within seconds. On a node that is lost, delete the Pod.
     """
     ABORTED = "Aborted", Until.ANOTHER_INTENT
-    """A person marked the target as aborted.
+    """The target is marked as aborted: by a person, or by its rollout, and then the sentence says why.
 
     Commit a new build, or go on with this one by `twgen retry`.
     """
     PAUSED = "Paused", Until.SOMEBODY
-    """A person paused the rollout.
+    """A person paused the rollout, or it paused itself, and then the sentence says why.
 
     Go on by `twgen resume`, or by removing the annotation `twgen.io/paused` of its intent; or commit
     a new build.
@@ -95,6 +95,12 @@ class RoutingReason(StrEnum):
     """The target is current, serves, and nothing else ramps.
 
     Nothing.
+    """
+    UNSERVED = "Unserved", Until.NOTHING
+    """Nobody polls for the target, which takes a share of the traffic: it is taken back.
+
+    See why its workers do not poll. Then commit a new build, or go on with this one by `twgen retry`
+    (`twgen resume` where the policy pauses). How long it may last says `unserved` of a RolloutPolicy.
     """
     WAITING_FOR_REGISTRATION = "WaitingForRegistration", Until.READINESS
     """No worker of the target has polled yet.

@@ -18,7 +18,7 @@ from twgen.versioning.build_ids import may_be_ours
 def plan_worker_routing(target: Target, *, drives: bool = False) -> RoutingPlan:
     """The next change of a worker's traffic; `drives` as in a Caller."""
     wanted, spec, manager = wanted_change(target), target.spec, target.temporal.manager_identity
-    if wanted.action is RoutingAction.NONE:
+    if wanted.action is RoutingAction.NONE and not wanted.marks:
         return wanted
     # what a person has aborted waits for nobody
     if spec.rollout.strategy is Strategy.MANUAL and wanted.reason is not Reason.ABORTED:

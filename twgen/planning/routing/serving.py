@@ -1,7 +1,9 @@
 """Whether the target can take traffic, and what keeps it from that."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
+from twgen.model.policy import POLLERS_ARE_LISTED
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType
 from twgen.model.values import dataclass
@@ -40,6 +42,18 @@ def obstacle(
         return found
     silent = [queue.name for queue in workflow if queue.pollers is False]
     return Obstacle(f"no worker of it polls task queue {silent[0]}") if silent else None
+
+
+def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
+    """The workflow task queue that nobody of a version polled for the longest time, and how long at least."""
+    silent = [("", timedelta())]
+    for queue in task_queues:
+        if queue.type is not TaskQueueType.WORKFLOW or queue.pollers is None:
+            continue
+        told = timedelta(seconds=queue.silent_seconds or 0)
+        # of who is not listed nothing is known but that
+        silent.append((queue.name, told if queue.pollers else max(told, POLLERS_ARE_LISTED)))
+    return max(silent, key=lambda one: one[1])
 
 
 def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None) -> Obstacle | None:

@@ -10,28 +10,27 @@ A condition under which traffic must not move is a row above the changes, with i
 `plan` only hands what is wanted to a person, where the spec says that nobody else makes it.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
-from twgen.model.policy import MOST_VERSIONS
+from twgen.model.policy import MOST_VERSIONS, WhenUnserved
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.temporal import GateStatus, Routing, UpdateState
+from twgen.model.times import format_time
 from twgen.planning.namespaces import why_full
 from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
 from twgen.planning.routing.target import Target
+from twgen.planning.routing.task_queues import first_polls_end, may_poll_more, missing_queue, polls_until
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, spoken
 from twgen.planning.version_status import IN_ROUTING
+from twgen.versioning.names import ABORTED, PAUSED
 
 _UPDATE_LIMIT = timedelta(minutes=2)
 """A routing update that takes longer is not waited for."""
-_QUEUE_LIMIT = timedelta(minutes=5)
-"""How long a new version may take to poll every task queue of the current one, or one for its gate."""
-
-_FIRST_POLLS = timedelta(minutes=1)
-"""How long a worker may take from its first poll to one for workflows; it may have none."""
 _TOLD_FROM = timedelta(seconds=30)
 """Clocks that are further apart are told of."""
 
@@ -45,6 +44,7 @@ class Wanted(NamedTuple):
     build_id: str | None = None
     percentage: float | None = None
     due_at: datetime | None = None
+    marks: Mapping[str, Any] = {}
 
 
 _Table = tuple[Row[Reason, Target, Wanted], ...]
@@ -68,13 +68,14 @@ TABLE: _Table = (
         lambda t: _none(t.not_created, _BLOCKED)),
     Row(Reason.ABORTED,
         lambda t: t.is_aborted and not t.world.rollout.is_paused,
-        lambda t: _clear_ramp("it is marked aborted") if t.ramp
-        else _none("it is marked aborted; `twgen retry` or a new build ID goes on", _BLOCKED)),
+        lambda t: _clear_ramp(f"it is marked aborted{t.why_marked(ABORTED)}") if t.ramp
+        else _none(f"it is marked aborted{t.why_marked(ABORTED)}; `twgen retry` or a new build ID goes on",
+                   _BLOCKED)),
     Row(Reason.PAUSED,
         lambda t: t.is_paused and not t.has_all_traffic,
         lambda t: _none("its intent is annotated as paused; without twgen.io/paused it goes on"
                         if t.world.rollout.is_paused
-                        else "a person paused it; `twgen resume` goes on")),
+                        else _paused(t))),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp is not None,
         lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),
@@ -85,6 +86,9 @@ TABLE: _Table = (
     Row(Reason.SETTLED,
         lambda t: t.is_current,
         lambda _: _none("it is current and nothing ramps", Phase.SETTLED)),
+    Row(Reason.UNSERVED,
+        lambda t: bool(t.unserved) and t.spec.rollout.strategy is not Strategy.MANUAL,
+        lambda t: _take_back(t, t.unserved, t.spec.policy.unserved.action)),
     Row(Reason.WAITING_FOR_REGISTRATION,
         lambda t: not t.is_registered,
         lambda t: _wait_for_registration(t)),
@@ -114,8 +118,8 @@ TABLE: _Table = (
                                           "deploy a worker that polls it, or, when nothing uses that task"
                                           " queue any more, `twgen promote`")),
     Row(Reason.NO_TASK_QUEUES,
-        lambda t: t.current is None and t.ramp is None and (not t.task_queues or _may_poll_more(t)),
-        lambda t: _none("no workflow task queue of it is known yet", due=_first_polls_end(t))
+        lambda t: t.current is None and t.ramp is None and (not t.task_queues or may_poll_more(t)),
+        lambda t: _none("no workflow task queue of it is known yet", due=first_polls_end(t))
         if t.task_queues else _none("no task queue of it is known yet")),
     Row(Reason.FIRST_VERSION,
         lambda t: t.current is None and t.temporal.routing.ramping is None
@@ -154,6 +158,7 @@ def wanted_change(target: Target) -> RoutingPlan:
         build_id=wanted.build_id,
         percentage=wanted.percentage,
         due_at=wanted.due_at,
+        marks=wanted.marks,
     )
 
 
@@ -172,6 +177,19 @@ def _set_ramp(t: Target, step: RolloutStep, because: str) -> Wanted:
 
 def _clear_ramp(because: str) -> Wanted:
     return Wanted(RoutingAction.CLEAR_RAMP, because, build_id="", percentage=0)
+
+
+def _take_back(t: Target, because: str, action: WhenUnserved) -> Wanted:
+    """The end of a ramp, or a pause, that no person decided: the mark that says so comes first."""
+    mark = {"by": t.identity, "at": format_time(t.now), "because": because}
+    if action is WhenUnserved.PAUSE:
+        return _none(f"{because}: it is paused")._replace(marks={PAUSED: mark})
+    return _clear_ramp(because)._replace(marks={ABORTED: mark})
+
+
+def _paused(t: Target) -> str:
+    why = t.why_marked(PAUSED)
+    return f"{f'it was paused{why}' if why else 'a person paused it'}; `twgen resume` goes on"
 
 
 def _other_ramp(t: Target) -> str:
@@ -235,33 +253,6 @@ def _on_queues(t: Target) -> str:
 def _failed_gate(t: Target) -> str:
     run = gate_failures(t)[0]
     return f"the gate on task queue {run.task_queue} ended as {run.status}: {run.workflow_id}"
-
-
-def missing_queue(t: Target) -> str:
-    """A task queue that the current version polls and the target does not; empty: none is known."""
-    current = t.versions.get(t.current or "")
-    if not current or current.task_queues is None or not t.version or t.version.task_queues is None:
-        return ""
-    polled = {(queue.name, queue.type) for queue in t.task_queues}
-    missing = [queue for queue in current.task_queues if (queue.name, queue.type) not in polled]
-    return f"{missing[0].type.lower()} task queue {missing[0].name}" if missing else ""
-
-
-def polls_until(t: Target) -> datetime | None:
-    """Until when a new version may still begin to poll a task queue; None: it had its time."""
-    created = t.version.created_at if t.version else None
-    return created + _QUEUE_LIMIT if created and t.now < created + _QUEUE_LIMIT else None
-
-
-def _first_polls_end(t: Target) -> datetime | None:
-    created = t.version.created_at if t.version else None
-    return created + _FIRST_POLLS if created else None
-
-
-def _may_poll_more(t: Target) -> bool:
-    """It polls for activities so far: whether others poll for its workflows is not known yet."""
-    ends = _first_polls_end(t)
-    return not t.workflow_task_queues and ends is not None and t.now < ends
 
 
 def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:

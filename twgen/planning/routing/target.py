@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from twgen.model.policy import WhenUnserved
 from twgen.model.spec import RolloutStep, WorkerSpec
 from twgen.model.temporal import (
     RampingVersion,
@@ -17,8 +18,8 @@ from twgen.model.temporal import (
 from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
-from twgen.planning.routing.serving import Obstacle, obstacle
-from twgen.planning.sentences import rounded_percentage
+from twgen.planning.routing.serving import Obstacle, obstacle, silence
+from twgen.planning.sentences import rounded_percentage, spoken
 from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, status_of
 from twgen.planning.versions.facts import deployments_of
 from twgen.versioning.names import ABORTED, GATE_SKIPPED, MOVED_BY, PAUSED
@@ -120,13 +121,19 @@ class Target:
 
     @property
     def is_aborted(self) -> bool:
-        """A person has marked it so."""
+        """A person has marked it so, or a rollout that took its ramp back."""
         return self._is_marked(ABORTED)
 
     @property
     def is_paused(self) -> bool:
-        """A person has paused its rollout."""
+        """Its rollout is paused, by a person or by itself."""
         return self.world.rollout.is_paused or self._is_marked(PAUSED)
+
+    def why_marked(self, key: str) -> str:
+        """What a mark says that twgen itself decided, to go on a sentence; empty: nothing, a person did."""
+        mark = self._mark(key)
+        because = mark.get("because") if isinstance(mark, Mapping) else None
+        return f" ({because})" if isinstance(because, str) else ""
 
     @property
     def skips_gate(self) -> bool:
@@ -160,6 +167,18 @@ class Target:
     def obstacle(self) -> Obstacle | None:
         """What keeps it from taking traffic; None: nothing."""
         return obstacle(self.spec, self.world, self.deployment, self.task_queues)
+
+    @property
+    def unserved(self) -> str:
+        """Why its ramp is taken back: for so long nobody has polled for its share; empty: it is not."""
+        policy, since = self.spec.policy.unserved, self.ramp.since if self.ramp else None
+        if not since or not self.live_percentage or policy.action is WhenUnserved.WAIT:
+            return ""
+        queue, length = silence(self.task_queues)
+        # who reads may be ahead of who says when somebody polled
+        if length - self.world.clocks_apart < policy.after or self.now - since < policy.after:
+            return ""
+        return f"no worker of it has polled task queue {queue} for {spoken(length)} or longer"
 
     @cached_property
     def is_rollback(self) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,8 @@ TASK_QUEUE_TYPES = {1: TaskQueueType.WORKFLOW, 2: TaskQueueType.ACTIVITY, 3: Tas
 """By the number that the API has for them."""
 UNVERSIONED = ("", "")
 """The worker and build ID of a poller that has none."""
+Polled = Mapping[tuple[str, str], datetime | None]
+"""When a worker and build ID polled last, UNVERSIONED for all that have none; None: nobody knows."""
 
 _STATUSES = {
     1: VersionStatus.INACTIVE,
@@ -108,33 +110,39 @@ def described_version(
     )
 
 
-def pollers(answer: "DescribeTaskQueueResponse") -> frozenset[tuple[str, str]]:
-    """Who polled a task queue lately: worker and build ID, UNVERSIONED for those that have none."""
-    polled = (poller.deployment_options for poller in answer.pollers)
-    return frozenset(
-        (options.deployment_name, options.build_id)
-        if options.worker_versioning_mode == _VERSIONED
-        else UNVERSIONED
-        for options in polled
-    )
+def pollers(answer: "DescribeTaskQueueResponse") -> Polled:
+    """Who polled a task queue lately."""
+    found: dict[tuple[str, str], datetime | None] = {}
+    for poller in answer.pollers:
+        options, last = poller.deployment_options, moment(poller, "last_access_time")
+        is_versioned = options.worker_versioning_mode == _VERSIONED
+        who = (options.deployment_name, options.build_id) if is_versioned else UNVERSIONED
+        found[who] = max(filter(None, (found.get(who), last)), default=None)
+    return found
 
 
 def with_pollers(
-    version: Version, worker: str, polled: Mapping[TaskQueue, Collection[tuple[str, str]]]
+    version: Version, worker: str, polled: Mapping[TaskQueue, Polled], now: datetime
 ) -> tuple[TaskQueue, ...] | None:
-    """The task queues of a worker's version, with whether it polls those that were read."""
+    """The task queues of a worker's version, with whether it polls those that were read just now."""
     if version.task_queues is None:
         return None
+    who = (worker, version.build_id)
     return tuple(
         replace(
             queue,
-            pollers=(worker, version.build_id) in polled[queue],
+            pollers=who in polled[queue],
             unversioned_pollers=UNVERSIONED in polled[queue],
+            silent_seconds=_seconds_since(polled[queue].get(who), now),
         )
         if queue in polled
         else queue
         for queue in version.task_queues
     )
+
+
+def _seconds_since(last: datetime | None, now: datetime) -> int | None:
+    return max(0, int((now - last).total_seconds())) if last else None
 
 
 def gate_run(

@@ -6,6 +6,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import GateRun, TaskQueue, Version, WorkerDeployment
 from twgen.reading.temporal.answers import (
     TASK_QUEUE_TYPES,
+    Polled,
     described_version,
     gate_run,
     pollers,
@@ -50,8 +51,8 @@ class TemporalReader:
             may_be_absent=True,
         )
 
-    async def pollers(self, queue: TaskQueue) -> frozenset[tuple[str, str]]:
-        """Who polled a task queue lately: worker and build ID, UNVERSIONED for those that have none."""
+    async def pollers(self, queue: TaskQueue) -> Polled:
+        """Who polled a task queue lately."""
         from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
         from temporalio.api.taskqueue.v1 import TaskQueue as Named
         from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest

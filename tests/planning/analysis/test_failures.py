@@ -1,0 +1,91 @@
+"""The test of a ratio of failures, against what is known of it in closed form and by simulation."""
+
+from fractions import Fraction
+from math import comb
+from random import Random
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twgen.planning.analysis.failures import false_alarm, upper_bound
+
+COUNTS = st.integers(0, 60).flatmap(lambda started: st.tuples(st.integers(0, started), st.just(started)))
+BOUNDS = st.floats(0.001, 0.9)
+
+
+def caught_at(ratio: float, bound: float, ends: int, draws: Random) -> int | None:
+    """The workflow at which a version that fails so often is noticed, looked at after each one."""
+    failed = 0
+    for started in range(1, ends + 1):
+        failed += draws.random() < ratio
+        if failed and false_alarm(failed, started, bound) <= 0.01:
+            return started
+    return None
+
+
+@pytest.mark.parametrize(("ratio", "earliest", "latest"), [(1.0, 2, 2), (0.2, 9, 15), (0.05, 110, 170)])
+def test_version_that_fails_more_than_its_bound_is_noticed_early(
+    ratio: float, earliest: int, latest: int
+) -> None:
+    draws = Random(20261125)  # noqa: S311 - a simulation
+    found = [caught_at(ratio, 0.01, 1_000, draws) or 1_001 for _ in range(61)]
+    assert earliest <= median(found) <= latest
+
+
+@pytest.mark.parametrize("bound", [0.01, 0.1])
+def test_version_at_its_bound_is_not_taken_for_worse_however_often_one_looks(bound: float) -> None:
+    draws = Random(20261126)  # noqa: S311 - a simulation
+    assert sum(caught_at(bound, bound, 400, draws) is not None for _ in range(100)) <= 3
+
+
+@given(COUNTS, BOUNDS)
+def test_one_more_failure_is_never_better(counts: tuple[int, int], bound: float) -> None:
+    failed, started = counts
+    assert false_alarm(failed + 1, started + 1, bound) <= false_alarm(failed, started, bound)
+    assert false_alarm(failed, started + 1, bound) >= false_alarm(failed, started, bound)
+
+
+@given(COUNTS, BOUNDS)
+def test_ratio_at_or_below_the_bound_says_nothing_against_a_version(
+    counts: tuple[int, int], bound: float
+) -> None:
+    failed, started = counts
+    if failed <= bound * started:
+        assert false_alarm(failed, started, bound) == 1.0
+
+
+@pytest.mark.parametrize("bound", [0.95, 0.99, 1.0, 0.0])
+def test_bound_that_cannot_be_tested_fails_nobody(bound: float) -> None:
+    assert false_alarm(1_000, 1_000, bound) == 1.0
+
+
+def test_millions_of_workflows_are_tested_as_ten_are() -> None:
+    assert false_alarm(20_000, 1_000_000, 0.01) == 0.0
+    assert false_alarm(10_000, 1_000_000, 0.01) == 1.0
+
+
+@pytest.mark.parametrize("started", [1, 10, 1_000])
+def test_upper_bound_of_no_failure_is_what_would_be_seen_once_in_a_hundred_times(started: int) -> None:
+    assert upper_bound(0, started) == pytest.approx(max(1 - 0.01 ** (1 / started), 0.001))
+
+
+def test_version_that_never_failed_allows_one_in_a_thousand() -> None:
+    assert upper_bound(0, 1_000_000) == 0.001
+
+
+@pytest.mark.parametrize(("failed", "started"), [(0, 0), (3, 3)])
+def test_version_of_which_nothing_went_well_allows_everything(failed: int, started: int) -> None:
+    assert upper_bound(failed, started) == 1.0
+
+
+@given(COUNTS)
+def test_upper_bound_fits_the_count_with_one_percent_exactly(counts: tuple[int, int]) -> None:
+    failed, started = counts
+    bound = upper_bound(failed, started)
+    if failed == started or bound == 0.001:
+        return
+    exact = Fraction(bound)
+    fits = sum(comb(started, k) * exact**k * (1 - exact) ** (started - k) for k in range(failed + 1))
+    assert float(fits) == pytest.approx(0.01, rel=1e-6)

@@ -1,0 +1,132 @@
+"""A ramp that nobody polls for is taken back, after a while and not before."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    MAIN,
+    MINUTE,
+    RAMPS,
+    SECOND,
+    live,
+    planned,
+    routed,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import NOW
+from twgen.model.plan import Phase, RoutingAction
+from twgen.model.policy import Unserved, WhenUnserved
+from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.spec import Strategy, WorkerSpec
+from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
+from twgen.model.world import World
+from twgen.planning.rollout import Claim, Mark, next_write
+from twgen.versioning.names import ABORTED, PAUSED
+
+NOBODY = replace(MAIN, pollers=False)
+OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
+
+
+def seen(length: timedelta) -> TaskQueue:
+    return replace(MAIN, silent_seconds=int(length.total_seconds()))
+
+
+def ramping(*queues: TaskQueue, percentage: float = 25, age: timedelta = HOUR, **facts: Any) -> World:
+    target = version(status=VersionStatus.RAMPING, task_queues=queues, metadata={}, **facts)
+    traffic = routing("v1", ("v3", percentage), age=age)
+    return situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
+
+
+def by(action: WhenUnserved = WhenUnserved.ABORT, after: timedelta = 5 * MINUTE) -> WorkerSpec:
+    return replace(RAMPS, policy=replace(RAMPS.policy, unserved=Unserved(after, action)))
+
+
+def test_ramp_is_marked_aborted_with_the_reason_and_ended_by_the_next_look() -> None:
+    plan = planned(ramping(NOBODY), by())
+    assert (plan.routing.reason, plan.routing.action) == (Reason.UNSERVED, RoutingAction.CLEAR_RAMP)
+    because = "no worker of it has polled task queue main for 5m or longer"
+    assert plan.routing.because == because
+    mark = {ABORTED: {"by": "me", "at": "2026-11-21T12:00:00Z", "because": because}}
+    assert next_write(plan) == Mark("v3", mark, because)
+
+    marked = ramping(NOBODY)
+    [worker] = marked.workers.values()
+    assert worker.temporal
+    versions = (OLD, replace(worker.temporal.versions[1], metadata=mark))
+    then = situation(replace(worker.temporal, versions=versions), [live("v3"), live("v1")])
+    plan = planned(then, by())
+    assert plan.routing.reason is Reason.ABORTED
+    assert plan.routing.because == f"it is marked aborted ({because})"
+    assert next_write(plan) == plan.routing
+
+
+def test_ramp_is_paused_where_the_policy_says_so() -> None:
+    plan = planned(ramping(NOBODY), by(WhenUnserved.PAUSE))
+    assert (plan.routing.reason, plan.routing.action) == (Reason.UNSERVED, RoutingAction.NONE)
+    assert plan.routing.phase is Phase.WAITING
+    write = next_write(plan)
+    assert isinstance(write, Mark)
+    assert list(write.marks) == [PAUSED]
+
+
+def test_whoever_does_not_manage_the_worker_claims_it_before_the_mark() -> None:
+    found = ramping(NOBODY)
+    [worker] = found.workers.values()
+    assert worker.temporal
+    free = situation(replace(worker.temporal, manager_identity=""), [live("v3"), live("v1")])
+    for action in (WhenUnserved.ABORT, WhenUnserved.PAUSE):
+        assert isinstance(next_write(planned(free, by(action))), Claim)
+
+
+@pytest.mark.parametrize(
+    ("world", "spec"),
+    [
+        pytest.param(ramping(NOBODY), by(WhenUnserved.WAIT), id="the policy waits"),
+        pytest.param(
+            ramping(NOBODY),
+            replace(by(), rollout=replace(RAMPS.rollout, strategy=Strategy.MANUAL)),
+            id="a person moves its traffic",
+        ),
+        pytest.param(ramping(NOBODY, age=5 * MINUTE - SECOND), by(), id="the ramp is young"),
+        pytest.param(ramping(NOBODY, percentage=0), by(), id="no share of the traffic"),
+        pytest.param(ramping(seen(5 * MINUTE - SECOND)), by(), id="polled not long ago"),
+        pytest.param(ramping(replace(MAIN, pollers=None)), by(), id="pollers were not read"),
+        pytest.param(ramping(), by(), id="no task queue is known"),
+        pytest.param(
+            ramping(MAIN, replace(NOBODY, type=TaskQueueType.ACTIVITY)), by(), id="only activities wait"
+        ),
+    ],
+)
+def test_ramp_stays(world: World, spec: WorkerSpec) -> None:
+    plan = routed(world, spec)
+    assert plan.reason is not Reason.UNSERVED
+    assert not plan.marks
+    assert plan.action is not RoutingAction.CLEAR_RAMP
+
+
+@pytest.mark.parametrize("queues", [(seen(2 * MINUTE),), (MAIN, replace(seen(2 * MINUTE), name="aux"))])
+def test_shorter_silence_counts_where_the_policy_says_so(queues: tuple[TaskQueue, ...]) -> None:
+    assert routed(ramping(*queues), by(after=2 * MINUTE)).reason is Reason.UNSERVED
+
+
+def test_clocks_that_are_apart_make_a_silence_no_longer() -> None:
+    found = ramping(seen(3 * MINUTE))
+    [worker] = found.workers.values()
+    apart = replace(found, workers={worker.key: replace(worker, clocks_apart=2 * MINUTE)})
+    assert routed(found, by(after=2 * MINUTE)).reason is Reason.UNSERVED
+    assert routed(apart, by(after=2 * MINUTE)).reason is not Reason.UNSERVED
+
+
+def test_mark_of_a_person_gives_no_reason() -> None:
+    target = version(status=VersionStatus.RAMPING, metadata={ABORTED: {"by": "somebody", "at": "then"}})
+    traffic = routing("v1", ("v3", 25))
+    found = situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
+    assert routed(found, by()).because == "it is marked aborted"

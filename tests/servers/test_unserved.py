@@ -1,0 +1,57 @@
+"""A ramp whose workers stop polling: it is taken back, told why, and goes on when a person says so."""
+
+import json
+from typing import Any
+
+import pytest
+
+from testing.asking import succeeds
+from testing.processes import eventually
+from tests.servers.live import policy_document, worker_document, write_specs
+from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers
+
+pytestmark = pytest.mark.server
+
+
+def describe(story: Story, build_id: str, **unserved: str) -> None:
+    name = story.worker.name.removeprefix("live/")
+    policy = policy_document(name, unserved={"after": "2m", **unserved})
+    worker = worker_document(name, build_id, steps=(25,))
+    write_specs(story.folder, story.worker.server.address, worker, policy)
+
+
+def routing(story: Story) -> dict[str, Any]:
+    ended = story.run("plan", "-o", "json")
+    assert ended.code == 0, ended
+    [worker] = json.loads(ended.stdout)["workers"]
+    found: dict[str, Any] = worker["routing"]
+    return found
+
+
+@on_both_servers
+def test_ramp_that_nobody_polls_for_any_more_is_taken_back_until_somebody_retries(story: Story) -> None:
+    becomes_current(story, "v1")
+    describe(story, "v2")
+    with story.worker.version("v2"):
+        eventually(lambda: succeeds(lambda: story.is_polled("v2")) and "v2" in story.shares(), SOON)
+        ended = story.once()
+        assert story.shares() == {"v1": 75, "v2": 25}, ended
+        assert routing(story)["reason"] == "RampPaused"
+    # it has two minutes, and is left alone for as long
+    assert routing(story)["reason"] == "RampPaused"
+    eventually(lambda: routing(story)["reason"] == "Unserved", SOON)
+    assert story.shares() == {"v1": 75, "v2": 25}, "a plan changes nothing"
+
+    ended = story.once()
+    assert story.shares() == {"v1": 100, "v2": 0}, ended
+    assert "v2 (no worker of it has polled task queue" in ended.stdout
+    found = routing(story)
+    assert (found["action"], found["reason"]) == ("None", "Aborted")
+    assert "no worker of it has polled task queue" in found["because"]
+
+    story.start("v2")
+    story.once()
+    assert story.shares() == {"v1": 100, "v2": 0}, "nobody has retried"
+    assert story.run("retry").code == 0
+    story.once()
+    assert story.shares() == {"v1": 75, "v2": 25}
