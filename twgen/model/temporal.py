@@ -73,7 +73,7 @@ class TaskQueue:
     unversioned_pollers: bool | None = None
     """An unversioned worker polled lately; None: not read."""
     silent_seconds: int | None = None
-    """How long ago a worker of this version polled last, when that was read; None: not told."""
+    """How long ago a worker of this version polled last, when that was read; None: lately, or not told."""
 
 
 @dataclass(frozen=True, slots=True)

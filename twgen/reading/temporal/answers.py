@@ -57,6 +57,8 @@ _GATE_STATUSES = {
     5: GateStatus.TERMINATED,
     7: GateStatus.TIMED_OUT,
 }
+_BETWEEN_POLLS = 75
+"""Seconds; a worker that has nothing to do polls every 60."""
 _VERSIONED = 2
 """WORKER_VERSIONING_MODE_VERSIONED."""
 
@@ -133,7 +135,7 @@ def with_pollers(
             queue,
             pollers=who in polled[queue],
             unversioned_pollers=UNVERSIONED in polled[queue],
-            silent_seconds=_seconds_since(polled[queue].get(who), now),
+            silent_seconds=_silence(polled[queue].get(who), now),
         )
         if queue in polled
         else queue
@@ -141,8 +143,9 @@ def with_pollers(
     )
 
 
-def _seconds_since(last: datetime | None, now: datetime) -> int | None:
-    return max(0, int((now - last).total_seconds())) if last else None
+def _silence(last: datetime | None, now: datetime) -> int | None:
+    seconds = int((now - last).total_seconds()) if last else 0
+    return seconds if seconds > _BETWEEN_POLLS else None
 
 
 def gate_run(
