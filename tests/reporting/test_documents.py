@@ -20,6 +20,7 @@ from tests.planning.situations import (
     version,
 )
 from tests.reporting.reports import values
+from twgen.model.analysis import Judgement, Verdict
 from twgen.model.plan import AttachedObject, RoutingAction
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus
@@ -54,7 +55,10 @@ def documents() -> dict[str, dict[str, Any]]:
     attached = (AttachedObject("HorizontalPodAutoscaler", "payments-cpu-v3"),)
     versions = tuple(replace(item, plan=replace(item.plan, attached=attached)) for item in worker.versions)
     rows = tuple(replace(item, attached=attached) for item in plan.workers[0].versions.versions)
-    planned = replace(plan.workers[0], versions=replace(plan.workers[0].versions, versions=rows))
+    judged = (Judgement("failures", Verdict.PASSES, "1 of 41 failed (2.44 %), bound 5 %", 1 / 41, 0.05),)
+    told = replace(plan.workers[0].versions, versions=rows)
+    planned = replace(plan.workers[0], versions=told, judgements=judged)
+    worker = replace(worker, plan=replace(worker.plan, judgements=judged))
     later = replace(plan.workers[0].routing, action=RoutingAction.SET_RAMP, build_id="v3", percentage=5)
     return {
         "plan": plan_document(replace(plan, workers=(planned,))),

@@ -98,6 +98,23 @@ POLICY = {
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,
+        "analysis": {
+            "onFailure": "Abort",
+            "initialDelay": "1m",
+            "metrics": [
+                {
+                    "name": "failures",
+                    "workflowFailures": {
+                        "maxRatio": 0.02,
+                        "statuses": ["Failed"],
+                        "workflowTypes": ["Greet"],
+                        "falseAlarms": 0.01,
+                        "atLeast": 5,
+                    },
+                },
+                {"name": "compared", "workflowFailures": {"notAbove": "Current"}},
+            ],
+        },
         "unserved": {"after": "5m", "action": "Abort"},
         "deploymentLabels": {"team": "a"},
         "deploymentAnnotations": {"a.b/c": "d"},
@@ -167,6 +184,15 @@ VERSION = {
     "metadata": {},
     "taskQueues": [{"name": "main", "type": "Workflow", "pollers": True, "silentSeconds": 3}],
     "gateRuns": [{"taskQueue": "main", "workflowID": "i", "status": "Running", "startedAt": NOW}],
+    "measurements": [
+        {
+            "metric": "failures",
+            "since": NOW,
+            "target": {"started": 5, "failed": 1},
+            "current": {"started": 50, "failed": 1},
+        },
+        {"metric": "other", "since": NOW, "problem": "PERMISSION_DENIED"},
+    ],
 }
 SNAPSHOT = {
     "apiVersion": "twgen.io/v1alpha1",

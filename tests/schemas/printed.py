@@ -20,6 +20,7 @@ STATUS = {
             "owner": {"identity": "", "relation": "Nobody"},
             "lastModifierIdentity": "",
             "gates": [{"taskQueue": "main", "workflowID": "i", "status": "NotStarted"}],
+            "analysis": [{"metric": "m", "verdict": "Passes", "value": 0.1, "bound": None, "because": "b"}],
             "unversionedPercentage": 95,
             "versionCount": {"deployed": 1, "maxVersions": 75, "registered": 2, "mostRegistered": 100},
             "versions": [
@@ -78,6 +79,7 @@ PLAN = {
                 "dueAt": None,
             },
             "gates": [{"taskQueue": "main", "workflowID": "i", "workflowType": "g"}],
+            "analysis": [{"metric": "m", "verdict": "Passes", "value": 0.1, "bound": None, "because": "b"}],
             "versions": [
                 {
                     "buildID": "a",

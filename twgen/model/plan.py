@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from twgen.model.analysis import Judgement
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
@@ -154,6 +155,8 @@ class WorkerPlan:
     is_held: bool
     """Its rollout changes nothing now, also beside the traffic: that is another's turn, or a person's."""
     gates: tuple[GateStart, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
+    """What the metrics of its analysis say of the target while it ramps."""
     unserved: str = ""
     """Why nobody serves workflows that go to the worker; empty: they are served."""
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from twgen.model.analysis import Analysis
 from twgen.model.problem import Document
 from twgen.model.values import dataclass
 
@@ -121,6 +122,8 @@ class Policy:
     on_delete: OnDelete
     max_versions: int
     unserved: Unserved
+    analysis: Analysis | None = None
+    """None: nothing is measured while a version ramps."""
     deployment_labels: Mapping[str, str] = field(default_factory=dict)
     deployment_annotations: Mapping[str, str] = field(default_factory=dict)
     """What the Deployments of all versions get beside what twgen gives them."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from twgen.model.analysis import Measurement
 from twgen.model.values import dataclass
 
 
@@ -106,6 +107,8 @@ class Version:
     task_queues: tuple[TaskQueue, ...] | None = None
     """None: not read."""
     gate_runs: tuple[GateRun, ...] | None = None
+    measurements: tuple[Measurement, ...] | None = None
+    """By what its policy measures while it ramps; None: not measured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from twgen.planning.routing.gates import gate_attempt, gate_failures, gate_passe
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import missing_queue, polls_until
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
-from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, PAUSED
+from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, MEASURED_SINCE, PAUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,11 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         if until := polls_until(target):
             raise _refused(target, f"{lacks}; in {spoken(until - target.now)} it goes on without")
         will = f"{will}, though {lacks}"
+    marks = _measured_anew(target)
     if passed:
-        return Intervention(will, {}, change, goes_on=True)
-    return Intervention(f"{will}, without its gate", {GATE_SKIPPED: _mark(target)}, change, goes_on=True)
+        return Intervention(will, marks, change, goes_on=True)
+    skips = {GATE_SKIPPED: _mark(target), **marks}
+    return Intervention(f"{will}, without its gate", skips, change, goes_on=True)
 
 
 def abort(target: Target) -> Intervention:
@@ -105,7 +107,8 @@ def resume(target: Target) -> Intervention:
     _refuse_what_nobody_may(target)
     if not target.is_paused:
         raise _refused(target, "it is not paused")
-    return Intervention(f"let the rollout of {target.build_id} go on", {PAUSED: False}, goes_on=True)
+    marks = {PAUSED: False, **_measured_anew(target)}
+    return Intervention(f"let the rollout of {target.build_id} go on", marks, goes_on=True)
 
 
 def refuse_other_traffic(decided_on: Target, target: Target) -> None:
@@ -156,6 +159,11 @@ def _refused(target: Target, because: str) -> NegativeAnswer:
 
 def _mark(target: Target) -> dict[str, str]:
     return {"by": target.identity, "at": format_time(target.now)}
+
+
+def _measured_anew(target: Target) -> dict[str, Any]:
+    """What counted against the target before a person let it go on counts no more."""
+    return {MEASURED_SINCE: _mark(target)} if target.spec.policy.analysis and target.ramp else {}
 
 
 def _change(target: Target, action: RoutingAction, percentage: float | None = None) -> RoutingPlan:

@@ -62,6 +62,7 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
         routing=plan_worker_routing(target, drives=caller.drives),
         is_held=target.is_held,
         gates=plan_gates(target),
+        judgements=target.judgements,
         unserved=unserved_traffic(target),
     )
 

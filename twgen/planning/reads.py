@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from twgen.model.analysis import Metric
 from twgen.model.plan import VersionAction
 from twgen.model.policy import HistorySource
 from twgen.model.spec import WorkerSpec
@@ -31,6 +32,10 @@ class Reads:
     """Those whose pollers are read."""
     gate_runs: tuple[tuple[str, str], ...] | None = None
     """Task queue and workflow ID of the gate's runs on the target; None: they decide nothing."""
+    metrics: tuple[Metric, ...] = ()
+    """Those that are measured on the target, which ramps."""
+    measured_since: datetime | None = None
+    """None: nothing is measured."""
     worker_deployments: bool = False
     """Those of its Temporal namespace are counted: it may be full, which only the log of its server says."""
     pods_of: tuple[LiveDeployment, ...] = ()
@@ -79,6 +84,8 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
         ),
         # of a rollback too: until it is planned it may be too late for one
         gate_runs=runs if spec.rollout.gate and not target.skips_gate and not target.is_current else None,
+        metrics=spec.policy.analysis.metrics if spec.policy.analysis and target.judgements else (),
+        measured_since=target.measured_since,
         worker_deployments=world.temporal is None and target.obstacle is None,
         pods_of=tuple(
             live

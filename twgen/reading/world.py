@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from twgen.errors import TwgenError
+from twgen.model.analysis import Measurement, Metric
 from twgen.model.spec import WorkerKey, WorkerSpec
+from twgen.model.temporal import Routing
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.reads import further_reads, versions_to_describe
@@ -118,6 +120,11 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         }
         polling = {queue: group.create_task(temporal.pollers(queue)) for queue in reads.task_queues}
         gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
+        measuring = [
+            group.create_task(_measured(temporal, metric, world.temporal.routing, reads.measured_since))
+            for metric in reads.metrics
+            if world.temporal and reads.measured_since
+        ]
         neighbours = (
             group.create_task(_worker_deployments(temporal, reading)) if reads.worker_deployments else None
         )
@@ -126,12 +133,14 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         polled = {queue: task.result() for queue, task in polling.items()}
         upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
         runs = tuple(run for task in gates if (run := task.result()))
+        measurements = tuple(task.result() for task in measuring)
         versions = tuple(
             replace(
                 version,
                 open_workflows=counting.result().get(version.build_id),
                 auto_upgrade_workflows=upgraded.get(version.build_id),
                 task_queues=with_pollers(version, spec.worker_deployment, polled, reading.read_at),
+                measurements=measurements if version.build_id == spec.build_id and reads.metrics else None,
                 gate_runs=runs if version.build_id == spec.build_id and reads.gate_runs is not None else None,
             )
             for version in found.versions
@@ -142,6 +151,20 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         pod_problems=pods.result() if pods else {},
         worker_deployments=neighbours.result() if neighbours else None,
     )
+
+
+async def _measured(
+    temporal: TemporalReader, metric: Metric, routing: Routing, since: datetime
+) -> Measurement:
+    """A metric of the version that ramps; what cannot be read holds a ramp, and ends no look."""
+    asked = metric.workflow_failures
+    compared = routing.current if asked.max_ratio is None else None
+    try:
+        target = await temporal.failures(asked, routing.ramping.build_id, since) if routing.ramping else None
+        beside = await temporal.failures(asked, compared.build_id, since) if compared else None
+    except TwgenError as error:
+        return Measurement(metric.name, since, problem=str(error))
+    return Measurement(metric.name, since, target, beside)
 
 
 async def _worker_deployments(temporal: TemporalReader, reading: Reading) -> int | None:

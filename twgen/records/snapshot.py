@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
+from twgen.model.analysis import FailureCount, Measurement
 from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Field, excerpt, record
@@ -96,6 +97,15 @@ _GATE_RUN = record(
     Field("status", choice(*GateStatus)),
     Field("startedAt", TIME),
 )
+_COUNT = record(FailureCount, Field("started", COUNT), Field("failed", COUNT))
+_MEASUREMENT = record(
+    Measurement,
+    Field("metric", _NAME),
+    Field("since", TIME),
+    Field("target", _COUNT),
+    Field("current", _COUNT),
+    Field("problem", TEXT, absent=""),
+)
 _VERSION = record(
     Version,
     Field("buildID", _NAME),
@@ -110,6 +120,7 @@ _VERSION = record(
     Field("metadata", mapping()),
     Field("taskQueues", listing(_TASK_QUEUE, lambda queue: (queue.type.value, queue.name), "task queue")),
     Field("gateRuns", listing(_GATE_RUN)),
+    Field("measurements", listing(_MEASUREMENT, lambda measured: measured.metric, "metric")),
 )
 _WORKER_DEPLOYMENT = record(
     WorkerDeployment,

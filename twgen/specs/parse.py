@@ -19,7 +19,12 @@ from twgen.specs.attached import parse_attached
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.hooks import hooks_on_versions
-from twgen.specs.policies import default_policy, parse_policy, warn_of_idle_replicas
+from twgen.specs.policies import (
+    default_policy,
+    parse_policy,
+    refuse_idle_analysis,
+    warn_of_idle_replicas,
+)
 from twgen.specs.scalers import misplaced_scalers
 from twgen.specs.selectors import shared_pods
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
@@ -191,6 +196,7 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
         connection_of = partial(_connection_of, connections, found.uncertain, spec.namespace)
         workers.append(parse_worker(spec, connection_of, policy, resources))
     warn_of_idle_replicas(of_kind[kinds.POLICY], workers)
+    refuse_idle_analysis(of_kind[kinds.POLICY], workers)
     note_strays(found.specs, found.uncertain, {(worker.namespace, worker.name) for worker in workers})
     return workers
 

@@ -19,7 +19,8 @@ from twgen.model.policy import (
     Unserved,
     WhenUnserved,
 )
-from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
+from twgen.model.spec import AttachedResource, AttachedWhile, Strategy, WorkerSpec
+from twgen.specs.analysis import parse_analysis
 from twgen.specs.deployments import parse_marks
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.patches import parse_patches
@@ -53,6 +54,7 @@ def parse_policy(spec: Fields) -> Policy:
             after=unserved.duration("after", POLLERS_ARE_LISTED, least=_LEAST_SILENCE),
             action=unserved.choice("action", WhenUnserved, WhenUnserved.ABORT),
         ),
+        analysis=parse_analysis(spec),
         deployment_labels=parse_marks(spec, "deploymentLabels", "labels"),
         deployment_annotations=parse_marks(spec, "deploymentAnnotations", "annotations"),
         patches=parse_patches(spec),
@@ -90,6 +92,18 @@ def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[Wo
             why = f"attached template {names[0]} decides the replicas of draining versions too"
             remedy = "remove one, or give that one twgen.io/when"
             spec.fields.warning("drainingReplicas", f"has no effect: {why}; {remedy}")
+
+
+def refuse_idle_analysis(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note each `analysis` for one worker by name that never ramps by itself."""
+    named = {id(worker.policy.document): worker for worker in workers if worker.policy.worker}
+    for spec in policies:
+        worker = named.get(id(spec.document))
+        if worker and worker.policy.analysis and worker.rollout.strategy is not Strategy.PROGRESSIVE:
+            strategy = worker.rollout.strategy
+            spec.fields.problem(
+                "analysis", f"has no effect: strategy {strategy} of {worker.name} has no steps"
+            )
 
 
 def _scales_what_drains(resource: AttachedResource) -> bool:

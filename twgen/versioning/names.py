@@ -46,9 +46,11 @@ PAUSED = "twgen.io/paused"
 GATE_ATTEMPT = "twgen.io/gate-attempt"
 GATE_SKIPPED = "twgen.io/gate-skipped"
 MOVED_BY = "twgen.io/moved-by"
+MEASURED_SINCE = "twgen.io/measured-since"
 """Metadata of a version in Temporal, as JSON: its rollout was ended, or paused, and why where no person did
 so; which attempt at its gate this is; a person goes on without the gate; who gave it its share of the
-traffic, and why. An intent may be annotated as paused too."""
+traffic, and why; since when its ramp is measured anew, because a person goes on. An intent may be annotated
+as paused too."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"

@@ -102,6 +102,12 @@ class RoutingReason(StrEnum):
     See why its workers do not poll. Then commit a new build, or go on with this one by `twgen retry`
     (`twgen resume` where the policy pauses). How long it may last says `unserved` of a RolloutPolicy.
     """
+    ANALYSIS_FAILED = "AnalysisFailed", Until.NOTHING
+    """A metric of the policy's analysis fails: the ramp is taken back, or paused.
+
+    Read what failed: the sentence has the numbers. Then commit a new build, or, where the code was not at
+    fault, go on by `twgen retry` (`twgen resume` where the policy pauses).
+    """
     WAITING_FOR_REGISTRATION = "WaitingForRegistration", Until.READINESS
     """No worker of the target has polled yet.
 
@@ -171,6 +177,11 @@ class RoutingReason(StrEnum):
     """The pause of the step is not over.
 
     Nothing: the sentence says until when. Blocked where Temporal does not tell since when: `twgen promote`.
+    """
+    ANALYSIS_UNDECIDED = "AnalysisUndecided", Until.READINESS
+    """The pause of the step is over, and the analysis can not tell yet whether the target is well.
+
+    Nothing at first: the sentence says what is missing. `twgen promote` goes on without.
     """
     NEXT_STEP = "NextStep", Until.NOTHING
     """The pause of the step is over.

@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from twgen.model.analysis import OnFailure, Verdict
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import MOST_VERSIONS, WhenUnserved
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.temporal import GateStatus, Routing, UpdateState
 from twgen.model.times import format_time
+from twgen.planning.analysis.verdicts import told
 from twgen.planning.namespaces import why_full
 from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
 from twgen.planning.routing.target import Target
@@ -89,6 +91,9 @@ TABLE: _Table = (
     Row(Reason.UNSERVED,
         lambda t: bool(t.unserved) and t.spec.rollout.strategy is not Strategy.MANUAL,
         lambda t: _take_back(t, t.unserved, t.spec.policy.unserved.action)),
+    Row(Reason.ANALYSIS_FAILED,
+        lambda t: bool(told(t.judgements, Verdict.FAILS)),
+        lambda t: _take_back(t, told(t.judgements, Verdict.FAILS), t.on_failure)),
     Row(Reason.WAITING_FOR_REGISTRATION,
         lambda t: not t.is_registered,
         lambda t: _wait_for_registration(t)),
@@ -139,6 +144,10 @@ TABLE: _Table = (
     Row(Reason.RAMP_PAUSED,
         lambda t: (ends := _step_ends(t)) is None or t.now <= ends,
         lambda t: _wait_for_pause(t)),
+    Row(Reason.ANALYSIS_UNDECIDED,
+        lambda t: bool(told(t.judgements, Verdict.UNDECIDED)),
+        lambda t: _none(f"its pause is over, and its analysis does not let it go on:"
+                        f" {told(t.judgements, Verdict.UNDECIDED)}")),
     Row(Reason.NEXT_STEP,
         lambda _: True,
         lambda t: _next_step(t)),
@@ -179,10 +188,10 @@ def _clear_ramp(because: str) -> Wanted:
     return Wanted(RoutingAction.CLEAR_RAMP, because, build_id="", percentage=0)
 
 
-def _take_back(t: Target, because: str, action: WhenUnserved) -> Wanted:
+def _take_back(t: Target, because: str, action: WhenUnserved | OnFailure) -> Wanted:
     """The end of a ramp, or a pause, that no person decided: the mark that says so comes first."""
     mark = {"by": t.identity, "at": format_time(t.now), "because": because}
-    if action is WhenUnserved.PAUSE:
+    if action in {WhenUnserved.PAUSE, OnFailure.PAUSE}:
         return _none(f"{because}: it is paused")._replace(marks={PAUSED: mark})
     return _clear_ramp(because)._replace(marks={ABORTED: mark})
 

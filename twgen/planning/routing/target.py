@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from twgen.model.analysis import Judgement, OnFailure
 from twgen.model.policy import WhenUnserved
-from twgen.model.spec import RolloutStep, WorkerSpec
+from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import (
     RampingVersion,
     TaskQueue,
@@ -15,14 +16,15 @@ from twgen.model.temporal import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.model.times import later
+from twgen.model.times import later, parse_time
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
+from twgen.planning.analysis.verdicts import judgements
 from twgen.planning.routing.serving import Obstacle, obstacle, silence
 from twgen.planning.sentences import rounded_percentage, spoken
 from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, status_of
 from twgen.planning.versions.facts import deployments_of
-from twgen.versioning.names import ABORTED, GATE_SKIPPED, MOVED_BY, PAUSED
+from twgen.versioning.names import ABORTED, GATE_SKIPPED, MEASURED_SINCE, MOVED_BY, PAUSED
 
 _SAME_CHANGE = timedelta(seconds=5)
 """Two times within it belong to one change of routing."""
@@ -179,6 +181,33 @@ class Target:
         if length - self.world.clocks_apart < policy.after or self.now - since < policy.after:
             return ""
         return f"no worker of it has polled task queue {queue} for {spoken(length)} or longer"
+
+    @cached_property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """What the metrics of its policy say while it takes a share of the traffic; else none."""
+        analysis, version = self.spec.policy.analysis, self.version
+        moves_by_itself = self.spec.rollout.strategy is Strategy.PROGRESSIVE
+        if not analysis or not version or not self.live_percentage or not moves_by_itself:
+            return ()
+        measured, is_last = version.measurements or (), self.next_step is None
+        return judgements(analysis, measured, self.measured_since, self.now, is_last=is_last)
+
+    @property
+    def measured_since(self) -> datetime | None:
+        """Since when its ramp is measured: from its begin, or since a person let it go on; None: not told."""
+        since, mark = self.ramp.since if self.ramp else None, self._mark(MEASURED_SINCE)
+        try:
+            told = parse_time(str(mark.get("at"))) if isinstance(mark, Mapping) else None
+        except ValueError:
+            told = None
+        # of a mark from the future nobody wrote what it says
+        return max(since, told) if since and told and told <= self.now + _CLOCKS_DIFFER else since
+
+    @property
+    def on_failure(self) -> OnFailure:
+        """What becomes of its ramp when a metric fails."""
+        analysis = self.spec.policy.analysis
+        return analysis.on_failure if analysis else OnFailure.ABORT
 
     @cached_property
     def is_rollback(self) -> bool:

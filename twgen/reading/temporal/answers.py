@@ -2,11 +2,12 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from twgen.model.analysis import ClosedStatus, FailureCount
 from twgen.model.temporal import (
     CurrentVersion,
     Drainage,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload
     from temporalio.api.deployment.v1 import RoutingConfig, VersionDrainageInfo, WorkerDeploymentInfo
     from temporalio.api.workflowservice.v1 import (
+        CountWorkflowExecutionsResponse,
         DescribeTaskQueueResponse,
         DescribeWorkerDeploymentResponse,
         DescribeWorkerDeploymentVersionResponse,
@@ -158,6 +160,14 @@ def gate_run(
     # whatever has no end status is still open, paused included
     status = _GATE_STATUSES.get(info.status, GateStatus.RUNNING)
     return GateRun(task_queue, workflow_id, status, moment(info, "start_time"))
+
+
+def failure_count(
+    statuses: Collection[ClosedStatus], answer: "CountWorkflowExecutionsResponse"
+) -> FailureCount:
+    """Of workflows that were counted by status all, and those of some statuses."""
+    counts = {decoded(group.group_values[0]): int(group.count) for group in answer.groups}
+    return FailureCount(sum(counts.values()), sum(counts.get(status.value, 0) for status in statuses))
 
 
 def moment(message: "Message", name: str) -> datetime | None:

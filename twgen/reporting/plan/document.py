@@ -40,6 +40,7 @@ def _worker(worker: WorkerPlan) -> dict[str, Any]:
             {"taskQueue": gate.task_queue, "workflowID": gate.workflow_id, "workflowType": gate.workflow_type}
             for gate in worker.gates
         ],
+        "analysis": judgement_items(worker),
         "versions": [_version(version) for version in worker.versions.versions],
         "warnings": list(worker.versions.warnings),
     }
@@ -57,6 +58,20 @@ def _version(version: VersionPlan) -> dict[str, Any]:
         "because": version.because,
         "attached": attached_objects(version),
     }
+
+
+def judgement_items(worker: WorkerPlan) -> list[dict[str, Any]]:
+    """What each metric of a worker's analysis says."""
+    return [
+        {
+            "metric": one.metric,
+            "verdict": one.verdict.value,
+            "value": one.value,
+            "bound": one.bound,
+            "because": one.because,
+        }
+        for one in worker.judgements
+    ]
 
 
 def attached_objects(version: VersionPlan) -> list[dict[str, str]]:

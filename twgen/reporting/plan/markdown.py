@@ -4,7 +4,14 @@ import re
 from collections.abc import Iterator
 
 from twgen.model.plan import Plan, WorkerPlan
-from twgen.reporting.plan.phrases import COLUMNS, folded_warnings, next_with_reason, several, version_rows
+from twgen.reporting.plan.phrases import (
+    COLUMNS,
+    folded_warnings,
+    judgement_phrase,
+    next_with_reason,
+    several,
+    version_rows,
+)
 from twgen.reporting.printable import printable_copy
 
 _PIECE = re.compile(r"`[\w ./:=-]+`|[^\s`]+|`")
@@ -36,6 +43,9 @@ def _worker(worker: WorkerPlan) -> Iterator[str]:
     for gate in worker.gates:
         yield ""
         yield f"Gate: starts {sentence(gate.workflow_type)} on task queue {sentence(gate.task_queue)}."
+    for judged in worker.judgements:
+        yield ""
+        yield f"Analysis: {sentence(judgement_phrase(judged))}."
     yield ""
     yield f"| {' | '.join(COLUMNS)} |"
     yield "| --- | --- | --- | ---: | --- |"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TypeVar
 
+from twgen.model.analysis import Judgement
 from twgen.model.plan import RoutingPlan, VersionAction, VersionPlan, WorkerPlan
 from twgen.planning.sentences import counted, described_change
 
@@ -20,6 +21,11 @@ def next_with_reason(worker: WorkerPlan) -> str:
     routing = worker.routing
     before = f"take the worker over from {worker.manager} and " if worker.manager else "claim the worker and "
     return f"{before if routing.claim_manager else ''}{next_change(routing)}, because {routing.because}"
+
+
+def judgement_phrase(judged: Judgement) -> str:
+    """What a metric says: `failures passes: 1 of 41 failed (2.44 %), bound 5 %`."""
+    return f"{judged.metric} {judged.verdict.lower()}: {judged.because}"
 
 
 def next_change(routing: RoutingPlan) -> str:

@@ -8,7 +8,14 @@ from rich.text import Text
 from twgen.model.plan import Plan, VersionAction, WorkerPlan
 from twgen.planning.sentences import clock_time
 from twgen.reporting.layout import ALARM, PHASES, labelled, table, warning, wrapped, written
-from twgen.reporting.plan.phrases import COLUMNS, folded_warnings, next_with_reason, several, version_rows
+from twgen.reporting.plan.phrases import (
+    COLUMNS,
+    folded_warnings,
+    judgement_phrase,
+    next_with_reason,
+    several,
+    version_rows,
+)
 from twgen.reporting.printable import printable_copy
 
 _ACTIONS = {
@@ -48,6 +55,8 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
     for gate in worker.gates:
         starts = f"start {gate.workflow_type} on task queue {gate.task_queue} ({gate.workflow_id})"
         yield from labelled("gate:", starts, width, "  ")
+    for judged in worker.judgements:
+        yield from labelled("analysis:", judgement_phrase(judged), width, "  ")
     rows: list[list[Text | str]] = []
     for versions, (status, action, replicas, because) in version_rows(worker):
         names = Text(several([version.build_id for version in versions]))

@@ -7,7 +7,7 @@ from twgen.model.plan import RoutingAction, RoutingPlan
 from twgen.model.status import RolloutStatus, Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
-from twgen.reporting.plan.document import attached_objects
+from twgen.reporting.plan.document import attached_objects, judgement_items
 from twgen.versioning.names import TWGEN_API
 
 _NOT_STARTED = "NotStarted"
@@ -60,6 +60,7 @@ def _told(status: RolloutStatus) -> tuple[object, ...]:
         {
             **worker,
             "because": "",
+            "analysis": [judged.get("verdict") for judged in worker.get("analysis") or ()],
             "versions": [{**version, "because": ""} for version in worker.get("versions") or ()],
         }
         for worker in workers
@@ -97,6 +98,7 @@ def _worker(worker: WorkerView) -> dict[str, Any]:
             }
             for gate in worker.gates
         ],
+        "analysis": judgement_items(worker.plan),
         "unversionedPercentage": worker.unversioned_percentage,
         "versionCount": {
             "deployed": worker.count.deployed,

@@ -1,0 +1,196 @@
+"""What is measured of a ramp decides whether it goes on, waits, or is taken back."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    MINUTE,
+    RAMPS,
+    SECOND,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import NOW
+from twgen.model.analysis import (
+    Analysis,
+    ClosedStatus,
+    FailureCount,
+    Measurement,
+    Metric,
+    OnFailure,
+    Verdict,
+    WorkflowFailures,
+)
+from twgen.model.plan import RoutingAction, WorkerPlan
+from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.spec import Strategy, WorkerSpec
+from twgen.model.temporal import VersionStatus
+from twgen.planning.interventions import promote, resume
+from twgen.planning.reads import further_reads
+from twgen.planning.rollout import Mark, next_write
+from twgen.planning.routing.target import Target
+from twgen.versioning.names import ABORTED, MEASURED_SINCE, PAUSED
+
+OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
+FAILS, WELL, UNKNOWN = FailureCount(41, 9), FailureCount(41, 0), None
+
+
+def metric(max_ratio: float | None = 0.02, at_least: int = 0, name: str = "failures") -> Metric:
+    statuses = (ClosedStatus.FAILED, ClosedStatus.TIMED_OUT)
+    return Metric(name, WorkflowFailures(max_ratio, statuses, (), 0.01, at_least))
+
+
+def measuring(*metrics: Metric, on_failure: OnFailure = OnFailure.ABORT) -> WorkerSpec:
+    analysis = Analysis(metrics or (metric(),), on_failure, MINUTE)
+    return replace(RAMPS, policy=replace(RAMPS.policy, analysis=analysis))
+
+
+def ramping(  # noqa: PLR0913 - each is another way to be measured
+    target: FailureCount | None,
+    current: FailureCount | None = None,
+    *,
+    percentage: float = 25,
+    age: timedelta = HOUR,
+    since: datetime | None = None,
+    spec: WorkerSpec | None = None,
+    problem: str = "",
+    metadata: dict[str, Any] | None = None,
+) -> WorkerPlan:
+    measured = Measurement("failures", since or NOW - age, target, current, problem)
+    told = (measured,) if target or problem else None
+    ramps = version(status=VersionStatus.RAMPING, metadata=metadata or {}, measurements=told)
+    traffic = routing("v1", ("v3", percentage), age=age)
+    found = situation(temporal(OLD, ramps, traffic=traffic), [live("v3"), live("v1")])
+    return planned(found, spec or measuring())
+
+
+def test_version_that_fails_is_marked_with_the_numbers_while_its_step_pauses() -> None:
+    plan = ramping(FAILS, age=5 * MINUTE)
+    assert (plan.routing.reason, plan.routing.action) == (Reason.ANALYSIS_FAILED, RoutingAction.CLEAR_RAMP)
+    because = "failures: 9 of 41 failed (22 %), bound 2 %, false alarm below 0.01 %"
+    assert plan.routing.because == because
+    write = next_write(plan)
+    assert isinstance(write, Mark)
+    assert write.marks == {ABORTED: {"by": "me", "at": "2026-11-21T12:00:00Z", "because": because}}
+
+
+def test_version_that_fails_is_paused_where_the_policy_says_so() -> None:
+    plan = ramping(FAILS, spec=measuring(on_failure=OnFailure.PAUSE))
+    assert (plan.routing.reason, plan.routing.action) == (Reason.ANALYSIS_FAILED, RoutingAction.NONE)
+    write = next_write(plan)
+    assert isinstance(write, Mark)
+    assert list(write.marks) == [PAUSED]
+
+
+def test_version_that_is_well_goes_on_when_its_pause_is_over() -> None:
+    assert ramping(WELL).routing.action is RoutingAction.SET_CURRENT
+    assert ramping(WELL, age=5 * MINUTE).routing.reason is Reason.RAMP_PAUSED
+
+
+@pytest.mark.parametrize(
+    ("plan", "because"),
+    [
+        pytest.param(ramping(UNKNOWN), "failures: it was not measured", id="not measured"),
+        pytest.param(
+            ramping(UNKNOWN, problem="PERMISSION_DENIED"),
+            "failures: it cannot be read: PERMISSION_DENIED",
+            id="refused",
+        ),
+        pytest.param(
+            ramping(WELL, since=NOW - DAY), "failures: it was not measured", id="of the ramp before this one"
+        ),
+        pytest.param(
+            ramping(FailureCount(7, 0), spec=measuring(metric(at_least=20))),
+            "failures: 0 of 7 failed (0 %), bound 2 %; 20 must have started before its last step ends",
+            id="too few at the last step",
+        ),
+        pytest.param(
+            ramping(WELL, spec=measuring(metric(), metric(name="other"))),
+            "other: it was not measured",
+            id="one of two",
+        ),
+        pytest.param(
+            ramping(FAILS, spec=measuring(metric(None))),
+            "failures: the current version was not measured",
+            id="nothing to compare with",
+        ),
+    ],
+)
+def test_ramp_stays_where_it_is_while_nobody_can_tell(plan: WorkerPlan, because: str) -> None:
+    assert (plan.routing.reason, plan.routing.action) == (Reason.ANALYSIS_UNDECIDED, RoutingAction.NONE)
+    assert because in plan.routing.because
+
+
+def test_too_few_workflows_hold_no_step_but_the_last() -> None:
+    plan = ramping(FailureCount(7, 0), percentage=5, spec=measuring(metric(at_least=20)))
+    assert (plan.routing.action, plan.routing.percentage) == (RoutingAction.SET_RAMP, 25)
+
+
+def test_nothing_is_judged_before_the_initial_delay_is_over() -> None:
+    plan = ramping(FAILS, age=MINUTE - SECOND)
+    assert plan.routing.reason is Reason.RAMP_PAUSED
+    [judged] = plan.judgements
+    assert (judged.verdict, judged.because.endswith("; judged in 1s")) == (Verdict.UNDECIDED, True)
+    assert ramping(FAILS, age=MINUTE).routing.reason is Reason.ANALYSIS_FAILED
+
+
+@pytest.mark.parametrize(
+    ("current", "reason"),
+    [
+        (FailureCount(400, 0), Reason.ANALYSIS_FAILED),
+        (FailureCount(400, 90), Reason.NEXT_STEP),
+        (FailureCount(0, 0), Reason.NEXT_STEP),
+    ],
+)
+def test_version_may_fail_as_often_as_the_current_one(current: FailureCount, reason: Reason) -> None:
+    assert ramping(FAILS, current, spec=measuring(metric(None))).routing.reason is reason
+
+
+def test_worker_whose_traffic_a_person_moves_is_measured_by_nobody() -> None:
+    manual = replace(measuring(), rollout=replace(RAMPS.rollout, strategy=Strategy.MANUAL))
+    plan = ramping(FAILS, spec=manual)
+    assert (plan.judgements, plan.routing.reason) == ((), Reason.MANUAL)
+
+
+def test_what_failed_before_a_person_goes_on_counts_no_more() -> None:
+    marked = {PAUSED: {"by": "me", "at": "2026-11-21T11:50:00Z", "because": "failures"}}
+    target = version(status=VersionStatus.RAMPING, metadata=marked)
+    traffic = routing("v1", ("v3", 25), age=HOUR)
+    found = situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
+    spec = measuring(on_failure=OnFailure.PAUSE)
+    [world] = found.workers.values()
+    paused = Target(spec, world, NOW, "me", "")
+    marks = resume(paused).marks
+    assert marks[PAUSED] is False
+    assert promote(replace(paused, now=NOW), full=False, skip_gate=False).marks.keys() == {MEASURED_SINCE}
+
+    then = ramping(FAILS, metadata=dict(marks), spec=spec)
+    assert then.routing.reason is not Reason.ANALYSIS_FAILED, "that was measured before"
+    assert "it was not measured" in then.judgements[0].because
+    anew = ramping(WELL, since=NOW, metadata=dict(marks), spec=spec)
+    assert "0 of 41 failed" in anew.judgements[0].because
+
+
+@pytest.mark.parametrize(
+    "mark", [True, {}, {"at": "lately"}, {"at": "2026-11-22T12:00:00Z"}, {"at": "2020-01-01T00:00:00Z"}]
+)
+def test_mark_that_says_no_time_of_the_ramp_changes_nothing(mark: Any) -> None:
+    assert ramping(FAILS, metadata={MEASURED_SINCE: mark}).routing.reason is Reason.ANALYSIS_FAILED
+
+
+def test_ramp_without_analysis_and_worker_without_ramp_measure_nothing() -> None:
+    traffic = routing("v1", ("v3", 25), age=HOUR)
+    says = temporal(OLD, version(status=VersionStatus.RAMPING, metadata={}), traffic=traffic)
+    rests = temporal(OLD, version(metadata={}), traffic=routing("v1"))
+    for spec, told, metrics in ((RAMPS, says, 0), (measuring(), rests, 0), (measuring(), says, 1)):
+        [world] = situation(told, [live("v3"), live("v1")]).workers.values()
+        assert len(further_reads(spec, world, NOW, for_routing=True).metrics) == metrics
