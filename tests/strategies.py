@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from tests.edits import EDITS
 from twgen.cluster.deployments import live_deployments, recorded_deployment
 from twgen.cluster.patches import patch_text, patched_template
-from twgen.model.policy import ConnectionChanges, VersionPatch
+from twgen.model.analysis import (
+    Analysis,
+    ClosedStatus,
+    FailureCount,
+    Measurement,
+    Metric,
+    OnFailure,
+    WorkflowFailures,
+)
+from twgen.model.policy import ConnectionChanges, Unserved, VersionPatch, WhenUnserved
 from twgen.model.problem import Document
 from twgen.model.spec import (
     AttachedResource,
@@ -193,6 +202,17 @@ task_queues = st.builds(
     unversioned_pollers=st.none() | st.booleans(),
     silent_seconds=st.none() | st.integers(0, 600),
 )
+failure_counts = st.none() | st.sampled_from(
+    (FailureCount(0, 0), FailureCount(40, 0), FailureCount(40, 20), FailureCount(3, 3))
+)
+measurements = st.builds(
+    Measurement,
+    st.just("failures"),
+    times.filter(bool),
+    failure_counts,
+    failure_counts,
+    st.sampled_from(("", "PERMISSION_DENIED")),
+).map(lambda measured: (measured,))
 gate_runs = st.builds(
     GateRun,
     st.sampled_from(("main", "aux")),
@@ -200,8 +220,20 @@ gate_runs = st.builds(
     st.sampled_from(GateStatus),
     times,
 )
+
+
+def analysis_of(on_failure: OnFailure) -> Analysis:
+    """Of failures, once against a bound and once against the current version."""
+    statuses = (ClosedStatus.FAILED,)
+    metrics = tuple(
+        Metric(name, WorkflowFailures(bound, statuses, (), 0.01, 10))
+        for name, bound in (("failures", 0.02), ("compared", None))
+    )
+    return Analysis(metrics, on_failure, timedelta(minutes=1))
+
+
 specs = st.builds(
-    lambda rollout, replicas, sunset, changes, custom, attached, draining, patches: replace(
+    lambda rollout, replicas, sunset, changes, custom, attached, draining, patches, measured: replace(
         a_spec(),
         rollout=rollout,
         replicas=replicas,
@@ -209,7 +241,12 @@ specs = st.builds(
         has_custom_build_id=custom,
         attached=attached,
         policy=replace(
-            a_spec().policy, connection_changes=changes, draining_replicas=draining, patches=patches
+            a_spec().policy,
+            connection_changes=changes,
+            draining_replicas=draining,
+            patches=patches,
+            unserved=measured[0],
+            analysis=measured[1],
         ),
     ),
     st.builds(
@@ -234,6 +271,14 @@ specs = st.builds(
     ),
     st.none() | st.integers(1, 4),
     st.just(()) | patches,
+    st.tuples(
+        st.builds(
+            Unserved,
+            st.sampled_from((timedelta(minutes=2), timedelta(minutes=5))),
+            st.sampled_from(WhenUnserved),
+        ),
+        st.none() | st.sampled_from(OnFailure).map(analysis_of),
+    ),
 )
 versions = st.builds(
     Version,
@@ -250,6 +295,7 @@ versions = st.builds(
     task_queues=st.none()
     | st.lists(task_queues, max_size=3, unique_by=lambda queue: (queue.name, queue.type)).map(tuple),
     gate_runs=st.none() | st.lists(gate_runs, max_size=2).map(tuple),
+    measurements=st.none() | measurements,
 )
 routings = st.builds(
     Routing,

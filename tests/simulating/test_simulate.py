@@ -17,7 +17,8 @@ from tests.simulating.stories import (
     when,
 )
 from tests.simulating.workers import ASSUMED, DAY, HOUR, MINUTE
-from tests.strategies import NOW
+from tests.strategies import NOW, analysis_of
+from twgen.model.analysis import OnFailure
 from twgen.model.operator import Caller
 from twgen.model.policy import Driver
 from twgen.model.spec import Rollout, Strategy
@@ -280,3 +281,10 @@ def test_person_is_told_what_the_owning_rollout_does(identity: str, outcome: Out
     person = Caller("twgen/ada@laptop", is_person=True)
     (worker,) = simulate([a_worker_spec()], managed_by(identity), NOW, person, ASSUMED).workers
     assert worker.outcome is outcome
+
+
+def test_version_that_is_measured_is_taken_to_be_well() -> None:
+    spec = a_worker_spec()
+    analysed = replace(spec, policy=replace(spec.policy, analysis=analysis_of(OnFailure.ABORT)))
+    measured, plain = tell([analysed]).workers[0], tell([spec]).workers[0]
+    assert measured.events == plain.events

@@ -1,9 +1,10 @@
 """One worker under a fake clock: its Temporal, its cluster, and what render and rollout do to both."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from twgen.model.analysis import FailureCount, Measurement
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
@@ -14,6 +15,7 @@ from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, Wo
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, Mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT
+from twgen.planning.routing.target import Target
 from twgen.planning.versions.facts import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
 from twgen.simulating.temporal import TemporalModel
@@ -30,6 +32,25 @@ def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatu
         return later(began, GATE_TIMEOUT), GateStatus.TIMED_OUT
     ends_as = GateStatus.COMPLETED if assumed.gate_passes else GateStatus.FAILED
     return later(began, assumed.gate_duration), ends_as
+
+
+def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> WorkerWorld:
+    """The same world in which the target, while it ramps, starts enough workflows, and none of them fails."""
+    analysis = spec.policy.analysis
+    since = Target(spec, world, now, identity="", not_created="").measured_since
+    if not since or not analysis or not world.temporal:
+        return world
+    measurements = tuple(
+        Measurement(
+            metric.name, since, FailureCount(metric.workflow_failures.at_least, 0), FailureCount(0, 0)
+        )
+        for metric in analysis.metrics
+    )
+    versions = tuple(
+        replace(version, measurements=measurements) if version.build_id == spec.build_id else version
+        for version in world.temporal.versions
+    )
+    return replace(world, temporal=replace(world.temporal, versions=versions))
 
 
 @dataclass
@@ -54,7 +75,7 @@ class SimulatedWorker:
 
     def world(self) -> WorkerWorld:
         """What a reader would see now."""
-        return WorkerWorld(
+        world = WorkerWorld(
             name=self.spec.worker_deployment,
             temporal_namespace=self.spec.temporal_namespace,
             temporal=self.temporal.described(),
@@ -62,6 +83,7 @@ class SimulatedWorker:
             ledger=self.ledger,
             history=self.history,
         )
+        return _measured(self.spec, world, self.now) if self.spec.policy.analysis else world
 
     def plan(self) -> WorkerPlan:
         """What twgen would do now."""
