@@ -25,7 +25,7 @@ from tests.strategies import NOW
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.policy import Unserved, WhenUnserved
 from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.spec import Strategy, WorkerSpec
+from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.world import World
 from twgen.planning.rollout import Claim, Mark, next_write
@@ -115,6 +115,23 @@ def test_ramp_stays(world: World, spec: WorkerSpec) -> None:
 @pytest.mark.parametrize("queues", [(seen(2 * MINUTE),), (MAIN, replace(seen(2 * MINUTE), name="aux"))])
 def test_shorter_silence_counts_where_the_policy_says_so(queues: tuple[TaskQueue, ...]) -> None:
     assert routed(ramping(*queues), by(after=2 * MINUTE)).reason is Reason.UNSERVED
+
+
+@pytest.mark.parametrize(
+    ("deployments", "reason"),
+    [
+        ([live("v3", 0), live("v1")], Reason.NOT_SERVING),
+        (None, Reason.NOT_SERVING),
+        ([live("v3"), live("v1")], Reason.UNSERVED),
+    ],
+)
+def test_version_that_its_autoscaler_may_take_to_zero_is_left_alone_there(
+    deployments: list[dict[str, Any]] | None, reason: Reason
+) -> None:
+    scaler = AttachedResource("scaler", {"kind": "ScaledObject"}, autoscales=True, scales_from_zero=True)
+    [worker] = ramping(NOBODY).workers.values()
+    spec = replace(by(), attached=(scaler,), replicas=None)
+    assert routed(situation(worker.temporal, deployments), spec).reason is reason
 
 
 def test_clocks_that_are_apart_make_a_silence_no_longer() -> None:

@@ -176,6 +176,10 @@ class Target:
         policy, since = self.spec.policy.unserved, self.ramp.since if self.ramp else None
         if not since or not self.live_percentage or policy.action is WhenUnserved.WAIT:
             return ""
+        # what its autoscaler took to zero for want of work comes back with work
+        may_rest = any(resource.scales_from_zero for resource in self.spec.attached)
+        if may_rest and (not self.deployment or self.deployment.replicas == 0):
+            return ""
         queue, length = silence(self.task_queues)
         # who reads may be ahead of who says when somebody polled
         if length - self.world.clocks_apart < policy.after or self.now - since < policy.after:
