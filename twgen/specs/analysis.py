@@ -33,7 +33,7 @@ def parse_analysis(spec: Fields) -> Analysis | None:
         on_failure=fields.choice("onFailure", OnFailure, OnFailure.ABORT),
         initial_delay=fields.duration("initialDelay", timedelta(minutes=1)),
     )
-    if not fields.value.get("metrics"):
+    if fields.raw("metrics") in (None, []):
         fields.problem("metrics", "is required: nothing is measured without")
     fields.close()
     return analysis
@@ -70,7 +70,7 @@ def _failures(fields: Fields) -> WorkflowFailures:
         fields.problem("workflowTypes", f"{len(types)} are more than {_MOST_TYPES}")
     default = (ClosedStatus.FAILED, ClosedStatus.TIMED_OUT)
     statuses = fields.choices("statuses", ClosedStatus, default)
-    if not statuses:
+    if fields.raw("statuses") == []:
         fields.problem("statuses", "is empty: no workflow would count as failed")
     return WorkflowFailures(
         max_ratio=None if compares else _ratio(fields, "maxRatio", _LARGEST_RATIO, _LARGEST_RATIO),
