@@ -170,9 +170,9 @@ def printed(folder: Path, *command: str) -> str:
     return ended.stdout
 
 
-def planned(folder: Path) -> list[Document]:
+def planned(folder: Path, *options: str) -> list[Document]:
     """The workers of `twgen plan`."""
-    plan = json.loads(printed(folder, "plan", "-o", "json", "--identity", MANAGER))
+    plan = json.loads(printed(folder, "plan", "-o", "json", "--identity", MANAGER, *options))
     workers: list[Document] = plan["workers"]
     return workers
 

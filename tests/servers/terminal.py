@@ -13,7 +13,19 @@ from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import NEWEST, OLDEST, TemporalServer
 from testing.workers import DeployedWorker
-from tests.servers.live import ALONE, ENVIRONMENT, MANAGER, TWGEN, Ended, run, worker_document, write_specs
+from tests.servers.live import (
+    ALONE,
+    ENVIRONMENT,
+    MANAGER,
+    TWGEN,
+    Document,
+    Ended,
+    planned,
+    policy_document,
+    run,
+    worker_document,
+    write_specs,
+)
 from tests.servers.rollouts import side_by_side
 
 SOON = 600.0
@@ -33,13 +45,21 @@ class Story:
         # 1.29.1 lists a version some moments after it knows what polls for it
         eventually(lambda: self.is_polled(build_id) and build_id in self.shares(), SOON)
 
-    def describe(self, build_id: str, *, address: str = "", **options: Any) -> None:
+    def describe(
+        self, build_id: str, *, address: str = "", policy: Document | None = None, **options: Any
+    ) -> None:
         name = self.worker.name.removeprefix("live/")
-        document = worker_document(name, build_id, **options)
-        write_specs(self.folder, address or self.worker.server.address, document)
+        documents = [worker_document(name, build_id, **options)]
+        documents += [policy_document(name, **policy)] if policy else []
+        write_specs(self.folder, address or self.worker.server.address, *documents)
 
     def run(self, *command: str) -> Ended:
         return run(self.folder, *command, options=OPTIONS)
+
+    def planned(self, *options: str) -> Document:
+        """The plan of the worker."""
+        [worker] = planned(self.folder, *options)
+        return worker
 
     def once(self, *options: str) -> Ended:
         """One look of a rollout, and its change; a server may say for two minutes that it is still busy."""

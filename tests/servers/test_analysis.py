@@ -1,12 +1,11 @@
 """A ramp whose workflows fail is taken back by the numbers that Temporal counts; one that is well goes on."""
 
-import json
 from typing import Any
 
 import pytest
 
 from testing.processes import eventually
-from tests.servers.live import policy_document, recorded_versions, worker_document, write_specs
+from tests.servers.live import recorded_versions
 from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers
 
 pytestmark = pytest.mark.server
@@ -19,9 +18,8 @@ def ramps(story: Story, *, fails: bool, **failures: Any) -> None:
     becomes_current(story, "v1")
     name = story.worker.name.removeprefix("live/")
     metrics = [{"name": "failures", "workflowFailures": failures}]
-    policy = policy_document(name, analysis={"initialDelay": "0s", "metrics": metrics})
-    worker = worker_document(name, "v2", steps=(50,))
-    write_specs(story.folder, story.worker.server.address, worker, policy)
+    policy = {"analysis": {"initialDelay": "0s", "metrics": metrics}}
+    story.describe("v2", steps=(50,), policy=policy)
     story.start("v2", gate_fails=fails)
     assert story.once().code == 0
     assert story.shares() == {"v1": 50, "v2": 50}
@@ -29,26 +27,18 @@ def ramps(story: Story, *, fails: bool, **failures: Any) -> None:
         story.worker.start("GateWorkflow", f"{name}-{number}")
 
 
-def planned(story: Story) -> dict[str, Any]:
-    ended = story.run("plan", "-o", "json")
-    assert ended.code == 0, ended
-    [worker] = json.loads(ended.stdout)["workers"]
-    found: dict[str, Any] = worker
-    return found
-
-
 @on_both_servers
 def test_version_whose_workflows_fail_is_taken_back_with_the_numbers(story: Story) -> None:
     ramps(story, fails=True, maxRatio=0.02)
-    eventually(lambda: planned(story)["routing"]["reason"] == "AnalysisFailed", SOON)
-    plan = planned(story)
+    eventually(lambda: story.planned()["routing"]["reason"] == "AnalysisFailed", SOON)
+    plan = story.planned()
     [judged] = plan["analysis"]
     assert (judged["metric"], judged["verdict"], judged["bound"]) == ("failures", "Fails", 0.02)
     assert judged["value"] > 0.5
     ended = story.once()
     assert story.shares() == {"v1": 100, "v2": 0}, ended
     assert "failed (" in ended.stdout
-    plan = planned(story)
+    plan = story.planned()
     assert plan["routing"]["reason"] == "Aborted"
     assert "bound 2 %" in plan["routing"]["because"]
     assert plan["analysis"] == [], "it ramps no more"
@@ -66,7 +56,7 @@ def test_version_that_is_well_passes_and_is_counted_from_the_begin_of_its_ramp(s
         return found
 
     assert eventually(counted, SOON)["failed"] == 0
-    plan = planned(story)
+    plan = story.planned()
     [judged] = plan["analysis"]
     assert (judged["verdict"], judged["value"]) == ("Passes", 0)
     assert plan["routing"]["reason"] in {"RampPaused", "UpdateInProgress"}

@@ -1,6 +1,5 @@
 """What must hold before traffic moves, told at a terminal: pollers, task queues, gates, and who decides."""
 
-import json
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -30,9 +29,7 @@ LATE = timedelta(minutes=6)
 
 def planned_later(story: Story) -> tuple[str, str]:
     """Phase and cause of the plan, once the worker has had its time."""
-    ended = story.run("plan", "-o", "json", "--now", format_time(clock() + LATE))
-    assert ended.code == 0, ended
-    [worker] = json.loads(ended.stdout)["workers"]
+    worker = story.planned("--now", format_time(clock() + LATE))
     return worker["phase"], worker["routing"]["because"]
 
 

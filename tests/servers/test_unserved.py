@@ -1,6 +1,5 @@
 """A ramp whose workers stop polling: it is taken back, told why, and goes on when a person says so."""
 
-import json
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -8,31 +7,20 @@ from typing import Any
 import pytest
 
 from testing.processes import eventually
-from tests.servers.live import policy_document, worker_document, write_specs
 from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers
 
 pytestmark = pytest.mark.server
 
 
-def describe(story: Story, build_id: str, **unserved: str) -> None:
-    name = story.worker.name.removeprefix("live/")
-    policy = policy_document(name, unserved={"after": "2m", **unserved})
-    worker = worker_document(name, build_id, steps=(25,))
-    write_specs(story.folder, story.worker.server.address, worker, policy)
-
-
 def routing(story: Story) -> dict[str, Any]:
-    ended = story.run("plan", "-o", "json")
-    assert ended.code == 0, ended
-    [worker] = json.loads(ended.stdout)["workers"]
-    found: dict[str, Any] = worker["routing"]
+    found: dict[str, Any] = story.planned()["routing"]
     return found
 
 
 @on_both_servers
 def test_ramp_that_nobody_polls_for_any_more_is_taken_back_until_somebody_retries(story: Story) -> None:
     becomes_current(story, "v1")
-    describe(story, "v2")
+    story.describe("v2", steps=(25,), policy={"unserved": {"after": "2m"}})
     with ExitStack() as running:
         replace(story, running=running).start("v2")
         ended = story.once()

@@ -7,7 +7,6 @@ from typing import Any
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
-from twgen.model.times import format_time
 from twgen.model.values import dataclass
 from twgen.planning.routing.gates import gate_attempt, gate_failures, gate_passed
 from twgen.planning.routing.target import Target
@@ -60,7 +59,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     marks = _measured_anew(target)
     if passed:
         return Intervention(will, marks, change, goes_on=True)
-    skips = {GATE_SKIPPED: _mark(target), **marks}
+    skips = {GATE_SKIPPED: target.mark, **marks}
     return Intervention(f"{will}, without its gate", skips, change, goes_on=True)
 
 
@@ -74,7 +73,7 @@ def abort(target: Target) -> Intervention:
     share = f"its {plain_percentage(target.ramp.percentage)} %" if target.ramp else "all traffic"
     will = f"keep {share} from {target.build_id}, until `twgen retry` or a new build ID"
     change = _change(target, RoutingAction.CLEAR_RAMP) if target.ramp else None
-    return Intervention(will, {ABORTED: _mark(target)}, change)
+    return Intervention(will, {ABORTED: target.mark}, change)
 
 
 def retry(target: Target) -> Intervention:
@@ -99,7 +98,7 @@ def pause(target: Target) -> Intervention:
     if target.has_all_traffic:
         raise _refused(target, "it has all of the traffic: nothing is left to pause")
     will = f"pause the rollout of {target.build_id}, until `twgen resume` or a new build ID"
-    return Intervention(will, {PAUSED: _mark(target)})
+    return Intervention(will, {PAUSED: target.mark})
 
 
 def resume(target: Target) -> Intervention:
@@ -157,13 +156,9 @@ def _refused(target: Target, because: str) -> NegativeAnswer:
     return NegativeAnswer(f"{target.spec.worker_deployment}, target {target.build_id}: {because}")
 
 
-def _mark(target: Target) -> dict[str, str]:
-    return {"by": target.identity, "at": format_time(target.now)}
-
-
 def _measured_anew(target: Target) -> dict[str, Any]:
     """What counted against the target before a person let it go on counts no more."""
-    return {MEASURED_SINCE: _mark(target)} if target.spec.policy.analysis and target.ramp else {}
+    return {MEASURED_SINCE: target.mark} if target.spec.policy.analysis and target.ramp else {}
 
 
 def _change(target: Target, action: RoutingAction, percentage: float | None = None) -> RoutingPlan:

@@ -84,7 +84,7 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
         ),
         # of a rollback too: until it is planned it may be too late for one
         gate_runs=runs if spec.rollout.gate and not target.skips_gate and not target.is_current else None,
-        metrics=spec.policy.analysis.metrics if spec.policy.analysis and target.judgements else (),
+        metrics=target.analysis.metrics if target.analysis else (),
         measured_since=target.measured_since,
         worker_deployments=world.temporal is None and target.obstacle is None,
         pods_of=tuple(

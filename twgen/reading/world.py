@@ -9,7 +9,7 @@ from datetime import datetime
 from twgen.errors import TwgenError
 from twgen.model.analysis import Measurement, Metric
 from twgen.model.spec import WorkerKey, WorkerSpec
-from twgen.model.temporal import Routing
+from twgen.model.temporal import WorkerDeployment
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.reads import further_reads, versions_to_describe
@@ -121,7 +121,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         polling = {queue: group.create_task(temporal.pollers(queue)) for queue in reads.task_queues}
         gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
         measuring = [
-            group.create_task(_measured(temporal, metric, world.temporal.routing, reads.measured_since))
+            group.create_task(_measured(temporal, metric, spec, world.temporal, reads.measured_since))
             for metric in reads.metrics
             if world.temporal and reads.measured_since
         ]
@@ -154,13 +154,13 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
 
 
 async def _measured(
-    temporal: TemporalReader, metric: Metric, routing: Routing, since: datetime
+    temporal: TemporalReader, metric: Metric, spec: WorkerSpec, found: WorkerDeployment, since: datetime
 ) -> Measurement:
-    """A metric of the version that ramps; what cannot be read holds a ramp, and ends no look."""
+    """A metric of the target, which ramps; what cannot be read holds a ramp, and ends no look."""
     asked = metric.workflow_failures
-    compared = routing.current if asked.max_ratio is None else None
+    compared = found.routing.current if asked.max_ratio is None else None
     try:
-        target = await temporal.failures(asked, routing.ramping.build_id, since) if routing.ramping else None
+        target = await temporal.failures(asked, spec.build_id, since)
         beside = await temporal.failures(asked, compared.build_id, since) if compared else None
     except TwgenError as error:
         return Measurement(metric.name, since, problem=str(error))

@@ -36,9 +36,11 @@ def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatu
 
 def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> WorkerWorld:
     """The same world in which the target, while it ramps, starts enough workflows, and none of them fails."""
-    analysis = spec.policy.analysis
-    since = Target(spec, world, now, identity="", not_created="").measured_since
-    if not since or not analysis or not world.temporal:
+    if not spec.policy.analysis or not world.temporal:
+        return world
+    target = Target(spec, world, now, identity="", not_created="")
+    since, analysis = target.measured_since, target.analysis
+    if not since or not analysis:
         return world
     measurements = tuple(
         Measurement(
@@ -75,7 +77,7 @@ class SimulatedWorker:
 
     def world(self) -> WorkerWorld:
         """What a reader would see now."""
-        world = WorkerWorld(
+        found = WorkerWorld(
             name=self.spec.worker_deployment,
             temporal_namespace=self.spec.temporal_namespace,
             temporal=self.temporal.described(),
@@ -83,7 +85,7 @@ class SimulatedWorker:
             ledger=self.ledger,
             history=self.history,
         )
-        return _measured(self.spec, world, self.now) if self.spec.policy.analysis else world
+        return _measured(self.spec, found, self.now)
 
     def plan(self) -> WorkerPlan:
         """What twgen would do now."""

@@ -20,7 +20,6 @@ from twgen.model.policy import MOST_VERSIONS, WhenUnserved
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.temporal import GateStatus, Routing, UpdateState
-from twgen.model.times import format_time
 from twgen.planning.analysis.verdicts import told
 from twgen.planning.namespaces import why_full
 from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
@@ -190,7 +189,7 @@ def _clear_ramp(because: str) -> Wanted:
 
 def _take_back(t: Target, because: str, action: WhenUnserved | OnFailure) -> Wanted:
     """The end of a ramp, or a pause, that no person decided: the mark that says so comes first."""
-    mark = {"by": t.identity, "at": format_time(t.now), "because": because}
+    mark = {**t.mark, "because": because}
     if action in {WhenUnserved.PAUSE, OnFailure.PAUSE}:
         return _none(f"{because}: it is paused")._replace(marks={PAUSED: mark})
     return _clear_ramp(because)._replace(marks={ABORTED: mark})
@@ -198,7 +197,8 @@ def _take_back(t: Target, because: str, action: WhenUnserved | OnFailure) -> Wan
 
 def _paused(t: Target) -> str:
     why = t.why_marked(PAUSED)
-    return f"{f'it was paused{why}' if why else 'a person paused it'}; `twgen resume` goes on"
+    paused = f"it was paused{why}" if why else "a person paused it"
+    return f"{paused}; `twgen resume` goes on"
 
 
 def _other_ramp(t: Target) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from twgen.model.analysis import Judgement, OnFailure
+from twgen.model.analysis import Analysis, Judgement, OnFailure
 from twgen.model.policy import WhenUnserved
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import (
@@ -16,7 +16,7 @@ from twgen.model.temporal import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.model.times import later, parse_time
+from twgen.model.times import format_time, later, parse_time
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
@@ -131,6 +131,11 @@ class Target:
         """Its rollout is paused, by a person or by itself."""
         return self.world.rollout.is_paused or self._is_marked(PAUSED)
 
+    @property
+    def mark(self) -> dict[str, str]:
+        """What a mark that is made now says of who makes it."""
+        return {"by": self.identity, "at": format_time(self.now)}
+
     def why_marked(self, key: str) -> str:
         """What a mark says that twgen itself decided, to go on a sentence; empty: nothing, a person did."""
         mark = self._mark(key)
@@ -186,15 +191,20 @@ class Target:
             return ""
         return f"no worker of it has polled task queue {queue} for {spoken(length)} or longer"
 
+    @property
+    def analysis(self) -> Analysis | None:
+        """What measures it while it takes a share of the traffic that no person moves; None: nothing."""
+        ramps = self.version is not None and self.live_percentage > 0
+        is_measured = ramps and self.spec.rollout.strategy is Strategy.PROGRESSIVE
+        return self.spec.policy.analysis if is_measured else None
+
     @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
-        """What the metrics of its policy say while it takes a share of the traffic; else none."""
-        analysis, version = self.spec.policy.analysis, self.version
-        moves_by_itself = self.spec.rollout.strategy is Strategy.PROGRESSIVE
-        if not analysis or not version or not self.live_percentage or not moves_by_itself:
+        """What each metric of its analysis says; empty: it is not measured."""
+        if not self.analysis:
             return ()
-        measured, is_last = version.measurements or (), self.next_step is None
-        return judgements(analysis, measured, self.measured_since, self.now, is_last=is_last)
+        measured, is_last = (self.version and self.version.measurements) or (), self.next_step is None
+        return judgements(self.analysis, measured, self.measured_since, self.now, is_last=is_last)
 
     @property
     def measured_since(self) -> datetime | None:

@@ -17,7 +17,7 @@ from twgen.reading.temporal.answers import (
     pollers,
     worker_deployment,
 )
-from twgen.reading.temporal.shared import SharedReads, quoted_version
+from twgen.reading.temporal.shared import SharedReads, quoted_text
 
 
 class TemporalReader:
@@ -102,9 +102,9 @@ class TemporalReader:
         """How many workflows have started on a version since then, and how many of them ended badly."""
         from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
 
-        types = ", ".join(f"'{name}'" for name in metric.workflow_types)
+        types = ", ".join(map(quoted_text, metric.workflow_types))
         query = (
-            f"TemporalWorkerDeploymentVersion = {quoted_version(self._spec.worker_deployment, build_id)}"
+            f"TemporalWorkerDeploymentVersion = {quoted_text(f'{self._spec.worker_deployment}:{build_id}')}"
             f" AND StartTime >= '{format_time(since)}'"
             f"{f' AND WorkflowType IN ({types})' if types else ''} GROUP BY ExecutionStatus"
         )

@@ -154,7 +154,7 @@ class SharedReads:
         """
         from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
 
-        names = ", ".join(quoted_version(worker, build_id) for worker, build_id in versions)
+        names = ", ".join(quoted_text(f"{worker}:{build_id}") for worker, build_id in versions)
         query = (
             f"TemporalWorkerDeploymentVersion IN ({names}) "
             f"AND TemporalWorkflowVersioningBehavior = '{behaviour}' AND CloseTime IS NULL"
@@ -163,9 +163,9 @@ class SharedReads:
         return await self.ask(spec, "count_workflow_executions", request, lambda answer: int(answer.count))
 
 
-def quoted_version(worker: str, build_id: str) -> str:
-    """A version as a query of visibility has it."""
-    return "'" + f"{worker}:{build_id}".replace("\\", "\\\\").replace("'", "\\'") + "'"
+def quoted_text(text: str) -> str:
+    """A text as a query of visibility has it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _named(spec: WorkerSpec) -> str:
