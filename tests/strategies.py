@@ -12,11 +12,19 @@ from twgen.cluster.deployments import live_deployments, recorded_deployment
 from twgen.cluster.patches import patch_text, patched_template
 from twgen.model.analysis import (
     Analysis,
+    Backlog,
+    BacklogAge,
     ClosedStatus,
     FailureCount,
+    Failures,
     Measurement,
     Metric,
+    NoData,
     OnFailure,
+    Point,
+    PrometheusQuery,
+    ReportedProblems,
+    StuckWorkflows,
     WorkflowFailures,
 )
 from twgen.model.policy import ConnectionChanges, Unserved, VersionPatch, WhenUnserved
@@ -202,17 +210,31 @@ task_queues = st.builds(
     unversioned_pollers=st.none() | st.booleans(),
     silent_seconds=st.none() | st.integers(0, 600),
 )
-failure_counts = st.none() | st.sampled_from(
+failure_counts = st.sampled_from(
     (FailureCount(0, 0), FailureCount(40, 0), FailureCount(40, 20), FailureCount(3, 3))
 )
+MEASURES = {
+    "failures": WorkflowFailures(0.02, (ClosedStatus.FAILED,), (), 0.01, 10),
+    "compared": WorkflowFailures(None, (ClosedStatus.FAILED,), (), 0.01, 10),
+    "stuck": ReportedProblems(0),
+    "backlog": BacklogAge(timedelta(minutes=2)),
+    "errors": PrometheusQuery("", "errors", None, 0.5, timedelta(minutes=1), 1, NoData.WAIT),
+}
+"""What a policy measures, by the name of its metric."""
 measurements = st.builds(
     Measurement,
-    st.just("failures"),
+    st.sampled_from(sorted(MEASURES)),
     times.filter(bool),
-    failure_counts,
-    failure_counts,
-    st.sampled_from(("", "PERMISSION_DENIED")),
-).map(lambda measured: (measured,))
+    failures=st.none() | st.builds(Failures, failure_counts, st.none() | failure_counts),
+    stuck=st.none() | st.builds(StuckWorkflows, st.integers(0, 2), st.just(("order-1",)), st.booleans()),
+    backlog=st.none()
+    | st.builds(Backlog, st.just("main"), st.integers(0, 600), st.floats(0, 9), st.floats(0, 9)),
+    points=st.none()
+    | st.lists(
+        st.builds(Point, times.filter(bool), st.none() | st.sampled_from((0.0, 0.7, -1e300))), max_size=4
+    ).map(tuple),
+    problem=st.sampled_from(("", "PERMISSION_DENIED")),
+)
 gate_runs = st.builds(
     GateRun,
     st.sampled_from(("main", "aux")),
@@ -223,12 +245,8 @@ gate_runs = st.builds(
 
 
 def analysis_of(on_failure: OnFailure) -> Analysis:
-    """Of failures, once against a bound and once against the current version."""
-    statuses = (ClosedStatus.FAILED,)
-    metrics = tuple(
-        Metric(name, WorkflowFailures(bound, statuses, (), 0.01, 10))
-        for name, bound in (("failures", 0.02), ("compared", None))
-    )
+    """Of all that can be measured."""
+    metrics = tuple(Metric(name, measure) for name, measure in MEASURES.items())
     return Analysis(metrics, on_failure, timedelta(minutes=1))
 
 
@@ -295,7 +313,8 @@ versions = st.builds(
     task_queues=st.none()
     | st.lists(task_queues, max_size=3, unique_by=lambda queue: (queue.name, queue.type)).map(tuple),
     gate_runs=st.none() | st.lists(gate_runs, max_size=2).map(tuple),
-    measurements=st.none() | measurements,
+    measurements=st.none()
+    | st.lists(measurements, max_size=3, unique_by=lambda measured: measured.metric).map(tuple),
 )
 routings = st.builds(
     Routing,

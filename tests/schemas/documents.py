@@ -112,6 +112,19 @@ POLICY = {
                         "atLeast": 5,
                     },
                 },
+                {"name": "stuck", "reportedProblems": {"max": 0}},
+                {"name": "backlog", "backlogAge": {"max": "2m"}},
+                {
+                    "name": "errors",
+                    "prometheus": {
+                        "server": "shared",
+                        "query": "errors{build='{{ .BuildID }}'}",
+                        "thresholdRange": {"min": 0, "max": 0.5},
+                        "interval": "1m",
+                        "failureLimit": 2,
+                        "noData": "Wait",
+                    },
+                },
                 {"name": "compared", "workflowFailures": {"notAbove": "Current"}},
             ],
         },
@@ -188,9 +201,15 @@ VERSION = {
         {
             "metric": "failures",
             "since": NOW,
-            "target": {"started": 5, "failed": 1},
-            "current": {"started": 50, "failed": 1},
+            "failures": {"target": {"started": 5, "failed": 1}, "current": {"started": 50, "failed": 1}},
         },
+        {"metric": "stuck", "since": NOW, "stuck": {"number": 1, "first": ["order-1"], "isAll": False}},
+        {
+            "metric": "backlog",
+            "since": NOW,
+            "backlog": {"taskQueue": "main", "seconds": 90, "added": 2.5, "dispatched": 1},
+        },
+        {"metric": "errors", "since": NOW, "points": [{"at": NOW, "value": 0.25}, {"at": NOW}]},
         {"metric": "other", "since": NOW, "problem": "PERMISSION_DENIED"},
     ],
 }

@@ -51,8 +51,9 @@ def test_version_that_is_well_passes_and_is_counted_from_the_begin_of_its_ramp(s
     def counted() -> dict[str, int]:
         [target] = [found for found in recorded_versions(story.folder) if found["buildID"] == "v2"]
         [measured] = target["measurements"]
-        assert measured["target"]["started"] + measured["current"]["started"] == STARTED, measured
-        found: dict[str, int] = measured["target"]
+        counts = measured["failures"]
+        assert counts["target"]["started"] + counts["current"]["started"] == STARTED, measured
+        found: dict[str, int] = counts["target"]
         return found
 
     assert eventually(counted, SOON)["failed"] == 0

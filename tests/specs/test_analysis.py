@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
-from twgen.model.analysis import ClosedStatus, OnFailure
+from twgen.model.analysis import ClosedStatus, OnFailure, WorkflowFailures
 
 WORDS = ", ".join(ClosedStatus)
 OF_FAILURES = "spec.analysis.metrics[0].workflowFailures"
@@ -29,7 +29,8 @@ def test_what_is_left_out_has_its_default() -> None:
     assert read
     assert (read.on_failure, read.initial_delay) == (OnFailure.ABORT, timedelta(minutes=1))
     [metric] = read.metrics
-    asked = metric.workflow_failures
+    asked = metric.measure
+    assert isinstance(asked, WorkflowFailures)
     assert (asked.max_ratio, asked.false_alarms, asked.at_least) == (0.02, 0.01, 0)
     assert (asked.statuses, asked.workflow_types) == ((ClosedStatus.FAILED, ClosedStatus.TIMED_OUT), ())
 

@@ -38,11 +38,53 @@ class WorkflowFailures:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportedProblems:
+    """How many running workflows of a version may have workflow tasks that keep failing."""
+
+    at_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogAge:
+    """How long the oldest task may wait that a version should have taken."""
+
+    at_most: timedelta
+
+
+class NoData(StrEnum):
+    """What a point means that a query has no number for."""
+
+    WAIT = "Wait"
+    PASS = "Pass"  # noqa: S105 - no password
+    FAIL = "Fail"
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusQuery:
+    """What a query of Prometheus must answer, at every point of a ramp."""
+
+    server: str
+    """As the operator calls it; empty: the only one that there is."""
+    query: str
+    """PromQL, with the placeholders of attached resources."""
+    least: float | None
+    most: float | None
+    """Of both limits one at least."""
+    interval: timedelta
+    failure_limit: int
+    """So many points outside of the limits are borne."""
+    no_data: NoData
+
+
+Measure = WorkflowFailures | ReportedProblems | BacklogAge | PrometheusQuery
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """One thing that is measured, by a name of its own."""
 
     name: str
-    workflow_failures: WorkflowFailures
+    measure: Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +127,55 @@ class FailureCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Failures:
+    """Workflows that started on the target, and what they are compared with."""
+
+    target: FailureCount
+    current: FailureCount | None = None
+    """None: with nothing, or there is no current version."""
+
+
+@dataclass(frozen=True, slots=True)
+class StuckWorkflows:
+    """Running workflows of the target whose workflow tasks keep failing."""
+
+    number: int
+    first: tuple[str, ...] = ()
+    """The IDs of some of them."""
+    is_all: bool = True
+    """No: there were more to look at than are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The task queue of the target whose oldest task waits longest."""
+
+    task_queue: str
+    seconds: int
+    """How long that task has waited; 0: none waits."""
+    added: float
+    """Tasks a second that come for the target."""
+    dispatched: float
+    """Tasks a second that its workers take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a query answers for one moment; None: no number."""
+
+    at: datetime
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a metric was on the target, over the time since its ramp began."""
+    """What a metric was on the target, over the time since its ramp began; None: it is another kind."""
 
     metric: str
     since: datetime
-    target: FailureCount | None = None
-    current: FailureCount | None = None
-    """What it is compared with; None: nothing."""
+    failures: Failures | None = None
+    stuck: StuckWorkflows | None = None
+    backlog: Backlog | None = None
+    points: tuple[Point, ...] | None = None
     problem: str = ""
     """Why it could not be read."""

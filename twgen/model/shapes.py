@@ -6,6 +6,7 @@ Reading collects every problem with its path and goes on; what it returns is of 
 import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from math import isfinite
 from typing import Any, NamedTuple
 
 from twgen.model.paths import Path, written_path
@@ -93,6 +94,16 @@ def number(least: int, most: int) -> Shape:
         return int(value) if value.is_integer() else value
 
     return Shape(read, write, {"type": "number", "minimum": least, "maximum": most})
+
+
+def _read_number(value: Any, path: Path, findings: Findings) -> Any:
+    if value.__class__ is not int and value.__class__ is not float:
+        refuse(findings, path, f"must be a number, not {described(value)}")
+    elif not isfinite(value):
+        refuse(findings, path, f"{value} is no number")
+    else:
+        return float(value)
+    return 0.0
 
 
 def constant(value: str) -> Shape:
@@ -186,6 +197,8 @@ def _read_flag(value: Any, path: Path, findings: Findings) -> Any:
 
 
 TEXT = text()
+NUMBER = Shape(_read_number, unchanged, {"type": "number"})
+"""Any but infinity."""
 TIME = Shape(_read_time, format_time, {"type": "string", "pattern": TIME_PATTERN})
 FLAG = Shape(_read_flag, unchanged, {"type": "boolean"}, bool)
 COUNT = whole_number()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from twgen.errors import TwgenError
-from twgen.model.analysis import Measurement, Metric
+from twgen.model.analysis import Failures, Measurement, Metric, WorkflowFailures
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.values import dataclass
@@ -157,14 +157,16 @@ async def _measured(
     temporal: TemporalReader, metric: Metric, spec: WorkerSpec, found: WorkerDeployment, since: datetime
 ) -> Measurement:
     """A metric of the target, which ramps; what cannot be read holds a ramp, and ends no look."""
-    asked = metric.workflow_failures
-    compared = found.routing.current if asked.max_ratio is None else None
     try:
-        target = await temporal.failures(asked, spec.build_id, since)
-        beside = await temporal.failures(asked, compared.build_id, since) if compared else None
+        match metric.measure:
+            case WorkflowFailures() as asked:
+                compared = found.routing.current if asked.max_ratio is None else None
+                target = await temporal.failures(asked, spec.build_id, since)
+                beside = await temporal.failures(asked, compared.build_id, since) if compared else None
+                return Measurement(metric.name, since, failures=Failures(target, beside))
     except TwgenError as error:
         return Measurement(metric.name, since, problem=str(error))
-    return Measurement(metric.name, since, target, beside)
+    return Measurement(metric.name, since, problem="this release cannot read it")
 
 
 async def _worker_deployments(temporal: TemporalReader, reading: Reading) -> int | None:

@@ -5,13 +5,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
-from twgen.model.analysis import FailureCount, Measurement
+from twgen.model.analysis import Backlog, FailureCount, Failures, Measurement, Point, StuckWorkflows
 from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Field, excerpt, record
 from twgen.model.shapes import (
     COUNT,
     FLAG,
+    NUMBER,
     TEXT,
     TEXTS,
     TIME,
@@ -98,12 +99,27 @@ _GATE_RUN = record(
     Field("startedAt", TIME),
 )
 _COUNT = record(FailureCount, Field("started", COUNT), Field("failed", COUNT))
+_STUCK = record(
+    StuckWorkflows,
+    Field("number", COUNT),
+    Field("first", listing(TEXT), absent=()),
+    Field("isAll", FLAG, absent=True),
+)
+_BACKLOG = record(
+    Backlog,
+    Field("taskQueue", TEXT),
+    Field("seconds", COUNT),
+    Field("added", NUMBER),
+    Field("dispatched", NUMBER),
+)
 _MEASUREMENT = record(
     Measurement,
     Field("metric", _NAME),
     Field("since", TIME),
-    Field("target", _COUNT),
-    Field("current", _COUNT),
+    Field("failures", record(Failures, Field("target", _COUNT), Field("current", _COUNT))),
+    Field("stuck", _STUCK),
+    Field("backlog", _BACKLOG),
+    Field("points", listing(record(Point, Field("at", TIME), Field("value", NUMBER)))),
     Field("problem", TEXT, absent=""),
 )
 _VERSION = record(

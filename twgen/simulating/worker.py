@@ -4,7 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from twgen.model.analysis import FailureCount, Measurement
+from twgen.model.analysis import (
+    Backlog,
+    BacklogAge,
+    FailureCount,
+    Failures,
+    Measurement,
+    Metric,
+    Point,
+    PrometheusQuery,
+    ReportedProblems,
+    StuckWorkflows,
+    WorkflowFailures,
+)
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
@@ -42,17 +54,27 @@ def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> WorkerWorl
     since, analysis = target.measured_since, target.analysis
     if not since or not analysis:
         return world
-    measurements = tuple(
-        Measurement(
-            metric.name, since, FailureCount(metric.workflow_failures.at_least, 0), FailureCount(0, 0)
-        )
-        for metric in analysis.metrics
-    )
+    measurements = tuple(_well(metric, since, now) for metric in analysis.metrics)
     versions = tuple(
         replace(version, measurements=measurements) if version.build_id == spec.build_id else version
         for version in world.temporal.versions
     )
     return replace(world, temporal=replace(world.temporal, versions=versions))
+
+
+def _well(metric: Metric, since: datetime, now: datetime) -> Measurement:
+    """What a metric is of a version that is well."""
+    match metric.measure:
+        case WorkflowFailures() as asked:
+            counted = Failures(FailureCount(asked.at_least, 0), FailureCount(0, 0))
+            return Measurement(metric.name, since, failures=counted)
+        case ReportedProblems():
+            return Measurement(metric.name, since, stuck=StuckWorkflows(0))
+        case BacklogAge():
+            return Measurement(metric.name, since, backlog=Backlog("", 0, 0.0, 0.0))
+        case PrometheusQuery() as asked:
+            inside = asked.most if asked.least is None else asked.least
+            return Measurement(metric.name, since, points=(Point(now, inside),))
 
 
 @dataclass

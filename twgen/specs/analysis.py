@@ -1,15 +1,27 @@
 """Reading the analysis of a RolloutPolicy: what is measured while a version ramps."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from twgen.model.analysis import Analysis, ClosedStatus, Metric, OnFailure, WorkflowFailures
+from twgen.model.analysis import (
+    Analysis,
+    BacklogAge,
+    ClosedStatus,
+    Measure,
+    Metric,
+    NoData,
+    OnFailure,
+    PrometheusQuery,
+    ReportedProblems,
+    WorkflowFailures,
+)
 from twgen.model.problem import quoted, wrong_type
 from twgen.specs.fields import Fields
-from twgen.specs.limits import LABEL, LONGEST_LABEL
+from twgen.specs.limits import LABEL, LONGEST_LABEL, ONLY_PLACEHOLDERS
+from twgen.versioning.names import filled, placeholders, unknown_placeholder
 
 MOST_METRICS = 10
 """Each costs a server a count at every look."""
@@ -17,6 +29,9 @@ _MOST_TYPES = 50
 _LARGEST_RATIO = 0.9
 """Above it, nothing is much worse."""
 _FALSE_ALARMS = 0.01
+_LONGEST_QUERY = 4096
+_LEAST_INTERVAL = timedelta(seconds=10)
+_MOST_INTERVAL = timedelta(days=1)
 
 
 class _NotAbove(StrEnum):
@@ -42,17 +57,19 @@ def parse_analysis(spec: Fields) -> Analysis | None:
 def _metrics(analysis: Fields) -> Iterator[Metric]:
     seen: set[str] = set()
     for index, fields in enumerate(analysis.mappings("metrics")):
+        if index == MOST_METRICS:
+            fields.problem("", f"is more than the {MOST_METRICS} metrics that a look may count")
+        kinds = [kind for kind in _KINDS if fields.has(kind)]
+        if len(kinds) != 1:
+            fields.problem("", f"needs one of {', '.join(_KINDS)}")
         name = fields.text("name", required=True, form=LABEL, most=LONGEST_LABEL)
         if name and name in seen:
             fields.problem("name", f"{quoted(name)} is there twice: make it one metric")
         seen.add(name)
-        if index == MOST_METRICS:
-            fields.problem("", f"is more than the {MOST_METRICS} metrics that a look may count")
-        if not fields.has("workflowFailures"):
-            fields.problem("workflowFailures", "is required")
-        failures = fields.mapping("workflowFailures")
-        yield Metric(name, _failures(failures))
-        failures.close()
+        for kind in kinds[:1]:
+            asked = fields.mapping(kind)
+            yield Metric(name, _KINDS[kind](asked))
+            asked.close()
         fields.close()
 
 
@@ -93,3 +110,63 @@ def _ratio(fields: Fields, name: str, most: float, default: float) -> float:
     else:
         return float(value)
     return default
+
+
+def _problems(fields: Fields) -> ReportedProblems:
+    return ReportedProblems(fields.integer("max", 0, least=0) or 0)
+
+
+def _backlog(fields: Fields) -> BacklogAge:
+    if not fields.has("max"):
+        fields.problem("max", "is required, such as 2m")
+    return BacklogAge(fields.duration("max", timedelta(minutes=2), least=timedelta(seconds=1)))
+
+
+def _prometheus(fields: Fields) -> PrometheusQuery:
+    limits = fields.mapping("thresholdRange")
+    least, most = _limit(limits, "min"), _limit(limits, "max")
+    if least is None and most is None:
+        fields.problem("thresholdRange", "needs min, max or both")
+    elif least is not None and most is not None and least > most:
+        limits.problem("", f"no number is from {least:g} to {most:g}")
+    limits.close()
+    query = fields.text("query", required=True, most=_LONGEST_QUERY)
+    names = (filled(query, placeholders(one, one, "", "")) for one in "ab") if query else ()
+    if unknown_placeholder(query):
+        fields.problem("query", ONLY_PLACEHOLDERS)
+    elif query and len(set(names)) == 1:
+        fields.warning("query", "measures all versions together: select one by {{ .BuildID }}")
+    interval = fields.duration("interval", timedelta(minutes=1), least=_LEAST_INTERVAL)
+    if interval > _MOST_INTERVAL:
+        fields.problem("interval", "is longer than 24h: no step would see a second point")
+    return PrometheusQuery(
+        server=fields.text("server", form=LABEL, most=LONGEST_LABEL),
+        query=query,
+        least=least,
+        most=most,
+        interval=interval,
+        failure_limit=fields.integer("failureLimit", 0, least=0) or 0,
+        no_data=fields.choice("noData", NoData, NoData.WAIT),
+    )
+
+
+def _limit(fields: Fields, name: str) -> float | None:
+    value: Any = fields.raw(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        fields.problem(name, wrong_type("a number", value))
+    elif not math.isfinite(value):
+        fields.problem(name, f"{value} is no limit: leave it out")
+    else:
+        return float(value)
+    return None
+
+
+_KINDS: Mapping[str, Callable[[Fields], Measure]] = {
+    "workflowFailures": _failures,
+    "reportedProblems": _problems,
+    "backlogAge": _backlog,
+    "prometheus": _prometheus,
+}
+"""What a metric may measure, and how that is read."""

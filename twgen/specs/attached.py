@@ -10,6 +10,7 @@ from twgen.model.spec import AttachedResource
 from twgen.specs.doubts import warn_of_hidden_characters
 from twgen.specs.fields import Fields
 from twgen.specs.keda import VERSION_FIELDS, check_copies, check_triggers, warn_of_rest_at_zero
+from twgen.specs.limits import ONLY_PLACEHOLDERS
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -250,10 +251,7 @@ def _check_references(template: Fields, spec: Fields) -> None:
     """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
     for path, item in _entries(template.value) if _may_have_placeholders(template.value) else ():
         if isinstance(item, str) and unknown_placeholder(item):
-            template.problem(
-                written_path(path),
-                "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in",
-            )
+            template.problem(written_path(path), ONLY_PLACEHOLDERS)
     for path, item in _entries(spec.value):
         if path[1] == "scaleTargetRef" and not is_sentinel(item):
             spec.problem(written_path(path), f"must point at each version's own Deployment: {_INJECT}")

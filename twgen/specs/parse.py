@@ -196,7 +196,12 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
         connection_of = partial(_connection_of, connections, found.uncertain, spec.namespace)
         workers.append(parse_worker(spec, connection_of, policy, resources))
     warn_of_idle_replicas(of_kind[kinds.POLICY], workers)
-    refuse_idle_analysis(of_kind[kinds.POLICY], workers)
+    right = [
+        worker
+        for spec, worker in zip(of_kind[kinds.WORKER], workers, strict=True)
+        if not spec.fields.diagnostics.problems
+    ]
+    refuse_idle_analysis(of_kind[kinds.POLICY], right)
     note_strays(found.specs, found.uncertain, {(worker.namespace, worker.name) for worker in workers})
     return workers
 

@@ -24,6 +24,7 @@ from twgen.model.analysis import (
     Analysis,
     ClosedStatus,
     FailureCount,
+    Failures,
     Measurement,
     Metric,
     OnFailure,
@@ -65,7 +66,8 @@ def ramping(  # noqa: PLR0913 - each is another way to be measured
     problem: str = "",
     metadata: dict[str, Any] | None = None,
 ) -> WorkerPlan:
-    measured = Measurement("failures", since or NOW - age, target, current, problem)
+    counted = Failures(target, current) if target else None
+    measured = Measurement("failures", since or NOW - age, failures=counted, problem=problem)
     told = (measured,) if target or problem else None
     ramps = version(status=VersionStatus.RAMPING, metadata=metadata or {}, measurements=told)
     traffic = routing("v1", ("v3", percentage), age=age)

@@ -1,20 +1,28 @@
 """What the measurements of a ramping version say: it fails, it may go on, or nobody can tell yet."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from twgen.model.analysis import (
     Analysis,
-    FailureCount,
+    Backlog,
+    BacklogAge,
+    Failures,
     Judgement,
     Measurement,
     Metric,
+    NoData,
+    Point,
+    PrometheusQuery,
+    ReportedProblems,
+    StuckWorkflows,
     Verdict,
     WorkflowFailures,
 )
 from twgen.model.times import later
 from twgen.planning.analysis.failures import false_alarm, upper_bound
-from twgen.planning.sentences import spoken
+from twgen.planning.sentences import counted, listed, spoken
 
 
 def judgements(
@@ -44,30 +52,36 @@ def told(judged: Iterable[Judgement], verdict: Verdict) -> str:
 def _judged(metric: Metric, measured: Measurement | None, young: timedelta, *, is_last: bool) -> Judgement:
     if not measured:
         return Judgement(metric.name, Verdict.UNDECIDED, "it was not measured")
-    if measured.problem or not measured.target:
+    if measured.problem:
         return Judgement(metric.name, Verdict.UNDECIDED, f"it cannot be read: {measured.problem}")
-    found = measured.target, measured.current
-    judged = _failures(metric.name, metric.workflow_failures, *found, is_last=is_last)
+    judged = _of_kind(metric, measured, is_last=is_last)
     if young > timedelta():
         because = f"{judged.because}; judged in {spoken(young)}"
-        return Judgement(metric.name, Verdict.UNDECIDED, because, judged.value, judged.bound)
+        return replace(judged, verdict=Verdict.UNDECIDED, because=because)
     return judged
 
 
-def _failures(
-    name: str,
-    asked: WorkflowFailures,
-    target: FailureCount,
-    current: FailureCount | None,
-    *,
-    is_last: bool,
-) -> Judgement:
+def _of_kind(metric: Metric, measured: Measurement, *, is_last: bool) -> Judgement:
+    """By what the metric asks; another kind of measurement, of another metric of its name, tells nothing."""
+    match metric.measure, measured:
+        case WorkflowFailures() as asked, Measurement(failures=Failures() as found):
+            return _failures(metric.name, asked, found, is_last=is_last)
+        case ReportedProblems(most), Measurement(stuck=StuckWorkflows() as found):
+            return _stuck(metric.name, most, found)
+        case BacklogAge(longest), Measurement(backlog=Backlog() as found):
+            return _backlog(metric.name, longest, found)
+        case PrometheusQuery() as asked, Measurement(points=tuple() as found):
+            return _points(metric.name, asked, found)
+    return Judgement(metric.name, Verdict.UNDECIDED, "it was not measured")
+
+
+def _failures(name: str, asked: WorkflowFailures, found: Failures, *, is_last: bool) -> Judgement:
     bound = asked.max_ratio
     if bound is None:
-        if not current:
+        if not found.current:
             return Judgement(name, Verdict.UNDECIDED, "the current version was not measured")
-        bound = upper_bound(current.failed, current.started)
-    failed, started = target.failed, target.started
+        bound = upper_bound(found.current.failed, found.current.started)
+    failed, started = found.target.failed, found.target.started
     ratio = failed / started if started else 0.0
     alarm = false_alarm(failed, started, bound)
     because = f"{failed} of {started} failed ({100 * ratio:.3g} %), bound {100 * bound:.3g} %"
@@ -78,6 +92,57 @@ def _failures(
         because = f"{because}; {asked.at_least} must have started before its last step ends"
         return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
     return Judgement(name, Verdict.PASSES, because, ratio, bound)
+
+
+def _stuck(name: str, most: int, found: StuckWorkflows) -> Judgement:
+    told = f" ({listed(found.first)})" if found.first else ""
+    verdict = Verdict.FAILS if found.number > most else Verdict.PASSES
+    because = f"{counted(found.number, 'running workflow')} of it cannot go on{told}, bound {most}"
+    if verdict is Verdict.PASSES and not found.is_all:
+        verdict, because = Verdict.UNDECIDED, f"{because}; more have problems than are looked at"
+    return Judgement(name, verdict, because, float(found.number), float(most))
+
+
+def _backlog(name: str, longest: timedelta, found: Backlog) -> Judgement:
+    age, bound = timedelta(seconds=found.seconds), longest.total_seconds()
+    if age <= longest:
+        because = f"the oldest task waits {spoken(age)}" if age else "no task waits"
+        return Judgement(
+            name, Verdict.PASSES, f"{because}, bound {spoken(longest)}", age.total_seconds(), bound
+        )
+    rates = f"{found.added:.3g} tasks come a second, and it takes {found.dispatched:.3g}"
+    because = f"the oldest task of {found.task_queue} waits {spoken(age)}, bound {spoken(longest)}; {rates}"
+    # the versions that share a task queue share its oldest task: only the rates tell who falls behind
+    falls_behind = found.added > found.dispatched
+    verdict = Verdict.FAILS if falls_behind else Verdict.UNDECIDED
+    because = because if falls_behind else f"{because}: it keeps up, and may share what waits"
+    return Judgement(name, verdict, because, age.total_seconds(), bound)
+
+
+def _points(name: str, asked: PrometheusQuery, found: Sequence[Point]) -> Judgement:
+    named = (("min", asked.least), ("max", asked.most))
+    limits = [f"{word} {limit:g}" for word, limit in named if limit is not None]
+    bound = asked.least if asked.most is None else asked.most
+    if not found:
+        because = f"its first point comes {spoken(asked.interval)} after its measuring began"
+        return Judgement(name, Verdict.UNDECIDED, because, bound=bound)
+    outside = sum(_is_outside(asked, point.value) for point in found)
+    newest = found[-1].value
+    told = "no data" if newest is None else f"{newest:.4g}"
+    because = f"{told} at its newest point, {outside} of {len(found)} outside of {' and '.join(limits)}"
+    verdict = Verdict.PASSES
+    if outside > asked.failure_limit:
+        verdict, because = Verdict.FAILS, f"{because}, {asked.failure_limit} are borne"
+    elif newest is None and asked.no_data is NoData.WAIT:
+        verdict = Verdict.UNDECIDED
+    return Judgement(name, verdict, because, newest, bound)
+
+
+def _is_outside(asked: PrometheusQuery, value: float | None) -> bool:
+    if value is None:
+        return asked.no_data is NoData.FAIL
+    below = asked.least is not None and value < asked.least
+    return below or (asked.most is not None and value > asked.most)
 
 
 def _percent(probability: float) -> str:
