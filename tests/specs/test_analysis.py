@@ -1,12 +1,21 @@
 """The analysis of a RolloutPolicy, as people write it and as they mistake it."""
 
+import math
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
-from twgen.model.analysis import ClosedStatus, OnFailure, WorkflowFailures
+from twgen.model.analysis import (
+    BacklogAge,
+    ClosedStatus,
+    NoData,
+    OnFailure,
+    PrometheusQuery,
+    ReportedProblems,
+    WorkflowFailures,
+)
 
 WORDS = ", ".join(ClosedStatus)
 OF_FAILURES = "spec.analysis.metrics[0].workflowFailures"
@@ -80,6 +89,94 @@ def test_what_is_left_out_has_its_default() -> None:
 )
 def test_mistake_is_told(written: dict[str, Any], wrong: str) -> None:
     assert wrong in problems(written)
+
+
+QUERY = {"query": "up{v='{{ .BuildID }}'}", "thresholdRange": {"max": 1}}
+
+
+def of(**measure: Any) -> list[str]:
+    """What is wrong with one metric, less the name of its place."""
+    wrong = problems({"metrics": [{"name": "one", **measure}]})
+    return [line.replace("spec.analysis.metrics[0]", "metric") for line in wrong]
+
+
+def test_every_kind_of_metric_has_its_defaults() -> None:
+    kinds = [
+        {"name": "stuck", "reportedProblems": {}},
+        {"name": "backlog", "backlogAge": {"max": "90s"}},
+        {"name": "errors", "prometheus": QUERY},
+    ]
+    found = parsed(worker(rollout=STEPS), CONNECTION, policy(analysis={"metrics": kinds}))
+    assert (found.problems, found.warnings) == ((), ())
+    read = found.workers[0].policy.analysis
+    assert read
+    assert [metric.measure for metric in read.metrics] == [
+        ReportedProblems(0),
+        BacklogAge(timedelta(seconds=90)),
+        PrometheusQuery("", QUERY["query"], None, 1.0, timedelta(minutes=1), 0, NoData.WAIT),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "measure"),
+    [
+        ("metric: needs one of workflowFailures, reportedProblems, backlogAge, prometheus", {}),
+        (
+            "metric: needs one of workflowFailures, reportedProblems, backlogAge, prometheus",
+            {"reportedProblems": {}, "backlogAge": {"max": "2m"}},
+        ),
+        ("metric.backlogAge.max: is required, such as 2m", {"backlogAge": {}}),
+        ("metric.backlogAge.max: 0s is shorter than 1s", {"backlogAge": {"max": "0s"}}),
+        ("metric.reportedProblems.max: -1 is below 0", {"reportedProblems": {"max": -1}}),
+        (
+            "metric.prometheus.thresholdRange: no number is from 2 to 1",
+            {"prometheus": QUERY | {"thresholdRange": {"min": 2, "max": 1}}},
+        ),
+        (
+            "metric.prometheus.thresholdRange: needs min, max or both",
+            {"prometheus": QUERY | {"thresholdRange": {}}},
+        ),
+        (
+            "metric.prometheus.thresholdRange.max: inf is no limit: leave it out",
+            {"prometheus": QUERY | {"thresholdRange": {"max": math.inf}}},
+        ),
+        (
+            "metric.prometheus.thresholdRange.max: must be a number, not a string",
+            {"prometheus": QUERY | {"thresholdRange": {"max": "5%"}}},
+        ),
+        (
+            "metric.prometheus.query: only {{ .DeploymentName }}, {{ .BuildID }}",
+            {"prometheus": QUERY | {"query": "up{v='{{ .Values.version }}'}"}},
+        ),
+        ("metric.prometheus.interval: 1s is shorter than 10s", {"prometheus": QUERY | {"interval": "1s"}}),
+        (
+            "metric.prometheus.interval: is longer than 24h: no step would see a second point",
+            {"prometheus": QUERY | {"interval": "48h"}},
+        ),
+        (
+            "metric.prometheus.noData: 'Skip' is not one of Wait, Pass, Fail",
+            {"prometheus": QUERY | {"noData": "Skip"}},
+        ),
+        (
+            "metric.prometheus.url: no such field",
+            {"prometheus": QUERY | {"url": "http://169.254.169.254"}},
+        ),
+    ],
+)
+def test_mistake_in_a_metric_is_told(wrong: str, measure: dict[str, Any]) -> None:
+    assert any(line.startswith(wrong) for line in of(**measure)), of(**measure)
+
+
+def test_query_of_a_megabyte_is_refused() -> None:
+    [wrong] = of(prometheus=QUERY | {"query": "x" * 1_000_000})
+    assert wrong.endswith("is longer than 4096 characters")
+    assert len(wrong) < 1000
+
+
+def test_query_that_names_no_version_is_warned_of() -> None:
+    metrics = [{"name": "errors", "prometheus": QUERY | {"query": "up"}}]
+    [warning] = parsed(worker(rollout=STEPS), CONNECTION, policy(analysis={"metrics": metrics})).warnings
+    assert warning.message == "measures all versions together: select one by {{ .BuildID }}"
 
 
 @pytest.mark.parametrize("strategy", ["AllAtOnce", "Manual"])

@@ -129,7 +129,7 @@ async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_to
     name, writer = rollout.spec.worker_deployment, rollout.writer(identity)
     match write:
         case GateStart():
-            await writer.start_gate(write, await rollout.gate_input())
+            await writer.start_gate(write, await rollout.gate_input() if write.has_input else None)
             rollout.say(f"{name}: started the gate {write.workflow_id} on task queue {write.task_queue}")
         case Claim():
             # the token of that answer goes with no change of traffic: to somebody who manages the worker

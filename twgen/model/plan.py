@@ -127,6 +127,8 @@ class GateStart:
     workflow_type: str
     request_id: str
     """The same for all who start it while its version is registered: no second run beside the first."""
+    has_input: bool = True
+    """It gets the input of the spec's gate, where that has one."""
 
 
 @dataclass(frozen=True, slots=True)

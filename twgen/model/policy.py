@@ -101,6 +101,19 @@ class Unserved:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyStep:
+    """What a policy says of the step of one percentage, beside what the spec does."""
+
+    percentage: float
+    gate: str = ""
+    """The workflow type that must complete on the target before it begins; empty: none."""
+    metrics: frozenset[str] | None = None
+    """The names of those that are judged while it lasts; None: all."""
+    until_promoted: bool = False
+    """When its pause is over it waits for a person."""
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A RolloutPolicy with every default filled in."""
 
@@ -124,6 +137,8 @@ class Policy:
     unserved: Unserved
     analysis: Analysis | None = None
     """None: nothing is measured while a version ramps."""
+    steps: tuple[PolicyStep, ...] = ()
+    """One for a percentage at most."""
     deployment_labels: Mapping[str, str] = field(default_factory=dict)
     deployment_annotations: Mapping[str, str] = field(default_factory=dict)
     """What the Deployments of all versions get beside what twgen gives them."""
@@ -133,3 +148,7 @@ class Policy:
     """One for a version at most."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
     """Where it stands; without a value: these are the defaults."""
+
+    def step(self, percentage: float) -> PolicyStep | None:
+        """What it says of the step of a percentage."""
+        return next((step for step in self.steps if step.percentage == percentage), None)

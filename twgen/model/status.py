@@ -26,8 +26,9 @@ class Ownership(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateProgress:
-    """How far the gate is on one task queue."""
+    """How far a gate is on one task queue."""
 
+    workflow_type: str
     task_queue: str
     workflow_id: str
     status: GateStatus | None

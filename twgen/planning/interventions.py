@@ -8,7 +8,7 @@ from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
-from twgen.planning.routing.gates import gate_attempt, gate_failures, gate_passed
+from twgen.planning.routing.gates import first_not_passed, gate_attempt, gate_failures, skipped_gates
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import missing_queue, polls_until
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
@@ -43,12 +43,12 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     if target.is_current:
         change = _change(target, RoutingAction.CLEAR_RAMP)
         return Intervention("end the ramp to anything else", {}, change, goes_on=True)
-    passed = gate_passed(target)
-    if not passed and not skip_gate:
-        raise _refused(target, "its gate has not passed; --skip-gate goes on without it")
+    missing = first_not_passed(target, skipped_gates(target, full=full))
+    if missing and not skip_gate:
+        raise _refused(target, f"its {missing} has not passed; --skip-gate goes on without it")
     share, change = "all", _change(target, RoutingAction.SET_CURRENT)
-    if target.next_step and not full:
-        percentage = plain_percentage(target.next_step.percentage)
+    if target.following_step and not full:
+        percentage = plain_percentage(target.following_step.percentage)
         share, change = f"{percentage} %", _change(target, RoutingAction.SET_RAMP, percentage)
     will = f"send {share} of the new workflows to {target.build_id}"
     if queue := missing_queue(target):
@@ -57,9 +57,10 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
             raise _refused(target, f"{lacks}; in {spoken(until - target.now)} it goes on without")
         will = f"{will}, though {lacks}"
     marks = _measured_anew(target)
-    if passed:
+    if not missing:
         return Intervention(will, marks, change, goes_on=True)
-    skips = {GATE_SKIPPED: target.mark, **marks}
+    # the gate of a step is behind it once the step has begun
+    skips = {GATE_SKIPPED: target.mark, **marks} if missing.percentage is None else marks
     return Intervention(f"{will}, without its gate", skips, change, goes_on=True)
 
 
@@ -82,7 +83,7 @@ def retry(target: Target) -> Intervention:
     failed = bool(gate_failures(target))
     if not target.is_aborted and not failed:
         raise _refused(target, "it is not aborted and no gate of it failed")
-    marks: dict[str, Any] = {ABORTED: False} if target.is_aborted else {}
+    marks: dict[str, Any] = {ABORTED: False, **_measured_anew(target)} if target.is_aborted else {}
     what = [f"let {target.build_id} go on"] if target.is_aborted else []
     if failed:
         marks[GATE_ATTEMPT] = attempt = gate_attempt(target) + 1

@@ -9,7 +9,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Drainage, TaskQueue, Version, VersionStatus, WorkerDeployment
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
-from twgen.planning.routing.gates import gate_attempt, gate_workflow_id
+from twgen.planning.routing.gates import on_queues, possible_gates
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import LOOKS_IDLE, may_have_work, status_of
 from twgen.planning.versions.facts import known_to_temporal, version_facts
@@ -68,11 +68,8 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
     # what is read depends on neither who moves the traffic nor what becomes of a target without Deployment
     target = Target(spec, world, now, identity="", not_created="")
     deciding = _deciding_on_traffic(spec, target.temporal)
-    worker, attempt = spec.worker_deployment, gate_attempt(target)
-    runs = tuple(
-        (queue, gate_workflow_id(worker, target.build_id, queue, attempt))
-        for queue in target.workflow_task_queues
-    )
+    # of a rollback too: until it is planned it may be too late for one
+    gates = () if target.is_current else possible_gates(target)
     return Reads(
         open_workflows=holding,
         auto_upgrade_workflows=(target.current,) if target.current and target.is_rollback else (),
@@ -82,8 +79,9 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
             if version.build_id in deciding
             for queue in version.task_queues or ()
         ),
-        # of a rollback too: until it is planned it may be too late for one
-        gate_runs=runs if spec.rollout.gate and not target.skips_gate and not target.is_current else None,
+        gate_runs=tuple((one.task_queue, one.workflow_id) for one in on_queues(target, gates))
+        if gates
+        else None,
         metrics=target.analysis.metrics if target.analysis else (),
         measured_since=target.measured_since,
         worker_deployments=world.temporal is None and target.obstacle is None,

@@ -10,7 +10,7 @@ from twgen.model.status import GateProgress, Move, Ownership, Status, VersionCou
 from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.plan import worker_world
-from twgen.planning.routing.gates import gate_attempt, gate_runs, gate_workflow_id
+from twgen.planning.routing.gates import asked_gates, on_queues
 from twgen.planning.routing.plan import change_when_due
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
@@ -30,7 +30,6 @@ def make_status(plan: Plan, world: World, caller: Caller) -> Status:
 def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> WorkerView:
     spec = worker.spec
     target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.not_created)
-    attempt = gate_attempt(target)
     beside = (version for version in worker.versions.versions if version.build_id != target.build_id)
     return WorkerView(
         plan=worker,
@@ -39,11 +38,9 @@ def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> 
         later=change_when_due(target, worker.routing),
         gates=tuple(
             GateProgress(
-                queue,
-                gate_workflow_id(spec.worker_deployment, target.build_id, queue, attempt),
-                run.status if run else None,
+                one.gate.workflow_type, one.task_queue, one.workflow_id, one.run.status if one.run else None
             )
-            for queue, run in gate_runs(target).items()
+            for one in on_queues(target, asked_gates(target))
         ),
         unversioned_percentage=_percentage("", target.world.temporal),
         count=VersionCount(

@@ -19,12 +19,8 @@ from twgen.specs.attached import parse_attached
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.hooks import hooks_on_versions
-from twgen.specs.policies import (
-    default_policy,
-    parse_policy,
-    refuse_idle_analysis,
-    warn_of_idle_replicas,
-)
+from twgen.specs.policies import default_policy, parse_policy, warn_of_idle_replicas
+from twgen.specs.policy_steps import check_steps
 from twgen.specs.scalers import misplaced_scalers
 from twgen.specs.selectors import shared_pods
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
@@ -201,7 +197,7 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
         for spec, worker in zip(of_kind[kinds.WORKER], workers, strict=True)
         if not spec.fields.diagnostics.problems
     ]
-    refuse_idle_analysis(of_kind[kinds.POLICY], right)
+    check_steps(of_kind[kinds.POLICY], right)
     note_strays(found.specs, found.uncertain, {(worker.namespace, worker.name) for worker in workers})
     return workers
 

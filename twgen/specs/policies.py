@@ -19,11 +19,12 @@ from twgen.model.policy import (
     Unserved,
     WhenUnserved,
 )
-from twgen.model.spec import AttachedResource, AttachedWhile, Strategy, WorkerSpec
+from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.analysis import parse_analysis
 from twgen.specs.deployments import parse_marks
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.patches import parse_patches
+from twgen.specs.policy_steps import check_metrics, parse_steps
 from twgen.specs.spec_document import SpecDocument
 
 _LEAST_SILENCE = timedelta(minutes=2)
@@ -55,11 +56,13 @@ def parse_policy(spec: Fields) -> Policy:
             action=unserved.choice("action", WhenUnserved, WhenUnserved.ABORT),
         ),
         analysis=parse_analysis(spec),
+        steps=parse_steps(spec),
         deployment_labels=parse_marks(spec, "deploymentLabels", "labels"),
         deployment_annotations=parse_marks(spec, "deploymentAnnotations", "annotations"),
         patches=parse_patches(spec),
         draining_replicas=spec.integer("drainingReplicas", least=1),
     )
+    check_metrics(policy, spec)
     if spec.raw("history") == []:
         why = "is empty: no older version can be rendered, and what runs is left to its prune protection"
         spec.warning("history", f"{why}; leave it out for Ledger, Cluster and Git")
@@ -92,18 +95,6 @@ def warn_of_idle_replicas(policies: Iterable[SpecDocument], workers: Iterable[Wo
             why = f"attached template {names[0]} decides the replicas of draining versions too"
             remedy = "remove one, or give that one twgen.io/when"
             spec.fields.warning("drainingReplicas", f"has no effect: {why}; {remedy}")
-
-
-def refuse_idle_analysis(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
-    """Note each `analysis` for one worker by name that never ramps by itself."""
-    named = {id(worker.policy.document): worker for worker in workers if worker.policy.worker}
-    for spec in policies:
-        worker = named.get(id(spec.document))
-        if worker and worker.policy.analysis and worker.rollout.strategy is not Strategy.PROGRESSIVE:
-            strategy = worker.rollout.strategy
-            spec.fields.problem(
-                "analysis", f"has no effect: strategy {strategy} of {worker.name} has no steps"
-            )
 
 
 def _scales_what_drains(resource: AttachedResource) -> bool:

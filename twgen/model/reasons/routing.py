@@ -178,6 +178,11 @@ class RoutingReason(StrEnum):
 
     Nothing: the sentence says until when. Blocked where Temporal does not tell since when: `twgen promote`.
     """
+    UNTIL_PROMOTED = "UntilPromoted", Until.SOMEBODY
+    """The pause of the step is over, and the policy lets nobody but a person end the step.
+
+    Run `twgen promote` when you want the next one, or `twgen abort`.
+    """
     ANALYSIS_UNDECIDED = "AnalysisUndecided", Until.READINESS
     """The pause of the step is over, and the analysis can not tell yet whether the target is well.
 

@@ -22,7 +22,7 @@ from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.temporal import GateStatus, Routing, UpdateState
 from twgen.planning.analysis.verdicts import told
 from twgen.planning.namespaces import why_full
-from twgen.planning.routing.gates import gate_failures, gate_passed, gate_runs
+from twgen.planning.routing.gates import asked_gates, first_not_passed, gate_failures, on_queues
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import first_polls_end, may_poll_more, missing_queue, polls_until
 from twgen.planning.row import Row, first_match
@@ -111,8 +111,8 @@ TABLE: _Table = (
         lambda t: bool(gate_failures(t)),
         lambda t: _none(f"{_failed_gate(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.GATE_RUNNING,
-        lambda t: not gate_passed(t),
-        lambda t: _none(f"the gate has not completed on {_on_queues(t)}") if t.workflow_task_queues
+        lambda t: first_not_passed(t, asked_gates(t)) is not None,
+        lambda t: _none(_gate_that_runs(t)) if t.workflow_task_queues
         else _until_queues_are_known(t, "the gate cannot start: no workflow task queue of it is known yet",
                                      "a gate is a workflow: deploy a worker that polls for workflows, or"
                                      " take the gate from its spec")),
@@ -141,8 +141,12 @@ TABLE: _Table = (
         lambda t: _set_ramp(t, t.step, f"the live {plain_percentage(t.live_percentage)} % is no step's;"
                                        f" {plain_percentage(t.step.percentage)} % is {_place_of_step(t)}")),
     Row(Reason.RAMP_PAUSED,
-        lambda t: (ends := _step_ends(t)) is None or t.now <= ends,
+        lambda t: (ends := t.step_ends) is None or t.now <= ends,
         lambda t: _wait_for_pause(t)),
+    Row(Reason.UNTIL_PROMOTED,
+        lambda t: t.waits_for_a_person,
+        lambda t: _none(f"its pause at {plain_percentage(t.step.percentage)} % is over, and its policy waits"
+                        " for `twgen promote`")),
     Row(Reason.ANALYSIS_UNDECIDED,
         lambda t: bool(told(t.judgements, Verdict.UNDECIDED)),
         lambda t: _none(f"its pause is over, and its analysis does not let it go on:"
@@ -252,11 +256,14 @@ def _update_ends(routing: Routing) -> datetime | None:
     return routing.changed_at + _UPDATE_LIMIT if routing.changed_at else None
 
 
-def _on_queues(t: Target) -> str:
+def _gate_that_runs(t: Target) -> str:
+    gate = first_not_passed(t, asked_gates(t))
     names = t.workflow_task_queues
     on = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
-    going = [run.workflow_id for run in gate_runs(t).values() if run and run.status is GateStatus.RUNNING]
-    return f"{on}; {listed(going)} {'is' if len(going) == 1 else 'are'} running" if going else on
+    runs = [one.run for one in on_queues(t, [gate] if gate else [])]
+    going = [run.workflow_id for run in runs if run and run.status is GateStatus.RUNNING]
+    told = f"the {gate} has not completed on {on}"
+    return f"{told}; {listed(going)} {'is' if len(going) == 1 else 'are'} running" if going else told
 
 
 def _failed_gate(t: Target) -> str:
@@ -270,17 +277,12 @@ def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:
     return _none(because, due=due) if due else _none(f"{because}; {advice}", _BLOCKED)
 
 
-def _step_ends(t: Target) -> datetime | None:
-    since = t.ramp.percentage_since if t.ramp else None
-    return since + t.step.pause if since else None
-
-
 def _place_of_step(t: Target) -> str:
     return "the step below" if rounded_percentage(t.step.percentage) < t.live_percentage else "its first"
 
 
 def _wait_for_pause(t: Target) -> Wanted:
-    ends, stays = _step_ends(t), f"it stays at {plain_percentage(t.step.percentage)} %"
+    ends, stays = t.step_ends, f"it stays at {plain_percentage(t.step.percentage)} %"
     if not ends:
         return _none(f"{stays}: Temporal does not tell since when; `twgen promote` goes on", _BLOCKED)
     apart = t.world.clocks_apart
@@ -290,4 +292,5 @@ def _wait_for_pause(t: Target) -> Wanted:
 
 def _next_step(t: Target) -> Wanted:
     over = f"its {spoken(t.step.pause)} at {plain_percentage(t.step.percentage)} % are over"
-    return _set_ramp(t, t.next_step, over) if t.next_step else _set_current(t, f"{over}, the last step")
+    following = t.following_step
+    return _set_ramp(t, following, over) if following else _set_current(t, f"{over}, the last step")

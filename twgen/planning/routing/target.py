@@ -1,7 +1,8 @@
 """What the routing table asks about a worker's target version."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -20,16 +21,13 @@ from twgen.model.times import format_time, later, parse_time
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
+from twgen.planning.routing.rollbacks import CLOCKS_DIFFER, left_lately
 from twgen.planning.routing.serving import Obstacle, obstacle, silence
 from twgen.planning.sentences import rounded_percentage, spoken
-from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, status_of
+from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
 from twgen.versioning.names import ABORTED, GATE_SKIPPED, MEASURED_SINCE, MOVED_BY, PAUSED
 
-_SAME_CHANGE = timedelta(seconds=5)
-"""Two times within it belong to one change of routing."""
-_CLOCKS_DIFFER = timedelta(minutes=5)
-"""A time that is later than that is no time that was."""
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
@@ -111,10 +109,39 @@ class Target:
         return next(below, steps[0])
 
     @property
-    def next_step(self) -> RolloutStep | None:
-        """The first step above its live percentage; None: next comes all of the traffic."""
+    def steps_left(self) -> tuple[RolloutStep, ...]:
+        """Those above its live percentage."""
         live, steps = self.live_percentage, self.spec.rollout.steps
-        return next((step for step in steps if rounded_percentage(step.percentage) > live), None)
+        return tuple(step for step in steps if rounded_percentage(step.percentage) > live)
+
+    @property
+    def following_step(self) -> RolloutStep | None:
+        """The step that comes next, sooner or later; None: all of the traffic does."""
+        return next(iter(self.steps_left), None)
+
+    @property
+    def step_ends(self) -> datetime | None:
+        """When the pause of its step is over; None: nobody knows since when it lasts."""
+        since = self.ramp.percentage_since if self.ramp else None
+        return later(since, self.step.pause) if since else None
+
+    @property
+    def due_step(self) -> RolloutStep | None:
+        """The step that is to begin now; None: none is, or it ramps at the percentage of none."""
+        steps = self.spec.rollout.steps
+        if not steps or self.spec.rollout.strategy is Strategy.ALL_AT_ONCE:
+            return None
+        if not self.ramp:
+            return steps[0]
+        is_over = self.step_ends is not None and self.now > self.step_ends
+        on_step = self.live_percentage == rounded_percentage(self.step.percentage)
+        return self.following_step if is_over and on_step else None
+
+    @property
+    def waits_for_a_person(self) -> bool:
+        """The policy lets nobody else end its step."""
+        told = self.spec.policy.step(self.step.percentage)
+        return told is not None and told.until_promoted
 
     @property
     def has_all_traffic(self) -> bool:
@@ -193,17 +220,23 @@ class Target:
 
     @property
     def analysis(self) -> Analysis | None:
-        """What measures it while it takes a share of the traffic that no person moves; None: nothing."""
+        """What measures it at its step, where no person moves its traffic; None: nothing."""
+        analysis, steps = self.spec.policy.analysis, self.spec.rollout.steps
         ramps = self.version is not None and self.live_percentage > 0
-        is_measured = ramps and self.spec.rollout.strategy is Strategy.PROGRESSIVE
-        return self.spec.policy.analysis if is_measured else None
+        if not analysis or not ramps or not steps or self.spec.rollout.strategy is not Strategy.PROGRESSIVE:
+            return None
+        told = self.spec.policy.step(self.step.percentage)
+        if not told or told.metrics is None:
+            return analysis
+        asked = told.metrics
+        return replace(analysis, metrics=tuple(metric for metric in analysis.metrics if metric.name in asked))
 
     @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
         """What each metric of its analysis says; empty: it is not measured."""
         if not self.analysis:
             return ()
-        measured, is_last = (self.version and self.version.measurements) or (), self.next_step is None
+        measured, is_last = (self.version and self.version.measurements) or (), self.following_step is None
         return judgements(self.analysis, measured, self.measured_since, self.now, is_last=is_last)
 
     @property
@@ -215,7 +248,7 @@ class Target:
         except ValueError:
             told = None
         # of a mark from the future nobody wrote what it says
-        return max(since, told) if since and told and told <= self.now + _CLOCKS_DIFFER else since
+        return max(since, told) if since and told and told <= self.now + CLOCKS_DIFFER else since
 
     @property
     def on_failure(self) -> OnFailure:
@@ -229,34 +262,10 @@ class Target:
 
         What is not known makes a plan slower: without a current version, or its age, there is no rollback.
         """
-        version, current = self.version, self.versions.get(self.current or "")
-        if not version or not version.created_at or not current or not current.created_at:
-            return False
-        current_since = self.temporal.routing.current.since if self.temporal.routing.current else None
-        release = release_of(self.temporal.server_version)
-        was_current = version.last_current_at is not None or (
-            release is not None
-            and release < WITH_LAST_CURRENT
-            and _together(version.last_deactivated_at, current_since)
-        )
-        if not was_current or version.created_at > current.created_at:
-            return False
-        # when a ramp to it ended it was deactivated too, but nothing became current then
-        became_current = (current_since, *(other.last_current_at for other in self.temporal.versions))
-        was_replaced = any(_together(version.last_deactivated_at, became) for became in became_current)
-        times = (version.last_current_at, version.last_deactivated_at if was_replaced else None)
-        left = max((time for time in times if time), default=None)
-        if left is None:
-            return False
         # of all waits the one that an early `now` would cut short: it goes by the fastest clock
-        ago = later(self.now, self.world.clocks_apart) - left
-        return -_CLOCKS_DIFFER <= ago <= self.spec.policy.rollback_window
-
-    @property
-    def asks_gate(self) -> bool:
-        """Its gate must have passed before traffic moves; a rollback needs none."""
-        is_asked = self.spec.rollout.gate is not None and not self.skips_gate
-        return is_asked and not self.is_current and not self.is_rollback
+        now = later(self.now, self.world.clocks_apart)
+        window = self.spec.policy.rollback_window
+        return self.version is not None and left_lately(self.version, self.temporal, now, window)
 
     @property
     def was_moved_to(self) -> bool:
@@ -279,7 +288,3 @@ class Target:
         """The names of those that carry workflows, sorted."""
         carry = {queue.name for queue in self.task_queues if queue.type is TaskQueueType.WORKFLOW}
         return tuple(sorted(carry))
-
-
-def _together(one: datetime | None, other: datetime | None) -> bool:
-    return one is not None and other is not None and abs(one - other) <= _SAME_CHANGE

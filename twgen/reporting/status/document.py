@@ -94,6 +94,7 @@ def _worker(worker: WorkerView) -> dict[str, Any]:
             {
                 "taskQueue": gate.task_queue,
                 "workflowID": gate.workflow_id,
+                "workflowType": gate.workflow_type,
                 "status": gate.status.value if gate.status else _NOT_STARTED,
             }
             for gate in worker.gates

@@ -65,14 +65,12 @@ def owner_phrase(worker: WorkerView) -> str:
 
 
 def gate_phrase(worker: WorkerView) -> str:
-    """How far the gate is on every task queue; empty: there is none, or it is not needed."""
-    gate = worker.plan.spec.rollout.gate
-    if not gate or not worker.gates:
-        return ""
-    runs = (
-        f"{_GATES.get(run.status) or str(run.status).lower()} on {run.task_queue}" for run in worker.gates
-    )
-    return f"{gate.workflow_type}: {', '.join(runs)}"
+    """How far each gate is on every task queue; empty: there is none, or none is needed."""
+    runs: dict[str, list[str]] = {}
+    for run in worker.gates:
+        told = f"{_GATES.get(run.status) or str(run.status).lower()} on {run.task_queue}"
+        runs.setdefault(run.workflow_type, []).append(told)
+    return "; ".join(f"{workflow_type}: {', '.join(told)}" for workflow_type, told in runs.items())
 
 
 def state_phrase(version: VersionView, now: datetime) -> str:

@@ -1,0 +1,185 @@
+"""What a RolloutPolicy says of single steps: a gate before one, what is judged at it, and who ends it."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    MINUTE,
+    RAMPS,
+    ago,
+    live,
+    planned,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import NOW
+from twgen.errors import NegativeAnswer
+from twgen.model.analysis import Analysis, Measurement, Metric, OnFailure, ReportedProblems, StuckWorkflows
+from twgen.model.plan import Phase, RoutingAction, WorkerPlan
+from twgen.model.policy import PolicyStep
+from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.spec import Gate, Strategy, WorkerSpec
+from twgen.model.temporal import GateRun, GateStatus, VersionStatus
+from twgen.planning.interventions import promote, retry
+from twgen.planning.plan import worker_world
+from twgen.planning.reads import further_reads
+from twgen.planning.routing.target import Target
+from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, MEASURED_SINCE
+
+OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
+AT_25 = "test@25-shop/payments:v3-main"
+
+
+def with_steps(*steps: PolicyStep, **changes: Any) -> WorkerSpec:
+    return replace(RAMPS, policy=replace(RAMPS.policy, steps=steps, **changes))
+
+
+GATED = with_steps(PolicyStep(25, gate="SmokeAt25"))
+
+
+def world_at(percentage: float, age: timedelta, **facts: Any) -> Any:
+    """At a step for so long; at 0 %: it has not begun."""
+    told: dict[str, Any] = {"metadata": {}, "created_at": NOW - DAY} | facts
+    target = version(status=VersionStatus.RAMPING if percentage else VersionStatus.INACTIVE, **told)
+    traffic = routing("v1", ("v3", percentage) if percentage else None, age=age)
+    return situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
+
+
+def at(percentage: float, age: timedelta, spec: WorkerSpec = GATED, **facts: Any) -> WorkerPlan:
+    return planned(world_at(percentage, age, **facts), spec)
+
+
+def target_at(percentage: float, age: timedelta, spec: WorkerSpec = GATED, **facts: Any) -> Target:
+    return Target(spec, worker_world(spec, world_at(percentage, age, **facts)), NOW, "me", "")
+
+
+def run(status: GateStatus, workflow_id: str = AT_25) -> GateRun:
+    return GateRun("main", workflow_id, status, ago(MINUTE))
+
+
+def test_gate_of_a_step_starts_when_the_pause_before_it_is_over() -> None:
+    waits = at(5, 5 * MINUTE)
+    assert (waits.gates, waits.routing.reason) == ((), Reason.RAMP_PAUSED)
+    over = at(5, HOUR)
+    [gate] = over.gates
+    assert (gate.task_queue, gate.workflow_id, gate.workflow_type) == ("main", AT_25, "SmokeAt25")
+    assert not gate.has_input, "the input is that of the spec's gate"
+    assert over.routing.reason is Reason.GATE_RUNNING
+    assert "the gate SmokeAt25 before 25 % has not completed on task queue main" in over.routing.because
+
+
+def test_step_begins_when_its_gate_has_completed() -> None:
+    running = at(5, HOUR, gate_runs=(run(GateStatus.RUNNING),))
+    assert (running.gates, running.routing.reason) == ((), Reason.GATE_RUNNING)
+    passed = at(5, HOUR, gate_runs=(run(GateStatus.COMPLETED),))
+    assert (passed.routing.action, passed.routing.percentage) == (RoutingAction.SET_RAMP, 25)
+
+
+def test_gate_of_a_step_that_fails_leaves_the_ramp_where_it_is_until_a_retry() -> None:
+    runs = (run(GateStatus.FAILED),)
+    failed = at(5, HOUR, gate_runs=runs)
+    assert (failed.routing.reason, failed.routing.phase) == (Reason.GATE_FAILED, Phase.BLOCKED)
+    assert failed.routing.action is RoutingAction.NONE
+    again = retry(target_at(5, HOUR, gate_runs=runs))
+    assert again.marks == {GATE_ATTEMPT: 2}
+    [gate] = at(5, HOUR, gate_runs=runs, metadata=dict(again.marks)).gates
+    assert gate.workflow_id == f"{AT_25}-2"
+
+
+def test_gate_of_the_first_step_passes_beside_that_of_the_spec() -> None:
+    spec = replace(
+        with_steps(PolicyStep(5, gate="SmokeAt5")), rollout=replace(RAMPS.rollout, gate=Gate("Smoke"))
+    )
+    assert [gate.workflow_type for gate in at(0, HOUR, spec).gates] == ["Smoke", "SmokeAt5"]
+    of_spec = run(GateStatus.COMPLETED, "test-shop/payments:v3-main")
+    one = at(0, HOUR, spec, gate_runs=(of_spec,))
+    assert one.routing.reason is Reason.GATE_RUNNING
+    of_step = run(GateStatus.COMPLETED, "test@5-shop/payments:v3-main")
+    both = at(0, HOUR, spec, gate_runs=(of_spec, of_step))
+    assert (both.routing.action, both.routing.percentage) == (RoutingAction.SET_RAMP, 5)
+
+
+def test_person_who_promotes_before_the_gate_of_the_next_step_has_passed_must_say_so() -> None:
+    target = target_at(5, MINUTE)
+    with pytest.raises(NegativeAnswer, match="its gate SmokeAt25 before 25 % has not passed; --skip-gate"):
+        promote(target, full=False, skip_gate=False)
+    skipped = promote(target, full=False, skip_gate=True)
+    assert skipped.change
+    assert (skipped.change.percentage, skipped.marks) == (25, {}), "the gate of the spec is not skipped by it"
+    assert promote(target_at(25, MINUTE), full=False, skip_gate=False).change, "it is behind that gate"
+    with pytest.raises(NegativeAnswer, match="before 25 %"):
+        promote(target_at(0, HOUR), full=True, skip_gate=False)
+
+
+def test_gate_of_the_spec_that_is_skipped_is_marked_as_before() -> None:
+    spec = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Smoke")))
+    assert promote(target_at(0, HOUR, spec), full=False, skip_gate=True).marks.keys() == {GATE_SKIPPED}
+
+
+def test_runs_of_the_gate_of_the_next_step_are_read_before_its_pause_is_over() -> None:
+    def read(percentage: float) -> Any:
+        found = world_at(percentage, MINUTE)
+        return further_reads(GATED, worker_world(GATED, found), NOW, for_routing=True).gate_runs
+
+    assert read(5) == (("main", AT_25),)
+    assert read(25) is None
+    assert read(0) is None
+
+
+def test_step_that_waits_for_a_person_ends_when_one_promotes() -> None:
+    spec = with_steps(PolicyStep(25, until_promoted=True))
+    assert at(25, MINUTE, spec).routing.reason is Reason.RAMP_PAUSED
+    over = at(25, HOUR, spec)
+    assert (over.routing.reason, over.routing.action) == (Reason.UNTIL_PROMOTED, RoutingAction.NONE)
+    assert over.routing.because == "its pause at 25 % is over, and its policy waits for `twgen promote`"
+    promoted = promote(target_at(25, HOUR, spec), full=False, skip_gate=False)
+    assert promoted.change
+    assert promoted.change.action is RoutingAction.SET_CURRENT
+    assert at(5, HOUR, spec).routing.action is RoutingAction.SET_RAMP, "another step ends by itself"
+
+
+def stuck(percentage: float, *, number: int, **changes: Any) -> WorkerPlan:
+    """Two metrics, of which the step at 25 % is judged by one."""
+    metrics = tuple(Metric(name, ReportedProblems(0)) for name in ("stuck", "other"))
+    analysis = Analysis(metrics, OnFailure.ABORT, timedelta())
+    spec = with_steps(PolicyStep(25, metrics=frozenset({"other"}), **changes), analysis=analysis)
+    measured = tuple(
+        Measurement(name, NOW - HOUR, stuck=StuckWorkflows(count, ("order-1",)[:count]))
+        for name, count in (("stuck", number), ("other", 0))
+    )
+    return at(percentage, HOUR, spec, measurements=measured)
+
+
+def test_step_is_judged_by_the_metrics_that_it_names() -> None:
+    assert [judged.metric for judged in stuck(25, number=1).judgements] == ["other"]
+    assert stuck(25, number=1).routing.action is RoutingAction.SET_CURRENT
+    failed = stuck(5, number=1)
+    assert failed.routing.reason is Reason.ANALYSIS_FAILED
+    assert failed.routing.because == "stuck: 1 running workflow of it cannot go on (order-1), bound 0"
+
+
+def test_step_that_waits_for_a_person_is_taken_back_all_the_same() -> None:
+    metrics = (Metric("stuck", ReportedProblems(0)),)
+    analysis = Analysis(metrics, OnFailure.ABORT, timedelta())
+    spec = with_steps(PolicyStep(25, until_promoted=True), analysis=analysis)
+    measured = (Measurement("stuck", NOW - HOUR, stuck=StuckWorkflows(2)),)
+    assert at(25, HOUR, spec, measurements=measured).routing.reason is Reason.ANALYSIS_FAILED
+
+
+def test_steps_of_a_worker_whose_traffic_a_person_moves_wait_for_their_gates_too() -> None:
+    manual = replace(GATED, rollout=replace(GATED.rollout, strategy=Strategy.MANUAL))
+    assert [gate.workflow_id for gate in at(5, HOUR, manual).gates] == [AT_25]
+
+
+def test_version_that_is_retried_before_its_ramp_has_ended_is_measured_anew() -> None:
+    analysis = Analysis((Metric("stuck", ReportedProblems(0)),), OnFailure.ABORT, timedelta())
+    spec = with_steps(analysis=analysis)
+    aborted = target_at(25, HOUR, spec, metadata={ABORTED: {"by": "me", "at": "2026-11-21T11:50:00Z"}})
+    assert retry(aborted).marks.keys() == {ABORTED, MEASURED_SINCE}

@@ -1,0 +1,78 @@
+"""The steps of a RolloutPolicy, as people write them and as they mistake them."""
+
+from typing import Any
+
+import pytest
+
+from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
+from twgen.model.policy import PolicyStep
+
+RAMPS = {
+    "strategy": "Progressive",
+    "steps": [{"rampPercentage": percentage, "pauseDuration": "1m"} for percentage in (5, 25)],
+}
+ANALYSIS = {"metrics": [{"name": "stuck", "reportedProblems": {}}]}
+
+
+def found(*steps: dict[str, Any], named: bool = True, rollout: Any = RAMPS, **more: Any) -> Any:
+    of = {"workerRef": {"name": "payments"}} if named else {}
+    return parsed(worker(rollout=rollout), CONNECTION, policy(steps=list(steps), **of, **more))
+
+
+def test_step_says_its_gate_its_metrics_and_who_ends_it() -> None:
+    step = {
+        "rampPercentage": 25,
+        "gate": {"workflowType": "SmokeAt25"},
+        "metrics": ["stuck"],
+        "until": "Promoted",
+    }
+    specs = found(step, {"rampPercentage": 5, "metrics": []}, analysis=ANALYSIS)
+    assert (specs.problems, specs.warnings) == ((), ())
+    read = specs.workers[0].policy
+    assert read.step(25) == PolicyStep(25, "SmokeAt25", frozenset({"stuck"}), until_promoted=True)
+    assert read.step(5) == PolicyStep(5, metrics=frozenset())
+    assert read.step(50) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "steps"),
+    [
+        ("spec.steps[0].rampPercentage: 10 % is no step that payments has", [{"rampPercentage": 10}]),
+        (
+            "spec.steps[1].rampPercentage: 25 is there twice: make it one step",
+            [{"rampPercentage": 25, "until": "Promoted"}] * 2,
+        ),
+        ("spec.steps[0].rampPercentage: is required", [{"until": "Promoted"}]),
+        ("spec.steps[0].rampPercentage: 100 is not from 1 to 99", [{"rampPercentage": 100}]),
+        (
+            "spec.steps[0].metrics[0]: 'stuk' is no metric of spec.analysis; did you mean stuck?",
+            [{"rampPercentage": 25, "metrics": ["stuk"]}],
+        ),
+        ("spec.steps[0].gate.workflowType: is required", [{"rampPercentage": 25, "gate": {}}]),
+        (
+            "spec.steps[0].until: 'promoted' is not one of Promoted; did you mean Promoted?",
+            [{"rampPercentage": 25, "until": "promoted"}],
+        ),
+    ],
+)
+def test_mistake_is_told(wrong: str, steps: list[dict[str, Any]]) -> None:
+    assert told(found(*steps, analysis=ANALYSIS).problems) == [wrong]
+
+
+def test_percentage_that_no_worker_of_a_namespace_has_is_warned_of() -> None:
+    specs = found({"rampPercentage": 10, "until": "Promoted"}, named=False)
+    assert specs.problems == ()
+    assert told(specs.warnings) == [
+        "spec.steps[0].rampPercentage: 10 % is no step that any of its workers has"
+    ]
+    assert found({"rampPercentage": 5, "until": "Promoted"}, named=False).warnings == ()
+
+
+def test_steps_of_a_worker_without_steps_are_refused_where_it_is_named() -> None:
+    specs = found({"rampPercentage": 5, "until": "Promoted"}, rollout={"strategy": "AllAtOnce"})
+    assert told(specs.problems) == ["spec.steps: has no effect: strategy AllAtOnce of payments has no steps"]
+
+
+def test_step_that_says_nothing_is_warned_of() -> None:
+    [warning] = found({"rampPercentage": 5}).warnings
+    assert warning.message == "says nothing: give it a gate, metrics or until, or leave it out"

@@ -1,0 +1,94 @@
+"""What a RolloutPolicy says of single steps of its workers, and whether they have such steps."""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Any
+
+from twgen.model.policy import Policy, PolicyStep
+from twgen.model.problem import did_you_mean, quoted, wrong_type
+from twgen.model.spec import Strategy, WorkerSpec
+from twgen.specs.fields import Fields
+from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES
+from twgen.specs.spec_document import SpecDocument
+
+
+class _Until(StrEnum):
+    PROMOTED = "Promoted"
+
+
+def parse_steps(spec: Fields) -> tuple[PolicyStep, ...]:
+    """The steps of a policy's `spec`."""
+    written = spec.raw("steps")
+    if isinstance(written, list) and len(written) > MOST_STEPS:
+        spec.problem("steps", f"{len(written)} steps are more than {MOST_STEPS}")
+        return ()
+    return tuple(_steps(spec))
+
+
+def check_metrics(policy: Policy, spec: Fields) -> None:
+    """Note each metric of a step that the policy's analysis does not have."""
+    names = {metric.name for metric in policy.analysis.metrics} if policy.analysis else set()
+    for fields in spec.mappings("steps"):
+        for index, name in enumerate(fields.texts("metrics")):
+            if name not in names:
+                wrong = f"{quoted(name)} is no metric of spec.analysis{did_you_mean(name, names)}"
+                fields.problem(f"metrics[{index}]", wrong)
+
+
+def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note what has no effect on the worker that a policy is for by name, or on any of its workers."""
+    of_policy: dict[int, list[WorkerSpec]] = {}
+    for worker in workers:
+        of_policy.setdefault(id(worker.policy.document), []).append(worker)
+    for spec in policies:
+        found = of_policy.get(id(spec.document), ())
+        if not found:
+            continue
+        policy = found[0].policy
+        if policy.worker and found[0].rollout.strategy is not Strategy.PROGRESSIVE:
+            why = f"has no effect: strategy {found[0].rollout.strategy} of {found[0].name} has no steps"
+            for name in ("analysis", "steps"):
+                if spec.fields.has(name):
+                    spec.fields.problem(name, why)
+            continue
+        there = {step.percentage for worker in found for step in worker.rollout.steps}
+        for index, step in enumerate(policy.steps):
+            if step.percentage not in there:
+                of = f"{policy.worker} has" if policy.worker else "any of its workers has"
+                note = spec.fields.problem if policy.worker else spec.fields.warning
+                note(f"steps[{index}].rampPercentage", f"{step.percentage:g} % is no step that {of}")
+
+
+def _steps(spec: Fields) -> Iterator[PolicyStep]:
+    seen: set[float] = set()
+    for fields in spec.mappings("steps"):
+        percentage = _percentage(fields)
+        if percentage in seen:
+            fields.problem("rampPercentage", f"{percentage:g} is there twice: make it one step")
+        seen.add(percentage)
+        gate = fields.mapping("gate")
+        metrics = fields.lines("metrics")
+        yield PolicyStep(
+            percentage=percentage,
+            gate=gate.line("workflowType", required=fields.has("gate")),
+            metrics=frozenset(metrics) if fields.has("metrics") else None,
+            until_promoted=fields.has("until")
+            and fields.choice("until", _Until, _Until.PROMOTED) is _Until.PROMOTED,
+        )
+        if not any(map(fields.has, ("gate", "metrics", "until"))):
+            fields.warning("", "says nothing: give it a gate, metrics or until, or leave it out")
+        gate.close()
+        fields.close()
+
+
+def _percentage(fields: Fields) -> float:
+    value: Any = fields.raw("rampPercentage")
+    least, most = RAMP_PERCENTAGES
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        wrong = "is required" if value is None else wrong_type("a number", value)
+        fields.problem("rampPercentage", wrong)
+    elif not least <= value <= most:
+        fields.problem("rampPercentage", f"{value} is not from {least} to {most}")
+    else:
+        return float(value)
+    return 0.0
