@@ -49,6 +49,27 @@ class UpgradingWorkflow:
 
 
 @workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
+class SleepingWorkflow:
+    """Stays open for a day, on whatever version is current."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Sleep."""
+        await workflow.sleep(timedelta(days=1))
+
+
+@workflow.defn(name="SleepingWorkflow", versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
+class ChangedSleepingWorkflow:
+    """Cannot replay what the other has begun."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Greet first."""
+        await workflow.execute_activity(greet, "worker", start_to_close_timeout=timedelta(seconds=10))
+        await workflow.sleep(timedelta(days=1))
+
+
+@workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class GreetingWorkflow:
     """Ends at once, on whatever version is current."""
 
@@ -78,6 +99,17 @@ class FailingGateWorkflow:
         raise ApplicationError(message, non_retryable=True)
 
 
+@workflow.defn(name="GateWorkflow", versioning_behavior=VersioningBehavior.PINNED)
+class StuckGateWorkflow:
+    """The gate of a version whose code breaks before it decides on anything."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Fail the first workflow task for ever."""
+        message = "this code is broken"
+        raise RuntimeError(message)
+
+
 @workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
 class AskedGateWorkflow:
     """A gate that passes when its input says so."""
@@ -93,8 +125,17 @@ class AskedGateWorkflow:
 async def main() -> None:
     """Poll until terminated."""
     client = await Client.connect(**ClientConfig.load_client_connect_config(disable_file=True))
-    gate = FailingGateWorkflow if "GATE_FAILS" in _ENVIRONMENT else GateWorkflow
-    workflows = [WaitingWorkflow, UpgradingWorkflow, GreetingWorkflow, AskedGateWorkflow, gate]
+    gates: dict[str, type] = {"GATE_FAILS": FailingGateWorkflow, "GATE_IS_STUCK": StuckGateWorkflow}
+    gate = next((gates[name] for name in gates if name in _ENVIRONMENT), GateWorkflow)
+    sleeping = ChangedSleepingWorkflow if "CHANGED" in _ENVIRONMENT else SleepingWorkflow
+    workflows = [
+        WaitingWorkflow,
+        UpgradingWorkflow,
+        sleeping,
+        GreetingWorkflow,
+        AskedGateWorkflow,
+        gate,
+    ]
     workers = (
         Worker(
             client,

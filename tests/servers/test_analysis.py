@@ -13,16 +13,20 @@ STARTED = 30
 """Of which a version at half of the traffic gets about half."""
 
 
+def to_half(story: Story, metric: Any, **settings: Any) -> None:
+    """The second version, which is measured, has half of the traffic."""
+    policy = {"analysis": {"initialDelay": "0s", "metrics": [metric]}}
+    story.describe("v2", steps=(50,), policy=policy)
+    story.start("v2", **settings)
+    assert story.once().code == 0
+    assert story.shares() == {"v1": 50, "v2": 50}
+
+
 def ramps(story: Story, *, fails: bool, **failures: Any) -> None:
     """The second version has half of the traffic, and what was started since has ended."""
     becomes_current(story, "v1")
+    to_half(story, {"name": "failures", "workflowFailures": failures}, gate_fails=fails)
     name = story.worker.name.removeprefix("live/")
-    metrics = [{"name": "failures", "workflowFailures": failures}]
-    policy = {"analysis": {"initialDelay": "0s", "metrics": metrics}}
-    story.describe("v2", steps=(50,), policy=policy)
-    story.start("v2", gate_fails=fails)
-    assert story.once().code == 0
-    assert story.shares() == {"v1": 50, "v2": 50}
     for number in range(STARTED):
         story.worker.start("GateWorkflow", f"{name}-{number}")
 
@@ -62,3 +66,68 @@ def test_version_that_is_well_passes_and_is_counted_from_the_begin_of_its_ramp(s
     assert (judged["verdict"], judged["value"]) == ("Passes", 0)
     assert plan["routing"]["reason"] in {"RampPaused", "UpdateInProgress"}
     assert story.shares() == {"v1": 50, "v2": 50}
+
+
+def is_taken_back(story: Story, sign: str) -> None:
+    """Its analysis fails, by the plan, and the next look ends the ramp; the mark says why."""
+    eventually(lambda: story.planned()["routing"]["reason"] == "AnalysisFailed", SOON)
+    ended = story.once()
+    assert story.shares() == {"v1": 100, "v2": 0}, ended
+    found = story.planned()["routing"]
+    assert found["reason"] == "Aborted"
+    assert sign in found["because"]
+
+
+@on_both_servers
+def test_version_that_cannot_replay_what_runs_is_taken_back_with_its_workflows(story: Story) -> None:
+    becomes_current(story, "v1")
+    name = story.worker.name.removeprefix("live/")
+    names = [f"{name}-{number}" for number in range(8)]
+    for workflow in names:
+        story.worker.start("SleepingWorkflow", workflow)
+    eventually(lambda: len(running_on(story, "v1")) == len(names), SOON)
+    to_half(story, {"name": "stuck", "reportedProblems": {"max": 0}}, CHANGED="1")
+    # the clock counts whole seconds, and the ramp began within this one
+    eventually(lambda: story.planned()["analysis"][0]["verdict"] == "Passes", SOON)
+    for workflow in names:
+        story.worker.finish(workflow)
+    is_taken_back(story, "of it cannot go on")
+    # the old version still has its pods, and replays them
+    eventually(lambda: not stuck(story, names), SOON)
+
+
+@on_both_servers
+def test_version_whose_first_workflow_task_breaks_is_taken_back(story: Story) -> None:
+    becomes_current(story, "v1")
+    to_half(story, {"name": "stuck", "reportedProblems": {}}, GATE_IS_STUCK="1")
+    name = story.worker.name.removeprefix("live/")
+    names = [f"{name}-{number}" for number in range(8)]
+    for workflow in names:
+        story.worker.start("GateWorkflow", workflow)
+    is_taken_back(story, "of it cannot go on")
+
+
+def running_on(story: Story, build_id: str) -> list[str]:
+    """The IDs of workflows that run on a version."""
+    from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
+
+    version = f"{story.worker.name}:{build_id}"
+    query = f"TemporalWorkerDeploymentVersion = '{version}' AND ExecutionStatus = 'Running'"
+    request = ListWorkflowExecutionsRequest(namespace="default", query=query)
+    found = story.worker.server.ask("list_workflow_executions", request).executions
+    return [one.execution.workflow_id for one in found]
+
+
+def stuck(story: Story, names: list[str]) -> list[str]:
+    """Those of the workflows whose workflow task is tried again."""
+    from temporalio.api.common.v1 import WorkflowExecution
+    from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+
+    def attempt(name: str) -> int:
+        execution = WorkflowExecution(workflow_id=name)
+        request = DescribeWorkflowExecutionRequest(namespace="default", execution=execution)
+        answer = story.worker.server.ask("describe_workflow_execution", request)
+        tries: int = answer.pending_workflow_task.attempt
+        return tries
+
+    return [name for name in names if attempt(name) > 1]

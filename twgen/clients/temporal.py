@@ -56,6 +56,7 @@ _RATES: Mapping[str, _Rate] = {
     "describe_worker_deployment_version": _DEPLOYMENT_READS,
     "count_workflow_executions": _VISIBILITY,
     "list_worker_deployments": _VISIBILITY,
+    "list_workflow_executions": _VISIBILITY,
 }
 
 

@@ -2,19 +2,20 @@
 
 import asyncio
 from asyncio import TaskGroup
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from twgen.errors import TwgenError
-from twgen.model.analysis import Failures, Measurement, Metric, WorkflowFailures
+from twgen.model.analysis import Measurement, Metric
 from twgen.model.spec import WorkerKey, WorkerSpec
-from twgen.model.temporal import WorkerDeployment
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.reads import further_reads, versions_to_describe
+from twgen.planning.reads import Reads, further_reads, versions_to_describe
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.temporal.answers import with_pollers
+from twgen.reading.temporal.measuring import Measuring
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.shared import SharedReads
 
@@ -120,11 +121,8 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         }
         polling = {queue: group.create_task(temporal.pollers(queue)) for queue in reads.task_queues}
         gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
-        measuring = [
-            group.create_task(_measured(temporal, metric, spec, world.temporal, reads.measured_since))
-            for metric in reads.metrics
-            if world.temporal and reads.measured_since
-        ]
+        measure = _measuring(spec, world, reading, reads)
+        measuring = [group.create_task(measure(metric)) for metric in reads.metrics] if measure else []
         neighbours = (
             group.create_task(_worker_deployments(temporal, reading)) if reads.worker_deployments else None
         )
@@ -153,20 +151,17 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
     )
 
 
-async def _measured(
-    temporal: TemporalReader, metric: Metric, spec: WorkerSpec, found: WorkerDeployment, since: datetime
-) -> Measurement:
-    """A metric of the target, which ramps; what cannot be read holds a ramp, and ends no look."""
-    try:
-        match metric.measure:
-            case WorkflowFailures() as asked:
-                compared = found.routing.current if asked.max_ratio is None else None
-                target = await temporal.failures(asked, spec.build_id, since)
-                beside = await temporal.failures(asked, compared.build_id, since) if compared else None
-                return Measurement(metric.name, since, failures=Failures(target, beside))
-    except TwgenError as error:
-        return Measurement(metric.name, since, problem=str(error))
-    return Measurement(metric.name, since, problem="this release cannot read it")
+def _measuring(
+    spec: WorkerSpec, world: WorkerWorld, reading: Reading, reads: Reads
+) -> Callable[[Metric], Coroutine[Any, Any, Measurement]] | None:
+    """What measures the target; None: it is not known since when it ramps."""
+    routing = world.temporal.routing if world.temporal else None
+    versions = world.temporal.versions if world.temporal else ()
+    target = next((version for version in versions if version.build_id == spec.build_id), None)
+    if not routing or not target or not reads.measured_since:
+        return None
+    current = routing.current.build_id if routing.current else None
+    return Measuring(spec, target, current, reading.temporal, reads.measured_since).measure
 
 
 async def _worker_deployments(temporal: TemporalReader, reading: Reading) -> int | None:

@@ -25,6 +25,9 @@ from twgen.planning.analysis.failures import false_alarm, upper_bound
 from twgen.planning.sentences import counted, listed, spoken
 
 
+_SECOND = timedelta(seconds=1)
+
+
 def judgements(
     analysis: Analysis,
     measurements: Iterable[Measurement],
@@ -56,7 +59,7 @@ def _judged(metric: Metric, measured: Measurement | None, young: timedelta, *, i
         return Judgement(metric.name, Verdict.UNDECIDED, f"it cannot be read: {measured.problem}")
     judged = _of_kind(metric, measured, is_last=is_last)
     if young > timedelta():
-        because = f"{judged.because}; judged in {spoken(young)}"
+        because = f"{judged.because}; judged in {spoken(max(young, _SECOND))}"
         return replace(judged, verdict=Verdict.UNDECIDED, because=because)
     return judged
 

@@ -1,23 +1,18 @@
 """Asking Temporal about one worker; every answer is a value."""
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
-from functools import partial
 
-from twgen.model.analysis import FailureCount, WorkflowFailures
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import GateRun, TaskQueue, Version, WorkerDeployment
-from twgen.model.times import format_time
 from twgen.reading.temporal.answers import (
     TASK_QUEUE_TYPES,
     Polled,
     described_version,
-    failure_count,
     gate_run,
     pollers,
     worker_deployment,
 )
-from twgen.reading.temporal.shared import SharedReads, quoted_text
+from twgen.reading.temporal.shared import SharedReads
 
 
 class TemporalReader:
@@ -97,21 +92,6 @@ class TemporalReader:
     async def open_workflows(self, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of the versions."""
         return await self._shared.open_workflows(self._spec, build_ids)
-
-    async def failures(self, metric: WorkflowFailures, build_id: str, since: datetime) -> FailureCount:
-        """How many workflows have started on a version since then, and how many of them ended badly."""
-        from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
-
-        types = ", ".join(map(quoted_text, metric.workflow_types))
-        query = (
-            f"TemporalWorkerDeploymentVersion = {quoted_text(f'{self._spec.worker_deployment}:{build_id}')}"
-            f" AND StartTime >= '{format_time(since)}'"
-            f"{f' AND WorkflowType IN ({types})' if types else ''} GROUP BY ExecutionStatus"
-        )
-        request = CountWorkflowExecutionsRequest(namespace=self._spec.temporal_namespace, query=query)
-        return await self._shared.ask(
-            self._spec, "count_workflow_executions", request, partial(failure_count, metric.statuses)
-        )
 
     async def auto_upgrade_workflows(self, build_id: str) -> int:
         """How many open auto-upgrade workflows run on a version."""

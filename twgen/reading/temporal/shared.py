@@ -39,6 +39,7 @@ class SharedReads:
         self._server_versions: dict[str, asyncio.Task[str]] = {}
         self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
         self._worker_deployments: dict[tuple[str, str], asyncio.Task[int]] = {}
+        self._reporting: dict[tuple[str, str], asyncio.Task[bool]] = {}
 
     def require_credentials(self, specs: Iterable[WorkerSpec]) -> None:
         """Raise StateUnavailable when a worker has none that may be used; to be called before any other."""
@@ -100,6 +101,21 @@ class SharedReads:
             if not page:
                 break
         return found
+
+    async def reports_problems(self, spec: WorkerSpec) -> bool:
+        """The server lists workflows of the worker's namespace by the problems of their workflow tasks."""
+        from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+
+        key = (spec.connection.host_port, spec.temporal_namespace)
+        if key not in self._reporting:
+            asking = self.ask(
+                spec,
+                "describe_namespace",
+                DescribeNamespaceRequest(namespace=spec.temporal_namespace),
+                lambda answer: bool(answer.namespace_info.capabilities.reported_problems_search_attribute),
+            )
+            self._reporting[key] = asyncio.create_task(asking)
+        return await asyncio.shield(self._reporting[key])
 
     async def open_workflows(self, spec: WorkerSpec, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of a worker's versions.
