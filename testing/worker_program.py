@@ -100,6 +100,18 @@ class FailingGateWorkflow:
 
 
 @workflow.defn(name="GateWorkflow", versioning_behavior=VersioningBehavior.PINNED)
+class RiskyGateWorkflow:
+    """The gate of a version that fails three times in ten."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Fail for good, or not."""
+        if workflow.random().random() < 0.3:  # noqa: PLR2004
+            message = "this version is broken"
+            raise ApplicationError(message, non_retryable=True)
+
+
+@workflow.defn(name="GateWorkflow", versioning_behavior=VersioningBehavior.PINNED)
 class StuckGateWorkflow:
     """The gate of a version whose code breaks before it decides on anything."""
 
@@ -125,7 +137,11 @@ class AskedGateWorkflow:
 async def main() -> None:
     """Poll until terminated."""
     client = await Client.connect(**ClientConfig.load_client_connect_config(disable_file=True))
-    gates: dict[str, type] = {"GATE_FAILS": FailingGateWorkflow, "GATE_IS_STUCK": StuckGateWorkflow}
+    gates: dict[str, type] = {
+        "GATE_FAILS": FailingGateWorkflow,
+        "GATE_IS_RISKY": RiskyGateWorkflow,
+        "GATE_IS_STUCK": StuckGateWorkflow,
+    }
     gate = next((gates[name] for name in gates if name in _ENVIRONMENT), GateWorkflow)
     sleeping = ChangedSleepingWorkflow if "CHANGED" in _ENVIRONMENT else SleepingWorkflow
     workflows = [

@@ -23,7 +23,14 @@ PAGE = "".join((ROOT / "docs" / name).read_text() for name in ("rollout.md", "jo
 SHOWN = [line for language, block in BLOCK.findall(PAGE) if not language for line in block.splitlines()]
 NAMED = re.findall(r"^\| `(twgen [^`]+)` \|", PAGE, re.MULTILINE)
 CHANGING = sorted({*NAMED, *(line for line in SHOWN if line.startswith("twgen ") and ">" not in line)})
-MARKS = {names.ABORTED, names.PAUSED, names.GATE_ATTEMPT, names.GATE_SKIPPED, names.MOVED_BY}
+MARKS = {
+    names.ABORTED,
+    names.PAUSED,
+    names.GATE_ATTEMPT,
+    names.GATE_SKIPPED,
+    names.MEASURED_SINCE,
+    names.MOVED_BY,
+}
 
 
 @pytest.mark.parametrize("command", CHANGING)

@@ -86,7 +86,14 @@ def test_page_explains_every_field_of_a_policy_with_its_default() -> None:
     differing = {
         field.name for field in fields(Policy) if getattr(parsed, field.name) != getattr(default, field.name)
     }
-    examples = {"deployment_labels", "deployment_annotations", "draining_replicas", "patches", "analysis"}
+    examples = {
+        "deployment_labels",
+        "deployment_annotations",
+        "draining_replicas",
+        "patches",
+        "analysis",
+        "steps",
+    }
     assert differing == {"worker", "identity", *examples}
 
 

@@ -19,7 +19,7 @@ STATUS = {
             "waitsUntil": NOW,
             "owner": {"identity": "", "relation": "Nobody"},
             "lastModifierIdentity": "",
-            "gates": [{"taskQueue": "main", "workflowID": "i", "status": "NotStarted"}],
+            "gates": [{"taskQueue": "main", "workflowID": "i", "workflowType": "g", "status": "NotStarted"}],
             "analysis": [{"metric": "m", "verdict": "Passes", "value": 0.1, "bound": None, "because": "b"}],
             "unversionedPercentage": 95,
             "versionCount": {"deployed": 1, "maxVersions": 75, "registered": 2, "mostRegistered": 100},

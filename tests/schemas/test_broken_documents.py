@@ -188,5 +188,7 @@ def only_parser_knows(path: tuple[str | int, ...], value: Any) -> bool:
         (path[-1] in {"steps", "inputFrom", "configMapKeyRef"} and not value)
         or (path[-2:] == ("connectionRef", "name") and value == "text")
         or path[-2:] in TRIGGER_FIELDS
+        # one limit may be beyond the other
+        or path[-2:] in {("thresholdRange", "min"), ("thresholdRange", "max")}
         or (path[-2:] in {("template", "kind"), ("template", "apiVersion")} and value == "text")
     )

@@ -43,17 +43,18 @@ class Ended:
     seconds: float
 
 
-def worker_document(
+def worker_document(  # noqa: PLR0913 - each is something else that a worker says
     name: str,
     build_id: str,
     *,
     temporal_namespace: str = "default",
     gate: str = "",
     steps: Sequence[float] = (25,),
+    pause: str = "10m",
 ) -> Document:
     rollout: Document = {"strategy": "AllAtOnce"}
     if steps:
-        ramp = [{"rampPercentage": percentage, "pauseDuration": "10m"} for percentage in steps]
+        ramp = [{"rampPercentage": percentage, "pauseDuration": pause} for percentage in steps]
         rollout = {"strategy": "Progressive", "steps": ramp}
     if gate:
         rollout["gate"] = {"workflowType": gate}

@@ -1,5 +1,8 @@
 """A ramp whose workflows fail is taken back by the numbers that Temporal counts; one that is well goes on."""
 
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -105,6 +108,31 @@ def test_version_whose_first_workflow_task_breaks_is_taken_back(story: Story) ->
     for workflow in names:
         story.worker.start("GateWorkflow", workflow)
     is_taken_back(story, "of it cannot go on")
+
+
+@on_both_servers
+def test_version_that_takes_none_of_its_tasks_is_taken_back_by_their_age(story: Story) -> None:
+    becomes_current(story, "v1")
+    name = story.worker.name.removeprefix("live/")
+    with ExitStack() as running:
+        told = replace(story, running=running)
+        to_half(told, {"name": "backlog", "backlogAge": {"max": "15s"}})
+        for number in range(STARTED):
+            story.worker.start("GateWorkflow", f"{name}-well-{number}")
+        eventually(lambda: [judged["verdict"] for judged in story.planned()["analysis"]] == ["Passes"], SOON)
+    started = count()
+
+    def fails() -> bool:
+        # new ones come all the time: without any, nobody falls behind
+        story.worker.start("GateWorkflow", f"{name}-{next(started)}")
+        return bool(story.planned()["routing"]["reason"] == "AnalysisFailed")
+
+    eventually(fails, SOON)
+    ended = story.once()
+    assert story.shares() == {"v1": 100, "v2": 0}, ended
+    found = story.planned()["routing"]
+    assert found["reason"] == "Aborted"
+    assert "the oldest task of" in found["because"]
 
 
 def running_on(story: Story, build_id: str) -> list[str]:

@@ -140,7 +140,7 @@ def _prometheus(fields: Fields) -> PrometheusQuery:
     if interval > _MOST_INTERVAL:
         fields.problem("interval", "is longer than 24h: no step would see a second point")
     return PrometheusQuery(
-        server=fields.text("server", form=LABEL, most=LONGEST_LABEL),
+        server=fields.text("server", required=fields.has("server"), form=LABEL, most=LONGEST_LABEL),
         query=query,
         least=least,
         most=most,

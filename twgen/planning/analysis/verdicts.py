@@ -24,8 +24,9 @@ from twgen.model.times import later
 from twgen.planning.analysis.failures import false_alarm, upper_bound
 from twgen.planning.sentences import counted, listed, spoken
 
-
 _SECOND = timedelta(seconds=1)
+_KEEPS_UP = 0.8
+"""The share that a version takes of what comes, if it keeps up; both are rough means of 30 seconds."""
 
 
 def judgements(
@@ -116,7 +117,7 @@ def _backlog(name: str, longest: timedelta, found: Backlog) -> Judgement:
     rates = f"{found.added:.3g} tasks come a second, and it takes {found.dispatched:.3g}"
     because = f"the oldest task of {found.task_queue} waits {spoken(age)}, bound {spoken(longest)}; {rates}"
     # the versions that share a task queue share its oldest task: only the rates tell who falls behind
-    falls_behind = found.added > found.dispatched
+    falls_behind = found.dispatched < _KEEPS_UP * found.added
     verdict = Verdict.FAILS if falls_behind else Verdict.UNDECIDED
     because = because if falls_behind else f"{because}: it keeps up, and may share what waits"
     return Judgement(name, verdict, because, age.total_seconds(), bound)

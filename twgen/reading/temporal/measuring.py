@@ -20,7 +20,7 @@ from twgen.model.analysis import (
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, Version
 from twgen.model.times import format_time
-from twgen.reading.temporal.answers import failure_count
+from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, failure_count
 from twgen.reading.temporal.shared import SharedReads, quoted_text
 
 if TYPE_CHECKING:
@@ -160,24 +160,51 @@ class Measuring:
 
     async def _backlog(self) -> Backlog:
         """The task queue of the target whose oldest task has waited longest."""
-        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
-        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
+        names = sorted({queue.name for queue in self._queues()})
+        found = await asyncio.gather(*map(self._backlog_of, names), return_exceptions=True)
+        for failure in found:
+            if isinstance(failure, BaseException):
+                raise failure
+        known = [backlog for backlog in found if isinstance(backlog, Backlog)]
+        return max(known, key=lambda one: one.seconds, default=Backlog("", 0, 0.0, 0.0))
 
-        request = DescribeWorkerDeploymentVersionRequest(
+    async def _backlog_of(self, task_queue: str) -> Backlog:
+        """What waits of a task queue, of workflows, activities or Nexus, whichever waits longest.
+
+        Of what is not bound to a version yet, 1.29.1 tells beside all versions, and 1.32.0 as part of each.
+        This form of the question, which servers call enhanced, tells on both what comes for a version and
+        what its workers take.
+        """
+        from temporalio.api.enums.v1 import DescribeTaskQueueMode
+        from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
+        from temporalio.api.taskqueue.v1 import TaskQueue as Named
+        from temporalio.api.taskqueue.v1 import TaskQueueVersionSelection
+        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+
+        version = f"{self._spec.worker_deployment}:{self._target.build_id}"
+        request = DescribeTaskQueueRequest(
             namespace=self._spec.temporal_namespace,
-            deployment_version=WorkerDeploymentVersion(
-                deployment_name=self._spec.worker_deployment, build_id=self._target.build_id
-            ),
-            report_task_queue_stats=True,
+            task_queue=Named(name=task_queue),
+            api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
+            versions=TaskQueueVersionSelection(build_ids=[version], unversioned=True),
+            task_queue_types=[TypeNumber.ValueType(number) for number in TASK_QUEUE_TYPES],
+            report_stats=True,
         )
-        return await self._shared.ask(
-            self._spec,
-            "describe_worker_deployment_version",
-            request,
-            lambda answer: _longest(
-                [(queue.name, queue.stats) for queue in answer.version_task_queues if queue.HasField("stats")]
-            ),
-        )
+
+        def value(answer: Any) -> Backlog:
+            of_version, shared = (answer.versions_info[name].types_info for name in (version, ""))
+            found = [
+                Backlog(
+                    task_queue=task_queue,
+                    seconds=max(_age(of_version[number].stats), _age(shared[number].stats)),
+                    added=of_version[number].stats.tasks_add_rate,
+                    dispatched=of_version[number].stats.tasks_dispatch_rate,
+                )
+                for number in TASK_QUEUE_TYPES
+            ]
+            return max(found, key=lambda one: one.seconds)
+
+        return await self._shared.ask(self._spec, "describe_task_queue", request, value)
 
     def _queues(self) -> Sequence[TaskQueue]:
         return self._target.task_queues or ()
@@ -186,14 +213,6 @@ class Measuring:
         return quoted_text(f"{self._spec.worker_deployment}:{build_id}")
 
 
-def _longest(queues: "Sequence[tuple[str, TaskQueueStats]]") -> Backlog:
-    found = [
-        Backlog(
-            task_queue=name,
-            seconds=stats.approximate_backlog_age.seconds if stats.approximate_backlog_count else 0,
-            added=stats.tasks_add_rate,
-            dispatched=stats.tasks_dispatch_rate,
-        )
-        for name, stats in queues
-    ]
-    return max(found, key=lambda one: one.seconds, default=Backlog("", 0, 0.0, 0.0))
+def _age(stats: "TaskQueueStats") -> int:
+    """How long the oldest task waits, in seconds."""
+    return int(stats.approximate_backlog_age.seconds) if stats.approximate_backlog_count > 0 else 0

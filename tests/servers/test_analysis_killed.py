@@ -1,0 +1,136 @@
+"""Rollouts that are killed again and again decide as one that is left alone: nothing of it is remembered."""
+
+import subprocess
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from itertools import count
+from random import Random
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from testing.processes import eventually
+from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers
+
+pytestmark = pytest.mark.server
+LONGEST_LIFE = 8.0
+"""Seconds of a rollout; its first look takes two."""
+ANALYSIS = {
+    "initialDelay": "0s",
+    "metrics": [
+        {"name": "failures", "workflowFailures": {"maxRatio": 0.02}},
+        {"name": "stuck", "reportedProblems": {}},
+    ],
+}
+
+
+def rolled_out(story: Story, is_over: Callable[[], bool]) -> None:
+    """Rollouts follow each other, each killed at a moment of its own, until it is over."""
+    moments = Random(story.worker.name)  # noqa: S311 - any moment will do
+
+    def once_more() -> bool:
+        with story.rolling() as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(moments.uniform(0.5, LONGEST_LIFE))
+            process.kill()
+        return is_over()
+
+    eventually(once_more, SOON)
+
+
+def to_half(story: Story, **settings: str) -> None:
+    """The second version ramps at half of the traffic, for a pause of half a minute."""
+    policy = {"analysis": ANALYSIS, "unserved": {"after": "2m"}}
+    story.describe("v2", steps=(50,), pause="30s", policy=policy)
+    story.start("v2", **settings)
+    rolled_out(story, lambda: story.shares() == {"v1": 50, "v2": 50})
+
+
+def is_taken_back(story: Story) -> bool:
+    return story.shares() == {"v1": 100, "v2": 0} and story.planned()["routing"]["reason"] == "Aborted"
+
+
+def why(story: Story) -> str:
+    found: str = story.planned()["routing"]["because"]
+    return found
+
+
+class Traffic(ExitStack):
+    """Workflows that start one after the other, for as long as it lasts."""
+
+    def __init__(self, story: Story) -> None:
+        super().__init__()
+        name, ends = story.worker.name.removeprefix("live/"), Event()
+
+        def go_on() -> None:
+            for number in count():
+                if ends.wait(0.2):
+                    return
+                story.worker.start("GateWorkflow", f"{name}-{number}")
+
+        thread = Thread(target=go_on)
+        thread.start()
+        self.callback(thread.join)
+        self.callback(ends.set)
+
+
+@on_both_servers
+def test_version_that_is_well_becomes_current(story: Story) -> None:
+    becomes_current(story, "v1")
+    with Traffic(story):
+        to_half(story)
+        rolled_out(story, lambda: story.shares() == {"v1": 0, "v2": 100})
+
+
+@on_both_servers
+def test_version_that_fails_three_in_ten_is_taken_back(story: Story) -> None:
+    becomes_current(story, "v1")
+    with Traffic(story):
+        to_half(story, GATE_IS_RISKY="1")
+        rolled_out(story, lambda: is_taken_back(story))
+    assert "failures: " in why(story)
+
+
+@on_both_servers
+def test_version_that_cannot_replay_is_taken_back(story: Story) -> None:
+    becomes_current(story, "v1")
+    name = story.worker.name.removeprefix("live/")
+    names = [f"{name}-{number}" for number in range(8)]
+    for workflow in names:
+        story.worker.start("SleepingWorkflow", workflow)
+    # each has begun on the first version
+    eventually(lambda: begun(story, names), SOON)
+    story.describe("v2", steps=(50,), policy={"analysis": ANALYSIS})
+    story.start("v2", CHANGED="1")
+    rolled_out(story, lambda: story.shares() == {"v1": 50, "v2": 50})
+    for workflow in names:
+        story.worker.finish(workflow)
+    rolled_out(story, lambda: is_taken_back(story))
+    assert "stuck: " in why(story)
+
+
+@on_both_servers
+def test_version_that_stops_polling_is_taken_back(story: Story) -> None:
+    becomes_current(story, "v1")
+    with ExitStack() as running:
+        told = replace(story, running=running)
+        told.describe("v2", steps=(50,), policy={"unserved": {"after": "2m"}})
+        told.start("v2")
+        rolled_out(told, lambda: story.shares() == {"v1": 50, "v2": 50})
+    rolled_out(story, lambda: is_taken_back(story))
+    assert "no worker of it has polled" in why(story)
+
+
+def begun(story: Story, names: list[str]) -> bool:
+    """A worker has taken the first workflow task of each."""
+    from temporalio.api.common.v1 import WorkflowExecution
+    from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+
+    def describes(name: str) -> Any:
+        execution = WorkflowExecution(workflow_id=name)
+        request = DescribeWorkflowExecutionRequest(namespace="default", execution=execution)
+        return story.worker.server.ask("describe_workflow_execution", request)
+
+    return not any(describes(name).HasField("pending_workflow_task") for name in names)
