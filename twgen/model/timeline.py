@@ -20,6 +20,7 @@ class Happening(StrEnum):
     GATE_FAILED = "GateFailed"
     RAMPED = "Ramped"
     RAMP_ENDED = "RampEnded"
+    TAKEN_BACK = "TakenBack"
     BECAME_CURRENT = "BecameCurrent"
     BEGAN_DRAINING = "BeganDraining"
     WORKFLOWS_ENDED = "WorkflowsEnded"

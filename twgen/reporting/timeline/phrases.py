@@ -93,6 +93,7 @@ _ENDS = {
     Outcome.UNFINISHED: "The simulation was ended at",
 }
 _MILESTONES = {
+    Happening.TAKEN_BACK: "taken back",
     Happening.DRAINED: "drained",
     Happening.SCALED_DOWN: "at zero replicas",
     Happening.DROPPED: "deleted",
