@@ -19,12 +19,7 @@ from twgen.specs.attached import parse_attached
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
 from twgen.specs.hooks import hooks_on_versions
-from twgen.specs.policies import (
-    default_policy,
-    parse_policy,
-    refuse_idle_analysis,
-    warn_of_idle_replicas,
-)
+from twgen.specs.policies import default_policy, parse_policy, refuse_idle_analysis, warn_of_idle_replicas
 from twgen.specs.scalers import misplaced_scalers
 from twgen.specs.selectors import shared_pods
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
