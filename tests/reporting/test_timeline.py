@@ -16,9 +16,10 @@ from jsonschema import Draft202012Validator
 from tests.planning.situations import DAY, MINUTE, live, routing, situation, temporal, version
 from tests.simulating.stories import ALL_AT_ONCE, GATED, PROGRESSIVE, a_worker_spec, tell
 from tests.strategies import NOW, specs, worlds
+from twgen.model.analysis import Analysis, ClosedStatus, Metric, OnFailure, WorkflowFailures
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
-from twgen.model.timeline import Stage, Timeline
+from twgen.model.timeline import Stage, Timeline, Traffic
 from twgen.model.world import World
 from twgen.reporting.printable import printable
 from twgen.reporting.timeline.document import timeline_document
@@ -30,6 +31,18 @@ from twgen.versioning.names import ABORTED
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "timelines"
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "timeline.json").read_text())
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def measured() -> WorkerSpec:
+    """A worker whose workflows that fail are counted, against three bounds."""
+    statuses = (ClosedStatus.FAILED, ClosedStatus.TIMED_OUT)
+    metrics = (
+        Metric(name, WorkflowFailures(ratio, statuses, (), 0.01, 0))
+        for name, ratio in (("failures", 0.02), ("compared", None), ("lenient", 0.5))
+    )
+    analysis = Analysis(tuple(metrics), OnFailure.ABORT, MINUTE)
+    spec = a_worker_spec(PROGRESSIVE)
+    return replace(spec, policy=replace(spec.policy, analysis=analysis))
 
 
 def taken_back() -> World:
@@ -49,6 +62,7 @@ TIMELINES = {
         [a_worker_spec(ALL_AT_ONCE, "billing"), a_worker_spec(Rollout(Strategy.MANUAL), "shipping")],
         workflow_duration=timedelta(days=400),
     ),
+    "measured": tell([measured()], traffic=Traffic(100, 0.2)),
     "taken-back": tell([a_worker_spec(PROGRESSIVE)], taken_back(), NOW),
 }
 
@@ -98,6 +112,9 @@ def test_times_are_both_with_a_beginning() -> None:
 def test_every_assumption_names_the_option_that_changes_it() -> None:
     words = " ".join(text(TIMELINES["gate-fails"]).split())
     for option in ("workflow-duration", "startup", "gate", "drainage-interval", "render-interval"):
+        assert f"(--{option})" in words
+    words = " ".join(text(TIMELINES["measured"]).split())
+    for option in ("starts-per-hour", "failing"):
         assert f"(--{option})" in words
 
 

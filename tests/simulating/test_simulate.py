@@ -23,7 +23,7 @@ from twgen.model.operator import Caller
 from twgen.model.policy import Driver
 from twgen.model.spec import Rollout, Strategy
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, VersionStatus
-from twgen.model.timeline import Happening, Outcome, Stage
+from twgen.model.timeline import Happening, Outcome, Stage, Traffic
 from twgen.model.world import World
 from twgen.simulating.simulate import simulate
 
@@ -288,3 +288,17 @@ def test_version_that_is_measured_is_taken_to_be_well() -> None:
     analysed = replace(spec, policy=replace(spec.policy, analysis=analysis_of(OnFailure.ABORT)))
     measured, plain = tell([analysed]).workers[0], tell([spec]).workers[0]
     assert measured.events == plain.events
+
+
+def test_step_that_is_too_short_for_its_analysis_is_noted_until_traffic_is_given() -> None:
+    spec = a_worker_spec()
+    analysed = replace(spec, policy=replace(spec.policy, analysis=analysis_of(OnFailure.ABORT)))
+    (asked,) = tell([analysed]).workers
+    assert [note for note in asked.notes if "is too short for metric" in note]
+    assert asked.noticing == ()
+    (given,) = tell([analysed], traffic=Traffic(100, 0.2)).workers
+    assert given.notes == ()
+    assert given.noticing
+    for rollout in (ALL_AT_ONCE, Rollout(Strategy.MANUAL, PROGRESSIVE.steps)):
+        (never,) = tell([replace(analysed, rollout=rollout)], traffic=Traffic(100, 0.2)).workers
+        assert (never.noticing, never.notes) == ((), ())
