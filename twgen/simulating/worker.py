@@ -15,6 +15,7 @@ from twgen.model.analysis import (
     PrometheusQuery,
     ReportedProblems,
     StuckWorkflows,
+    Verdict,
     WorkflowFailures,
 )
 from twgen.model.operator import Caller
@@ -51,14 +52,22 @@ def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatu
 
 
 def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: Measuring) -> WorkerWorld:
-    """The same world with what is measured of the target while it ramps."""
+    """The same world with what is measured of the target while it ramps.
+
+    What a metric fails by that was read, it is taken to go on failing by.
+    """
     if not spec.policy.analysis or not world.temporal:
         return world
     target = Target(spec, world, now, identity="", not_created="")
     since, analysis = target.measured_since, target.analysis
     if not since or not analysis:
         return world
-    measurements = tuple(measure(metric, since, now) for metric in analysis.metrics)
+    read = {one.metric: one for one in (target.version and target.version.measurements) or ()}
+    bad = {one.metric for one in target.judgements if one.verdict is Verdict.FAILS} if read else set()
+    measurements = tuple(
+        read[metric.name] if metric.name in bad else measure(metric, since, now)
+        for metric in analysis.metrics
+    )
     versions = tuple(
         replace(version, measurements=measurements) if version.build_id == spec.build_id else version
         for version in world.temporal.versions
