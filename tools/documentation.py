@@ -1,19 +1,24 @@
 """Write anew what the documentation shows of the example: `make documentation`. Read the difference."""
 
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from tests.terminal import terminal
 from tools.monitoring import dashboard_text, prometheus_rule_text
 from tools.plugin import chart_values_text, plugin_text
+from tools.ramps import TITLE, ramps_text
 from tools.reasons import reasons_page
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
+SHORT = "  in short:"
+"""How the end of a simulation begins."""
 
 
 def main() -> None:
@@ -31,6 +36,9 @@ def main() -> None:
     picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
+    page = ROOT / "docs" / "rollout.md"
+    replace(page, TITLE, ramps_text())
+    replace(page, SHORT, foretold(page))
     (ROOT / "plugin.yaml").write_text(plugin_text())
     (ROOT / "deploy" / "values.yaml").write_text(chart_values_text())
     templating = ROOT / "deploy" / "templating"
@@ -40,9 +48,20 @@ def main() -> None:
     (ROOT / "deploy" / "grafana-dashboard.json").write_text(dashboard_text())
 
 
-def output(*command: str) -> str:
-    """What twgen prints in the folder of the example."""
-    ended = subprocess.run([TWGEN, *command], cwd=EXAMPLE, capture_output=True, text=True, check=True)
+def foretold(page: Path) -> str:
+    """What a simulation of the example comes to beside the policy of a page that measures it."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    policy = next(text for text in blocks if "\n  analysis:\n" in text)
+    with tempfile.TemporaryDirectory() as folder:
+        specs = shutil.copytree(EXAMPLE, Path(folder) / "specs")
+        (specs / "policy.yaml").write_text(policy)
+        told = output("simulate", ".", "--starts-per-hour", "100", "--failing", "0.2", folder=specs)
+    return told[told.index(SHORT) :]
+
+
+def output(*command: str, folder: Path = EXAMPLE) -> str:
+    """What twgen prints in a folder, by default that of the example."""
+    ended = subprocess.run([TWGEN, *command], cwd=folder, capture_output=True, text=True, check=True)
     return ended.stdout
 
 

@@ -74,6 +74,27 @@ def dashboard_text() -> str:
                 unit="percentunit",
             )
         )
+        .with_row(Row("Analysis of ramps"))
+        .with_panel(
+            _lines(
+                "Measured, beside what is allowed",
+                f"twgen_rollout_analysis_value{_CHOSEN}",
+                "{{namespace}}/{{worker}} {{metric}}",
+            ).with_target(
+                _query(
+                    f"twgen_rollout_analysis_bound{_CHOSEN}",
+                    "{{namespace}}/{{worker}} {{metric}}: bound",
+                    "B",
+                )
+            )
+        )
+        .with_panel(
+            _lines(
+                "What metrics say",
+                f"sum by (verdict) (twgen_rollout_analysis_verdict{_CHOSEN})",
+                "{{verdict}}",
+            )
+        )
         .with_row(Row("tick"))
     )
     for name in ("looks", "errors", "refreshes"):
@@ -92,8 +113,8 @@ def _chooser(name: str, series: str) -> QueryVariable:
     return variable.multi(multi=True).include_all(include_all=True).all_value(".+")
 
 
-def _query(expression: str, legend: str = "") -> Dataquery:
-    query = Dataquery().datasource(_PROMETHEUS).expr(expression).ref_id("A")
+def _query(expression: str, legend: str = "", name: str = "A") -> Dataquery:
+    query = Dataquery().datasource(_PROMETHEUS).expr(expression).ref_id(name)
     return query.legend_format(legend) if legend else query
 
 

@@ -51,6 +51,8 @@ def test_options_are_the_assumptions(run: Run) -> None:
         "gatePasses": False,
         "drainageInterval": 60,
         "renderInterval": 90,
+        "startsPerHour": None,
+        "failing": None,
     }
 
 
@@ -68,6 +70,13 @@ def test_options_come_from_the_environment(run: Run, monkeypatch: pytest.MonkeyP
         ("--gate", "breaks", "--gate 'breaks' is not a duration such as 90s or 1h30m, or 'fails'"),
         ("--render-interval", "0", "--render-interval '0' is too short: at least 1s"),
         ("--drainage-interval", "1ms", "--drainage-interval '1ms' is too short: at least 1s"),
+        ("--starts-per-hour", "many", "--starts-per-hour 'many' is not a number"),
+        ("--starts-per-hour", "nan", "--starts-per-hour 'nan' is not a number"),
+        ("--starts-per-hour", "0", "--starts-per-hour '0' is not above 0 and at most 100000"),
+        ("--starts-per-hour", "100", "--starts-per-hour says nothing without --failing"),
+        ("--failing", "0.2", "--failing says nothing without --starts-per-hour"),
+        ("--failing", "20", "--failing '20' is not above 0 and at most 1: 20 % is 0.2"),
+        ("--failing", "-0.2", "--failing '-0.2' is not a number"),
     ],
 )
 def test_wrong_assumption_is_one_line(run: Run, option: str, value: str, says: str) -> None:
@@ -115,3 +124,40 @@ def test_gate_is_assumed_in_vain_where_no_worker_has_one(run: Run) -> None:
     assert run("simulate", "specs", "--gate", "fails").stderr == (
         "warning: no worker has a gate: --gate has no effect\n"
     )
+
+
+POLICY = {
+    "apiVersion": "twgen.io/v1alpha1",
+    "kind": "RolloutPolicy",
+    "metadata": {"name": "measured", "namespace": "shop"},
+    "spec": {"analysis": {"metrics": [{"name": "failures", "workflowFailures": {"maxRatio": 0.02}}]}},
+}
+TRAFFIC = ("--starts-per-hour", "1000", "--failing", "0.2")
+
+
+@pytest.mark.usefixtures("story")
+def test_traffic_is_asked_in_vain_where_no_worker_is_measured(run: Run) -> None:
+    assert run("simulate", "specs", *TRAFFIC).stderr == (
+        "warning: no worker is measured by workflowFailures: --starts-per-hour and --failing have no effect\n"
+    )
+    assert run("simulate", "specs", *TRAFFIC, "-q").stderr == ""
+
+
+@pytest.mark.usefixtures("story")
+def test_traffic_says_when_a_version_that_fails_would_be_noticed(run: Run, tmp_path: Path) -> None:
+    namespace = json.loads(run("simulate", "specs", "-o", "json").stdout)["workers"][0]["worker"]
+    metadata = {"name": "measured", "namespace": namespace.partition("/")[0]}
+    (tmp_path / "specs" / "policy.json").write_text(json.dumps(POLICY | {"metadata": metadata}))
+    told = json.loads(run("simulate", "specs", "-o", "json").stdout)["workers"][0]
+    assert told["noticing"] == []
+    assert [note for note in told["notes"] if "--starts-per-hour and --failing ask for others" in note]
+    ended = run("simulate", "specs", *TRAFFIC, "-o", "json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    timeline = json.loads(ended.stdout)
+    assert (timeline["assumptions"]["startsPerHour"], timeline["assumptions"]["failing"]) == (1000, 0.2)
+    (noticing,) = timeline["workers"][0]["noticing"]
+    assert noticing["metric"] == "failures"
+    assert noticing["half"]["after"] <= noticing["nineOfTen"]["after"]
+    assert run("simulate", "specs", *TRAFFIC, "-o", "json").stdout == ended.stdout
+    text = run("simulate", "specs", *TRAFFIC).stdout
+    assert "Metric failures would notice a version that fails so within" in " ".join(text.split())

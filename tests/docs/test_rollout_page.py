@@ -12,6 +12,8 @@ from testing.forking import forker
 from tests.cases.story import STORIES
 from tests.docs.test_documentation import BLOCK, EXAMPLE
 from tests.servers.live import ENVIRONMENT
+from tools.documentation import foretold
+from tools.ramps import BOUND, FAILING, ramps_text, simulated_ramps
 from twgen import errors
 from twgen.model.status import RolloutStatus
 from twgen.specs.attached import KINDS
@@ -22,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = "".join((ROOT / "docs" / name).read_text() for name in ("rollout.md", "jobs.md"))
 SHOWN = [line for language, block in BLOCK.findall(PAGE) if not language for line in block.splitlines()]
 NAMED = re.findall(r"^\| `(twgen [^`]+)` \|", PAGE, re.MULTILINE)
-CHANGING = sorted({*NAMED, *(line for line in SHOWN if line.startswith("twgen ") and ">" not in line)})
+CHANGING = sorted({*NAMED, *(line for line in SHOWN if re.match("twgen (?!simulate )[^>]*$", line))})
 MARKS = {
     names.ABORTED,
     names.PAUSED,
@@ -45,6 +47,21 @@ def test_page_lists_the_exit_codes_of_a_rollout() -> None:
     listed = {int(code) for code in re.findall(r"^\| (\d) \|", PAGE, re.MULTILINE)}
     raised = {error.exit_code for error in errors.TwgenError.__subclasses__()}
     assert listed == {0} | raised
+
+
+def test_page_shows_what_a_simulation_says_of_the_policy_above_it() -> None:
+    page = ROOT / "docs" / "rollout.md"
+    shown = [text for language, text in BLOCK.findall(page.read_text()) if language == "text"]
+    assert foretold(page) in shown
+    assert "twgen simulate . --starts-per-hour 100 --failing 0.2" in SHOWN
+
+
+def test_planner_takes_back_what_fails_and_hardly_ever_what_is_at_its_bound() -> None:
+    well, bad = simulated_ramps(BOUND), simulated_ramps(FAILING)
+    assert len(well) == len(bad) == 1000
+    assert sum(ramp.is_taken_back for ramp in well) <= 10
+    assert sum(ramp.is_noticed_at_once for ramp in bad) >= 990
+    assert f"```text\n{ramps_text()}```" in (ROOT / "docs" / "rollout.md").read_text()
 
 
 def test_page_lists_the_marks() -> None:

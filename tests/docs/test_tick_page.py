@@ -18,8 +18,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.cli.test_tick import served_metrics
 from tests.executing.calls import Recorded
+from tests.strategies import NOW
 from tools.monitoring import ALERTS, dashboard_text, prometheus_rule_text
+from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
+from twgen.model.status import RolloutStatus
+from twgen.reporting.status.metrics import openmetrics
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
@@ -41,9 +45,15 @@ def metrics() -> dict[str, set[str]]:
     """The labels of each metric that tick serves."""
     recorded = Recorded({"strategy": "AllAtOnce"}, current="")
     recorded.run()
+    # it has settled, and only a ramp is measured
+    judged = {"metric": "failures", "verdict": "Passes", "value": 0.01, "bound": 0.02}
+    ramps = RolloutStatus(
+        "shop/pay", Phase.WAITING, "RampPaused", "", "v2", "v1", 5, NOW, {"workers": [{"analysis": [judged]}]}
+    )
     return {
         sample.name: sample.labels.keys() - {"namespace", "worker"}
-        for family in text_string_to_metric_families(served_metrics(recorded))
+        for text in (served_metrics(recorded), openmetrics([ramps], NOW, {}).decode())
+        for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
 

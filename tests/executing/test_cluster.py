@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from tests.planning.routing import test_analysis, test_unserved
+from tests.planning.situations import planned
 from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
 from twgen.errors import StateUnavailable
 from twgen.executing.cluster import Adjustments, ClusterWriter, KubernetesEvent
@@ -33,6 +35,7 @@ class Writer:
     refused: set[str] = field(default_factory=set)
     done: list[str] = field(default_factory=list)
     status: Mapping[str, str] = field(default_factory=dict)
+    events: list[KubernetesEvent] = field(default_factory=list)
 
     async def _write(self, what: str) -> None:
         if what in self.refused:
@@ -54,6 +57,7 @@ class Writer:
 
     async def tell(self, event: KubernetesEvent) -> None:
         await self._write(f"tell {event.reason}")
+        self.events.append(event)
 
 
 def looked(**policy: Any) -> tuple[WorkerPlan, Status]:
@@ -288,3 +292,20 @@ def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> N
     assert "nothing could be read" in writer.status["message"]
     asyncio.run(journal.record(status))
     assert writer.status["reason"] == status.workers[0].plan.routing.reason
+
+
+TAKEN_BACK = {
+    "AnalysisFailed": test_analysis.ramping(test_analysis.FAILS),
+    "Unserved": planned(test_unserved.ramping(test_unserved.NOBODY), test_unserved.by()),
+}
+
+
+@pytest.mark.parametrize("reason", TAKEN_BACK)
+def test_ramp_that_is_taken_back_is_a_warning(reason: str) -> None:
+    plan, (_, status) = TAKEN_BACK[reason], looked()
+    writer = Writer()
+    journal = Journal(cast("ClusterWriter", writer), intent_of(a_spec(), "twgen/me"), lambda _: None)
+    asyncio.run(journal.record(replace(status, workers=(replace(status.workers[0], plan=plan),))))
+    [event] = writer.events
+    assert (event.type, event.reason) == ("Warning", reason)
+    assert plan.routing.because in event.message

@@ -66,6 +66,8 @@ def test_only_an_intent_that_is_settled_is_told_as_settled(status: RolloutStatus
         ("status.json", '{"workers": [{"versionCount": {"deployed": true}}]}'),
         ("status.json", '{"workers": [{"versionCount": {"deployed": 1%s}}]}' % ("0" * 400)),
         ("status.json", '{"workers": [{"versionCount": {"deployed": -1}}]}'),
+        ("status.json", '{"workers": [{"analysis": {"metric": "failures"}}]}'),
+        ("status.json", '{"workers": [{"analysis": ["failures"]}]}'),
         ("status.json", "[" * 100_000),
         ("worker", "mail/pay"),
         ("worker", "shop/mail"),

@@ -25,6 +25,7 @@ from twgen.model.plan import AttachedObject, RoutingAction
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.temporal import VersionStatus as S
+from twgen.model.timeline import Notice, Noticing
 from twgen.model.world import World
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.status.document import status_document
@@ -60,12 +61,15 @@ def documents() -> dict[str, dict[str, Any]]:
     planned = replace(plan.workers[0], versions=told, judgements=judged)
     worker = replace(worker, plan=replace(worker.plan, judgements=judged))
     later = replace(plan.workers[0].routing, action=RoutingAction.SET_RAMP, build_id="v3", percentage=5)
+    [simulated] = timeline.workers
+    notice = Notice(45 * MINUTE, 25, 19, 0.26)
+    noticing = (Noticing("failures", notice, notice, 0.0),)
     return {
         "plan": plan_document(replace(plan, workers=(planned,))),
         "status": status_document(
             replace(status, workers=(replace(worker, versions=versions, later=later),))
         ),
-        "timeline": timeline_document(timeline),
+        "timeline": timeline_document(replace(timeline, workers=(replace(simulated, noticing=noticing),))),
     }
 
 

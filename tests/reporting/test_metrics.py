@@ -37,3 +37,29 @@ def test_labels_hold_no_character_that_moves_a_cursor() -> None:
     found = samples("\x1b[31mFine", versions=[{"status": "Current\x1b[A"}])
     assert found["twgen_rollout_reason"] == {"\\x1b[31mFine": 1}
     assert found["twgen_versions"] == {"Current\\x1b[A": 1}
+
+
+def test_every_metric_of_an_analysis_has_value_bound_and_verdict() -> None:
+    fails = {"metric": "failures", "verdict": "Fails", "value": 0.22, "bound": 0.02}
+    waits = {"metric": "backlog", "verdict": "Undecided", "value": None, "bound": 120}
+    found = samples(analysis=[fails, waits])
+    assert found["twgen_rollout_analysis_value"] == {"failures": 0.22}
+    assert found["twgen_rollout_analysis_bound"] == {"failures": 0.02, "backlog": 120}
+    ones = {label for label, value in found["twgen_rollout_analysis_verdict"].items() if value}
+    assert ones == {"failures Fails", "backlog Undecided"}
+    assert len(found["twgen_rollout_analysis_verdict"]) == 6
+
+
+def test_what_is_not_measured_has_no_line() -> None:
+    status = RolloutStatus("shop/pay", Phase.SETTLED, "Settled", "", "v1", "v1", 100, NOW, {"workers": [{}]})
+    assert b"analysis" not in openmetrics([status], NOW, {})
+
+
+def test_metric_that_a_hand_has_written_ends_nothing() -> None:
+    found = samples(
+        analysis=[{"metric": 'a"b\\c\nd\x1b', "verdict": "Perhaps", "value": "NaN", "bound": True}]
+    )
+    told = found["twgen_rollout_analysis_verdict"]
+    assert {label.rpartition(" ")[0] for label in told} == {'a"b\\c\\nd\\x1b'}
+    assert set(told.values()) == {0}
+    assert "twgen_rollout_analysis_value" not in found

@@ -18,10 +18,11 @@ from tests.planning.situations import (
     version,
 )
 from tests.reporting.told import of_situation, of_story
+from twgen.model.analysis import Judgement, Verdict
 from twgen.model.status import Status
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.world import World
-from twgen.reporting.status.lines import news, status_lines
+from twgen.reporting.status.lines import StatusLine, news, status_lines
 
 
 def texts(status: Status) -> list[str]:
@@ -106,3 +107,20 @@ def test_version_that_is_there_no_more_is_news() -> None:
 def test_first_look_is_all_news() -> None:
     lines = status_lines(of_story("mid-ramp"))
     assert news([], lines) == [line.text for line in lines]
+
+
+def test_metric_has_a_line_which_is_news_when_it_says_something_else() -> None:
+    def lines(verdict: Verdict, because: str) -> list[StatusLine]:
+        status = of_situation(ramps(), RAMPS)
+        [worker] = status.workers
+        judged = (Judgement("failures", verdict, because, 0.01, 0.02),)
+        plan = replace(worker.plan, judgements=judged)
+        return status_lines(replace(status, workers=(replace(worker, plan=plan),)))
+
+    before = lines(Verdict.PASSES, "1 of 41 failed (2.44 %), bound 2 %")
+    line = "shop/payments: analysis: failures passes: 1 of 41 failed (2.44 %), bound 2 %"
+    assert line in [each.text for each in before]
+    assert news(before, lines(Verdict.PASSES, "1 of 42 failed (2.38 %), bound 2 %")) == []
+    assert news(before, lines(Verdict.FAILS, "9 of 41 failed (22 %), bound 2 %")) == [
+        "shop/payments: analysis: failures fails: 9 of 41 failed (22 %), bound 2 %"
+    ]

@@ -13,20 +13,47 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from tests.planning.situations import DAY, MINUTE, live, routing, situation, temporal, version
 from tests.simulating.stories import ALL_AT_ONCE, GATED, PROGRESSIVE, a_worker_spec, tell
 from tests.strategies import NOW, specs, worlds
+from twgen.model.analysis import Analysis, ClosedStatus, Metric, OnFailure, WorkflowFailures
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
-from twgen.model.timeline import Stage, Timeline
+from twgen.model.temporal import VersionStatus
+from twgen.model.timeline import Stage, Timeline, Traffic
 from twgen.model.world import World
 from twgen.reporting.printable import printable
 from twgen.reporting.timeline.document import timeline_document
 from twgen.reporting.timeline.panel import scale_of
 from twgen.reporting.timeline.picture import timeline_svg
 from twgen.reporting.timeline.text import timeline_text
+from twgen.versioning.names import ABORTED
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "timelines"
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "timeline.json").read_text())
 SVG = "{http://www.w3.org/2000/svg}"
+
+
+def measured() -> WorkerSpec:
+    """A worker whose workflows that fail are counted, against three bounds."""
+    statuses = (ClosedStatus.FAILED, ClosedStatus.TIMED_OUT)
+    metrics = (
+        Metric(name, WorkflowFailures(ratio, statuses, (), 0.01, 0))
+        for name, ratio in (("failures", 0.02), ("compared", None), ("lenient", 0.5))
+    )
+    analysis = Analysis(tuple(metrics), OnFailure.ABORT, MINUTE)
+    spec = a_worker_spec(PROGRESSIVE)
+    return replace(spec, policy=replace(spec.policy, analysis=analysis))
+
+
+def taken_back() -> World:
+    """A version at its second step, which a rollout has just marked as aborted."""
+    because = "failures: 9 of 41 failed (22 %), bound 2 %, false alarm below 0.01 %"
+    mark = {ABORTED: {"by": "twgen/me", "at": "2026-11-21T12:00:00Z", "because": because}}
+    old = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
+    ramps = version(status=VersionStatus.RAMPING, metadata=mark)
+    traffic = routing("v1", ("v3", 25), age=5 * MINUTE)
+    return situation(temporal(old, ramps, traffic=traffic), [live("v3"), live("v1")])
+
 
 TIMELINES = {
     "progressive": tell([a_worker_spec(PROGRESSIVE)], begins=NOW),
@@ -35,6 +62,8 @@ TIMELINES = {
         [a_worker_spec(ALL_AT_ONCE, "billing"), a_worker_spec(Rollout(Strategy.MANUAL), "shipping")],
         workflow_duration=timedelta(days=400),
     ),
+    "measured": tell([measured()], traffic=Traffic(100, 0.2)),
+    "taken-back": tell([a_worker_spec(PROGRESSIVE)], taken_back(), NOW),
 }
 
 
@@ -83,6 +112,9 @@ def test_times_are_both_with_a_beginning() -> None:
 def test_every_assumption_names_the_option_that_changes_it() -> None:
     words = " ".join(text(TIMELINES["gate-fails"]).split())
     for option in ("workflow-duration", "startup", "gate", "drainage-interval", "render-interval"):
+        assert f"(--{option})" in words
+    words = " ".join(text(TIMELINES["measured"]).split())
+    for option in ("starts-per-hour", "failing"):
         assert f"(--{option})" in words
 
 
@@ -156,6 +188,15 @@ def test_share_of_new_workflows_has_the_colour_of_its_versions_stage(label: str,
         and 0 <= y - float(element.attrib["y"]) <= float(element.attrib["height"])
     ]
     assert bands == [legend(root)[stage]]
+
+
+def test_ramp_that_is_taken_back_is_marked_in_the_picture_and_says_why() -> None:
+    root = drawn(TIMELINES["taken-back"])
+    titles = [element.text or "" for element in root.iter(f"{SVG}title")]
+    assert any("v3: its ramp is taken back (failures: 9 of 41 failed" in title for title in titles)
+    assert "✗ taken back" in {element.text for element in root.iter(f"{SVG}text")}
+    for name in TIMELINES.keys() - {"taken-back"}:
+        assert "taken back" not in timeline_svg(TIMELINES[name])
 
 
 def test_labels_of_the_axis_do_not_touch() -> None:

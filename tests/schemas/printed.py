@@ -118,6 +118,8 @@ TIMELINE = {
         "gatePasses": True,
         "drainageInterval": 180,
         "renderInterval": 180,
+        "startsPerHour": 100,
+        "failing": 0.2,
     },
     "workers": [
         {
@@ -154,6 +156,15 @@ TIMELINE = {
                             "replicas": 3,
                         }
                     ],
+                }
+            ],
+            "noticing": [
+                {
+                    "metric": "failures",
+                    "isAllowed": False,
+                    "half": {"after": 2700, "percentage": 75, "started": 19, "met": 0.257},
+                    "nineOfTen": None,
+                    "unnoticed": 0.184,
                 }
             ],
             "notes": [],

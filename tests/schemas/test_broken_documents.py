@@ -128,6 +128,8 @@ def test_whole_document_is_valid(document: dict[str, Any]) -> None:
         (VALIDATION, "problems[0].message", ""),
         (TIMELINE, "begins", "today"),
         (TIMELINE, "assumptions.gatePasses", "yes"),
+        (TIMELINE, "assumptions.failing", 0),
+        (TIMELINE, "workers[0].noticing[0].half.met", 2),
         (TIMELINE, "workers[0].outcome", "Done"),
         (TIMELINE, "workers[0].events[0].at", -1),
         (TIMELINE, "workers[0].events[0].says", ""),

@@ -23,15 +23,21 @@ from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 START = datetime(2026, 11, 21, tzinfo=UTC)
-MINUTES = 61
+MINUTES = 81
 Moment = dict[str, Any]
 
 
 def status(
-    phase: Phase = Phase.SETTLED, reason: Reason = Reason.SETTLED, *, unserved: str = "", registered: int = 3
+    phase: Phase = Phase.SETTLED,
+    reason: Reason = Reason.SETTLED,
+    *,
+    unserved: str = "",
+    registered: int = 3,
+    verdict: str = "",
 ) -> Moment:
     count = {"deployed": 1, "maxVersions": 5, "registered": registered, "mostRegistered": 100}
-    worker = {"unserved": unserved, "versionCount": count, "versions": []}
+    judged = [{"metric": "failures", "verdict": verdict, "value": 0.1, "bound": 0.02}] if verdict else []
+    worker = {"unserved": unserved, "versionCount": count, "versions": [], "analysis": judged}
     return {"phase": phase, "reason": reason, "document": {"workers": [worker]}}
 
 
@@ -67,6 +73,35 @@ TROUBLE: dict[str, tuple[Story, int]] = {
         ),
         40,
     ),
+    "TwgenRampTakenBack": (
+        lambda minute: (
+            status(Phase.BLOCKED, Reason.ABORTED)
+            if minute >= 10
+            else status(Phase.WAITING, Reason.RAMP_PAUSED, verdict="Passes" if minute < 9 else "Fails"),
+            looks(minute),
+        ),
+        15,
+    ),
+    "TwgenAnalysisFailing": (
+        lambda minute: (
+            status(Phase.WAITING, Reason.PAUSED, verdict="Fails")
+            if minute >= 10
+            else status(Phase.WAITING, Reason.RAMP_PAUSED, verdict="Passes"),
+            looks(minute),
+        ),
+        20,
+    ),
+    "TwgenAnalysisUndecided": (
+        lambda minute: (
+            status(
+                Phase.WAITING,
+                Reason.ANALYSIS_UNDECIDED if minute >= 10 else Reason.RAMP_PAUSED,
+                verdict="Undecided",
+            ),
+            looks(minute),
+        ),
+        70,
+    ),
     "TwgenRolloutFailing": (
         lambda minute: (
             status(Phase.WAITING, Reason.RAMP_PAUSED)
@@ -98,6 +133,14 @@ QUIET: dict[str, Story] = {
     ),
     "pods that take eight minutes": lambda minute: (
         status(Phase.WAITING, Reason.NOT_SERVING) if 10 <= minute < 18 else status(),
+        looks(minute),
+    ),
+    "an analysis that waits half an hour for workflows": lambda minute: (
+        status(
+            Phase.WAITING,
+            Reason.ANALYSIS_UNDECIDED if 10 <= minute < 40 else Reason.RAMP_PAUSED,
+            verdict="Undecided" if 10 <= minute < 40 else "Passes",
+        ),
         looks(minute),
     ),
     "one failure": lambda minute: (status(), looks(minute) | {"errors": int(minute > 9)}),

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.planning.routing.test_analysis import measuring
 from tests.planning.situations import ago, live, routing, situation, temporal, version
 from tests.simulating.stories import (
     ALL_AT_ONCE,
@@ -18,12 +19,12 @@ from tests.simulating.stories import (
 )
 from tests.simulating.workers import ASSUMED, DAY, HOUR, MINUTE
 from tests.strategies import NOW, analysis_of
-from twgen.model.analysis import OnFailure
+from twgen.model.analysis import FailureCount, Failures, Measurement, OnFailure
 from twgen.model.operator import Caller
 from twgen.model.policy import Driver
 from twgen.model.spec import Rollout, Strategy
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, VersionStatus
-from twgen.model.timeline import Happening, Outcome, Stage
+from twgen.model.timeline import Happening, Outcome, Stage, Traffic, WorkerTimeline
 from twgen.model.world import World
 from twgen.simulating.simulate import simulate
 
@@ -288,3 +289,42 @@ def test_version_that_is_measured_is_taken_to_be_well() -> None:
     analysed = replace(spec, policy=replace(spec.policy, analysis=analysis_of(OnFailure.ABORT)))
     measured, plain = tell([analysed]).workers[0], tell([spec]).workers[0]
     assert measured.events == plain.events
+
+
+def test_step_that_is_too_short_for_its_analysis_is_noted_until_traffic_is_given() -> None:
+    spec = a_worker_spec()
+    analysed = replace(spec, policy=replace(spec.policy, analysis=analysis_of(OnFailure.ABORT)))
+    (asked,) = tell([analysed]).workers
+    assert [note for note in asked.notes if "is too short for metric" in note]
+    assert asked.noticing == ()
+    (given,) = tell([analysed], traffic=Traffic(100, 0.2)).workers
+    assert given.notes == ()
+    assert given.noticing
+    for rollout in (ALL_AT_ONCE, Rollout(Strategy.MANUAL, PROGRESSIVE.steps)):
+        (never,) = tell([replace(analysed, rollout=rollout)], traffic=Traffic(100, 0.2)).workers
+        assert (never.noticing, never.notes) == ((), ())
+
+
+def test_target_that_fails_in_the_snapshot_is_taken_back() -> None:
+    worker = told_of_failures(failed=9)
+    events = [(event.at, event.says) for event in worker.events if event.happening is H.TAKEN_BACK]
+    assert events == [
+        (
+            timedelta(),
+            "its ramp is taken back (failures: 9 of 41 failed (22 %), bound 2 %, false alarm below 0.01 %)",
+        )
+    ]
+    assert worker.outcome is Outcome.BLOCKED
+    assert told_of_failures(failed=1).outcome is Outcome.SETTLED
+
+
+def told_of_failures(failed: int) -> WorkerTimeline:
+    """From a ramp of which so many of 41 workflows failed."""
+    measured = Measurement("failures", NOW - HOUR, failures=Failures(FailureCount(41, failed)))
+    ramps = version("v3", VersionStatus.RAMPING, metadata={}, measurements=(measured,))
+    traffic = routing("v1", ("v3", 25), age=HOUR)
+    found = situation(
+        temporal(version("v1", VersionStatus.CURRENT), ramps, traffic=traffic), [live("v3"), live("v1")]
+    )
+    (worker,) = tell([measuring()], found, NOW).workers
+    return worker

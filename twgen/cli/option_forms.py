@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import click
@@ -104,6 +105,16 @@ def _gate(text: str) -> timedelta | None:
         raise ValueError(f"{error}, or 'fails'") from error
 
 
+def _number(text: str, most: float) -> float:
+    """A number above 0."""
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII):
+        raise ValueError("is not a number")
+    if not 0 < (number := float(text)) <= most:
+        percent = f": {text} % is {number / 100:g}" if 1 == most < number <= 100 else ""  # noqa: PLR2004 - percent
+        raise ValueError(f"is not above 0 and at most {most:g}{percent}")
+    return number
+
+
 _ADDRESS = re.compile(r"[^\s=/]+:\d{1,5}")
 """A host and a port."""
 
@@ -171,6 +182,8 @@ IDENTITY = Form("NAME", _identity)
 READING_TIME = Form("DURATION", _reading_time)
 DURATION = Form("DURATION", _duration)
 INTERVAL = Form("DURATION", _interval)
+STARTS = Form("NUMBER", partial(_number, most=100_000))
+RATIO = Form("RATIO", partial(_number, most=1))
 TIME = Form("TIME", _time)
 ADDRESSES = Form("ADDRESS=ADDRESS", _addresses)
 FILE_OF_SECRET = Form("SECRET=FILE", _file_of_secret)

@@ -18,8 +18,10 @@ from twgen.cli.option_forms import (
     INTERVAL,
     NAME,
     OBJECT,
+    RATIO,
     READING_TIME,
     RELEASE,
+    STARTS,
     TIME,
     VALUES,
     Choice,
@@ -192,6 +194,10 @@ OPTIONS: Mapping[str, Option] = {
         "3m",
     ),
     "render_interval": _assumed("--render-interval", "twgen renders this often.", INTERVAL, "3m"),
+    "starts_per_hour": Option(
+        ("--starts-per-hour",), "With --failing: so many workflows of each worker start an hour.", STARTS
+    ),
+    "failing": Option(("--failing",), "Tell when a version that fails this share is noticed.", RATIO),
     "from_cluster": _flag(
         "--from-cluster", text="Show what rollouts left in the cluster, without Git and Temporal."
     ),

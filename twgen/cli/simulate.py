@@ -12,11 +12,12 @@ from twgen.cli.options import INPUT, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, warn, width, write
 from twgen.cli.progress import progress
 from twgen.cli.settings import settings_of
-from twgen.model.timeline import Assumptions, Timeline
+from twgen.errors import InvalidInput
+from twgen.model.timeline import Assumptions, Timeline, Traffic
 from twgen.reporting.json_text import json_text
 from twgen.reporting.timeline.document import timeline_document
 from twgen.reporting.timeline.picture import timeline_svg
-from twgen.simulating.simulate import simulate
+from twgen.simulating.simulate import counts_failures, simulate
 
 _GATE_FAILS_AFTER = timedelta(minutes=1)
 
@@ -34,10 +35,18 @@ _REPORTS: dict[str, Callable[[Timeline, str], str]] = {
 }
 
 
+def _traffic(starts_per_hour: float | None, failing: float | None) -> Traffic | None:
+    if (starts_per_hour is None) != (failing is None):
+        given, missing = ("--failing", "--starts-per-hour")[:: 1 if starts_per_hour is None else -1]
+        raise InvalidInput(f"{given} says nothing without {missing}")
+    return Traffic(starts_per_hour, failing) if starts_per_hour and failing else None
+
+
 @click.command()
 @paths_argument
 @output_option(*_REPORTS)
 @options("workflow_duration", "startup", "gate", "drainage_interval", "render_interval")
+@options("starts_per_hour", "failing")
 @options("snapshot", "now", *INPUT, "identity", "namespace", "operator_config", "strict", "quiet", "color")
 def command(output: str, color: str, **params: Any) -> None:
     """Tell a whole rollout in advance: what would happen when, to traffic and to every version.
@@ -50,6 +59,7 @@ def command(output: str, color: str, **params: Any) -> None:
     twgen simulate . --workflow-duration 48h
     twgen simulate . --gate fails
     twgen simulate . --snapshot world.yaml
+    twgen simulate . --starts-per-hour 100 --failing 0.2
     twgen simulate . -o svg > rollout.svg
     """
     source = click.get_current_context().get_parameter_source
@@ -61,11 +71,14 @@ def command(output: str, color: str, **params: Any) -> None:
         gate_passes=params["gate"] is not None,
         drainage_interval=params["drainage_interval"],
         render_interval=params["render_interval"],
+        traffic=_traffic(params["starts_per_hour"], params["failing"]),
     )
     specs = load_specs(settings, needs_worker=True)
     has_gate = any(worker.rollout.gate for worker in specs.workers)
     if not (has_gate or settings.quiet or source("gate") is ParameterSource.DEFAULT):
         warn(["no worker has a gate: --gate has no effect"])
+    if assumed.traffic and not settings.quiet and not any(map(counts_failures, specs.workers)):
+        warn(["no worker is measured by workflowFailures: --starts-per-hour and --failing have no effect"])
     world = load_world(settings, specs, for_routing=True) if settings.snapshot else None
     begins = planning_time(settings, world) if world else settings.now
     with progress("workers are simulated", quiet=settings.quiet) as counted:

@@ -20,6 +20,7 @@ class Happening(StrEnum):
     GATE_FAILED = "GateFailed"
     RAMPED = "Ramped"
     RAMP_ENDED = "RampEnded"
+    TAKEN_BACK = "TakenBack"
     BECAME_CURRENT = "BecameCurrent"
     BEGAN_DRAINING = "BeganDraining"
     WORKFLOWS_ENDED = "WorkflowsEnded"
@@ -51,6 +52,44 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Traffic:
+    """New workflows of a worker, and how many of those fail that its target gets."""
+
+    starts_per_hour: float
+    failing: float
+    """The share of them, from above 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The look at which a version that fails so is noticed."""
+
+    after: timedelta
+    """Since its ramp began."""
+    percentage: float
+    """Of the step that it is at."""
+    started: int
+    """Workflows that have started on it since."""
+    met: float
+    """Their share of all of the worker since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noticing:
+    """When a metric would notice a version that fails so, over many ramps that differ by chance alone."""
+
+    metric: str
+    half: Notice | None
+    """By when in half of the ramps; None: it becomes current before."""
+    most: Notice | None
+    """By when in nine of ten."""
+    unnoticed: float
+    """The share of the ramps that end without."""
+    is_allowed: bool = False
+    """Its bound allows so many failures."""
+
+
+@dataclass(frozen=True, slots=True)
 class Assumptions:
     """What a simulation takes for granted, since neither specs nor world say it."""
 
@@ -65,6 +104,8 @@ class Assumptions:
     count."""
     render_interval: timedelta
     """From one render and sync to the next."""
+    traffic: Traffic | None = None
+    """How many workflows start and how many fail of those of the target; None: nobody said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +170,8 @@ class WorkerTimeline:
     events: tuple[Event, ...]
     lanes: tuple[Lane, ...]
     """In the order in which the versions appear, those that are there at the beginning first."""
+    noticing: tuple[Noticing, ...] = ()
+    """When a version that fails so would be noticed, by each metric of workflows that fail."""
     notes: tuple[str, ...] = ()
     """What else was assumed about this worker, and what a plan of it warns of."""
 

@@ -18,7 +18,7 @@ FAILED_LOOK = timedelta(seconds=5)
 
 _SHORTEST = timedelta(seconds=1)
 _LONGEST = timedelta(seconds=30)
-_LONGEST_BLIND = timedelta(minutes=5)
+LONGEST_BLIND = timedelta(minutes=5)
 """How long a pause goes on without a look at what neither changes traffic nor moves the conflict token."""
 _UNTIL_READY = timedelta(seconds=10)
 _ALL = 100
@@ -123,4 +123,4 @@ def only_time_passes_until(plan: WorkerPlan, now: datetime) -> datetime | None:
     # a pause that ends this very second still holds, and there is nothing to sleep through
     if plan.routing.reason.until is not Until.TIME or not due or due <= now or plan.gates:
         return None
-    return min(due, now + _LONGEST_BLIND)
+    return min(due, now + LONGEST_BLIND)

@@ -79,6 +79,8 @@ def _is_told_as_written(document: Any) -> bool:
         isinstance(worker, dict)
         and isinstance(versions := worker.get("versions", []), list)
         and all(isinstance(version, dict) for version in versions)
+        and isinstance(analysis := worker.get("analysis", []), list)
+        and all(isinstance(judged, dict) for judged in analysis)
         and isinstance(counts := worker.get("versionCount", {}), dict)
         and all(type(count) is int and 0 <= count <= _MOST for count in counts.values())
         for worker in workers

@@ -36,6 +36,10 @@ def _becomes(status: VersionStatus) -> Transition:
     return lambda was, now: now.status is status and was.status is not status
 
 
+def _ramp_ends(was: VersionState, now: VersionState) -> bool:
+    return was.status is _RAMPING and now.status is not _RAMPING and not now.percentage
+
+
 # in the order in which events of one moment are told
 RULES: tuple[EventRule, ...] = (
     EventRule(
@@ -73,8 +77,14 @@ RULES: tuple[EventRule, ...] = (
         shares=True,
     ),
     EventRule(
+        Happening.TAKEN_BACK,
+        lambda was, now: _ramp_ends(was, now) and now.aborted is not None,
+        lambda _, now: f"its ramp is taken back{now.aborted}",
+        shares=True,
+    ),
+    EventRule(
         Happening.RAMP_ENDED,
-        lambda was, now: was.status is _RAMPING and now.status is not _RAMPING and not now.percentage,
+        lambda was, now: _ramp_ends(was, now) and now.aborted is None,
         lambda _, __: "its ramp ends",
         shares=True,
     ),

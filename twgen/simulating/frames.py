@@ -1,6 +1,7 @@
 """Every version of a worker as it stands at one moment, and the spans of time during which it stays so."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
 
@@ -9,8 +10,10 @@ from twgen.model.timeline import Lane, Span, Stage
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment
 from twgen.planning.routing.gates import worst
+from twgen.planning.routing.target import Target
 from twgen.planning.version_status import ever_active, shares, status_of
 from twgen.simulating.worker import SimulatedWorker
+from twgen.versioning.names import ABORTED
 
 UNVERSIONED = ""
 
@@ -31,6 +34,8 @@ class VersionState:
     """A workflow that is pinned to it runs, or may be started."""
     gate: GateStatus | None = None
     """The worst of its gate's runs; None: none was started."""
+    aborted: str | None = None
+    """Why it is marked as aborted, to go on a sentence; None: it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,7 @@ def frame_of(worker: SimulatedWorker) -> Frame:
     """The worker as it stands now."""
     share = shares(worker.temporal.routing)
     versions, described = worker.temporal.versions, WorkerDeployment(worker.temporal.routing)
+    target = Target(worker.spec, worker.planned_on or worker.world(), worker.now, "", "")
     live = worker.cluster.deployments
     build_ids = sorted({*versions, *live, *share} - {UNVERSIONED})
     states = {
@@ -61,6 +67,8 @@ def frame_of(worker: SimulatedWorker) -> Frame:
         )
         for build_id in build_ids
     }
+    if target.is_aborted and target.build_id in states:
+        states[target.build_id] = replace(states[target.build_id], aborted=target.why_marked(ABORTED))
     if _unversioned_workers_poll(worker):
         percentage = share.get(UNVERSIONED, 0)
         current = worker.temporal.routing.current

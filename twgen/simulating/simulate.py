@@ -3,14 +3,16 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from twgen.model.analysis import Analysis, WorkflowFailures
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.policy import Driver
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.timeline import Assumptions, Outcome, Timeline, WorkerTimeline
 from twgen.model.times import FOREVER
 from twgen.model.world import World
+from twgen.planning.analysis.noticing import noticed, too_short
 from twgen.planning.plan import worker_world
 from twgen.simulating.events import events_of
 from twgen.simulating.frames import Frame, frame_of, lanes
@@ -78,7 +80,7 @@ def _timeline(
     events = events_of(frames)
     temporal = worker_world(spec, world).temporal
     current = temporal.routing.current if temporal else None
-    unfinished = worker.next_change(last) < FOREVER
+    unfinished, measured = worker.next_change(last) < FOREVER, _measured(spec)
     return WorkerTimeline(
         worker=spec.worker_deployment,
         temporal_namespace=spec.temporal_namespace,
@@ -92,8 +94,23 @@ def _timeline(
         ends=events[-1].at if events else timedelta(),
         events=events,
         lanes=lanes(frames),
+        noticing=noticed(*measured, assumed.traffic) if assumed.traffic and measured else (),
         notes=tuple(_notes(world, worker, first, last)),
     )
+
+
+def counts_failures(spec: WorkerSpec) -> bool:
+    """Whether workflows that fail are counted while its target ramps."""
+    return bool(_measured(spec))
+
+
+def _measured(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis] | None:
+    """Its steps, and what is measured at them; None: workflows that fail are not."""
+    analysis, rollout = spec.policy.analysis, spec.rollout
+    if not analysis or not rollout.steps or rollout.strategy is not Strategy.PROGRESSIVE:
+        return None
+    counts = any(isinstance(metric.measure, WorkflowFailures) for metric in analysis.metrics)
+    return (rollout.steps, analysis) if counts else None
 
 
 def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: WorkerPlan) -> Iterator[str]:
@@ -101,6 +118,8 @@ def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: Worke
         yield "the world says nothing of the cluster: versions that are in use or poll are taken to have pods"
     if worker.spec.policy.driver is Driver.NONE:
         yield "driver None: `twgen rollout` is taken to run all the time"
+    if not worker.assumed.traffic and (measured := _measured(worker.spec)):
+        yield from too_short(*measured)
     yield from first.versions.warnings
     for version in last.versions.versions:
         if version.build_id != worker.spec.build_id and version.live and version.status not in _ROUTED:

@@ -1,6 +1,6 @@
 """One worker under a fake clock: its Temporal, its cluster, and what render and rollout do to both."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from twgen.model.analysis import (
     PrometheusQuery,
     ReportedProblems,
     StuckWorkflows,
+    Verdict,
     WorkflowFailures,
 )
 from twgen.model.operator import Caller
@@ -38,6 +39,10 @@ _MOST_CHANGES_AT_ONCE = 200
 """More than a gate for each task queue that a version may have: 100 on a server as it comes."""
 
 
+Measuring = Callable[[Metric, datetime, datetime], Measurement]
+"""What a metric is of a ramp that is measured since the first of two times, at the second."""
+
+
 def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatus]:
     """When a gate that begins then ends, and how."""
     if assumed.gate_duration > GATE_TIMEOUT:
@@ -46,15 +51,23 @@ def gate_end(began: datetime, assumed: Assumptions) -> tuple[datetime, GateStatu
     return later(began, assumed.gate_duration), ends_as
 
 
-def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> WorkerWorld:
-    """The same world in which the target, while it ramps, starts enough workflows, and none of them fails."""
+def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime, measure: Measuring) -> WorkerWorld:
+    """The same world with what is measured of the target while it ramps.
+
+    What a metric fails by that was read, it is taken to go on failing by.
+    """
     if not spec.policy.analysis or not world.temporal:
         return world
     target = Target(spec, world, now, identity="", not_created="")
     since, analysis = target.measured_since, target.analysis
     if not since or not analysis:
         return world
-    measurements = tuple(_well(metric, since, now) for metric in analysis.metrics)
+    read = {one.metric: one for one in (target.version and target.version.measurements) or ()}
+    bad = {one.metric for one in target.judgements if one.verdict is Verdict.FAILS} if read else set()
+    measurements = tuple(
+        read[metric.name] if metric.name in bad else measure(metric, since, now)
+        for metric in analysis.metrics
+    )
     versions = tuple(
         replace(version, measurements=measurements) if version.build_id == spec.build_id else version
         for version in world.temporal.versions
@@ -63,7 +76,7 @@ def _measured(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> WorkerWorl
 
 
 def _well(metric: Metric, since: datetime, now: datetime) -> Measurement:
-    """What a metric is of a version that is well."""
+    """What a metric is of a version that starts enough workflows, none of which fails."""
     match metric.measure:
         case WorkflowFailures() as asked:
             counted = Failures(FailureCount(asked.at_least, 0), FailureCount(0, 0))
@@ -91,6 +104,7 @@ class SimulatedWorker:
     history: GitHistory = field(default_factory=GitHistory)
     planned_on: WorkerWorld | None = None
     """The world of the newest plan, for as long as no time has passed since."""
+    measure: Measuring = _well
 
     @property
     def now(self) -> datetime:
@@ -107,7 +121,7 @@ class SimulatedWorker:
             ledger=self.ledger,
             history=self.history,
         )
-        return _measured(self.spec, found, self.now)
+        return _measured(self.spec, found, self.now, self.measure)
 
     def plan(self) -> WorkerPlan:
         """What twgen would do now."""

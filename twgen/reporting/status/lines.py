@@ -5,7 +5,7 @@ from datetime import datetime
 
 from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.values import dataclass
-from twgen.reporting.plan.phrases import folded_warnings
+from twgen.reporting.plan.phrases import folded_warnings, judgement_phrase
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.phrases import (
     gate_phrase,
@@ -63,6 +63,10 @@ def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
     # with a due time, the reason counts down to it
     reason = "" if routing.due_at else target_phrase(worker)
     yield StatusLine(f"{name}: {'; '.join(filter(None, parts))}", (name, *change, reason, gate, owner))
+    for judged in worker.plan.judgements:
+        # the numbers change with each workflow
+        meaning = (name, "analysis", judged.metric, judged.verdict)
+        yield StatusLine(f"{name}: analysis: {judgement_phrase(judged)}", meaning)
     for version in worker.versions:
         yield _version(name, spec.namespace, version, now)
     if worker.unversioned_percentage is not None:

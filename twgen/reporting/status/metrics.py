@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from twgen.model.analysis import Verdict
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.reporting.printable import printable
@@ -32,7 +33,8 @@ def openmetrics(
     from prometheus_client import CollectorRegistry
     from prometheus_client.openmetrics.exposition import generate_latest
 
-    collected = [*_of_rollouts(tuple(statuses), now), *_of_ticks(counts, look_seconds)]
+    found = tuple(statuses)
+    collected = [*_of_rollouts(found, now), *_of_analyses(found), *_of_ticks(counts, look_seconds)]
 
     class Collected:
         def collect(self) -> Iterable["Metric"]:
@@ -44,21 +46,22 @@ def openmetrics(
     return text
 
 
-def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> Iterator["Metric"]:
+def _gauge(name: str, text: str, *labels: str) -> Any:
     from prometheus_client.core import GaugeMetricFamily
 
-    def gauge(name: str, text: str, *labels: str) -> Any:
-        return GaugeMetricFamily(f"twgen_{name}", text, labels=(*_OF_WORKER, *labels))
+    return GaugeMetricFamily(f"twgen_{name}", text, labels=(*_OF_WORKER, *labels))
 
-    phase = gauge("rollout_phase", "1 for the phase that a rollout is in, 0 for the others.", "phase")
-    reason = gauge("rollout_reason", "1 for why a rollout is in its phase.", "reason")
-    percentage = gauge("rollout_percentage", "The target's share of new workflows.")
-    unserved = gauge("rollout_unserved", "1 while new workflows go to a version that nobody serves.")
-    failing = gauge("rollout_failing", "1 while looks of a rollout fail, or what it changes after them.")
-    age = gauge("rollout_unchanged_seconds", "Since phase or reason of a rollout changed last.")
-    versions = gauge("versions", "Versions that are deployed or have work, by their status.", "status")
-    count = gauge("version_count", "Versions that count against a cap.", "cap")
-    cap = gauge("version_cap", "With so many versions there is no new one.", "cap")
+
+def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> Iterator["Metric"]:
+    phase = _gauge("rollout_phase", "1 for the phase that a rollout is in, 0 for the others.", "phase")
+    reason = _gauge("rollout_reason", "1 for why a rollout is in its phase.", "reason")
+    percentage = _gauge("rollout_percentage", "The target's share of new workflows.")
+    unserved = _gauge("rollout_unserved", "1 while new workflows go to a version that nobody serves.")
+    failing = _gauge("rollout_failing", "1 while looks of a rollout fail, or what it changes after them.")
+    age = _gauge("rollout_unchanged_seconds", "Since phase or reason of a rollout changed last.")
+    versions = _gauge("versions", "Versions that are deployed or have work, by their status.", "status")
+    count = _gauge("version_count", "Versions that count against a cap.", "cap")
+    cap = _gauge("version_cap", "With so many versions there is no new one.", "cap")
     for status in statuses:
         worker = status.worker.split("/", 1)
         for each in Phase:
@@ -80,6 +83,30 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
                     count.add_metric([*worker, name], counted[counting])
                     cap.add_metric([*worker, name], counted[most])
     yield from (phase, reason, percentage, unserved, failing, age, versions, count, cap)
+
+
+def _of_analyses(statuses: tuple[RolloutStatus, ...]) -> Iterator["Metric"]:
+    """What is measured while a version ramps; nothing of what is not measured, its kinds included."""
+    value = _gauge("rollout_analysis_value", "What a metric measures of the target.", "metric")
+    bound = _gauge("rollout_analysis_bound", "What a metric allows the target, in the same unit.", "metric")
+    verdict = _gauge(
+        "rollout_analysis_verdict",
+        "1 for what a metric says of the target, 0 for the rest.",
+        "metric",
+        "verdict",
+    )
+    for status in statuses:
+        worker = status.worker.split("/", 1)
+        for item in status.document.get("workers") or ():
+            for judged in item.get("analysis") or ():
+                labels = [*worker, printable(str(judged.get("metric")))]
+                for each in Verdict:
+                    verdict.add_metric([*labels, each.value], int(judged.get("verdict") == each))
+                for family, number in ((value, judged.get("value")), (bound, judged.get("bound"))):
+                    # a hand may have written anything
+                    if type(number) in {int, float}:
+                        family.add_metric(labels, number)
+    yield from (family for family in (value, bound, verdict) if family.samples)
 
 
 def _of_ticks(counts: Mapping[str, int], look_seconds: float | None) -> Iterator["Metric"]:

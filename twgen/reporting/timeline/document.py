@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from twgen.model.timeline import Event, Span, Timeline, WorkerTimeline
+from twgen.model.timeline import Event, Notice, Span, Timeline, WorkerTimeline
 from twgen.model.times import format_time
 from twgen.versioning.names import TWGEN_API
 
@@ -23,6 +23,8 @@ def timeline_document(timeline: Timeline) -> dict[str, Any]:
             "gatePasses": assumed.gate_passes,
             "drainageInterval": _seconds(assumed.drainage_interval),
             "renderInterval": _seconds(assumed.render_interval),
+            "startsPerHour": assumed.traffic.starts_per_hour if assumed.traffic else None,
+            "failing": assumed.traffic.failing if assumed.traffic else None,
         },
         "workers": [_worker(worker, timeline.begins) for worker in timeline.workers],
     }
@@ -44,7 +46,28 @@ def _worker(worker: WorkerTimeline, begins: datetime | None) -> dict[str, Any]:
         "versions": [
             {"buildID": lane.build_id, "spans": [_span(span) for span in lane.spans]} for lane in worker.lanes
         ],
+        "noticing": [
+            {
+                "metric": one.metric,
+                "isAllowed": one.is_allowed,
+                "half": _notice(one.half),
+                "nineOfTen": _notice(one.most),
+                "unnoticed": _plain(one.unnoticed),
+            }
+            for one in worker.noticing
+        ],
         "notes": list(worker.notes),
+    }
+
+
+def _notice(notice: Notice | None) -> dict[str, Any] | None:
+    if not notice:
+        return None
+    return {
+        "after": _seconds(notice.after),
+        "percentage": _plain(notice.percentage),
+        "started": notice.started,
+        "met": _plain(notice.met),
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from twgen.model.spec import Rollout, Strategy
-from twgen.model.timeline import Happening, Outcome, Timeline, WorkerTimeline
+from twgen.model.timeline import Happening, Notice, Noticing, Outcome, Timeline, WorkerTimeline
 from twgen.planning.sentences import counted, spoken
 
 OUTCOMES: Mapping[Outcome, tuple[str, str]] = {
@@ -65,11 +65,15 @@ def assumptions(worker: WorkerTimeline, timeline: Timeline) -> Iterator[tuple[st
         yield f"the gate {ends} after {exactly(assumed.gate_duration)}", "--gate"
     yield f"Temporal checks drainage every {exactly(assumed.drainage_interval)}", "--drainage-interval"
     yield f"twgen renders every {exactly(assumed.render_interval)}", "--render-interval"
+    if worker.noticing and assumed.traffic:
+        yield f"{assumed.traffic.starts_per_hour:g} workflows start an hour", "--starts-per-hour"
+        yield f"{100 * assumed.traffic.failing:.3g} % of those on a bad version fail, at once", "--failing"
 
 
 def summary(worker: WorkerTimeline) -> Iterator[str]:
     """What it comes to, a sentence each."""
     yield _traffic(worker)
+    yield from map(_noticing, worker.noticing)
     for lane in worker.lanes:
         reached = [
             f"{words} at {offset(at)}"
@@ -87,12 +91,32 @@ def summary(worker: WorkerTimeline) -> Iterator[str]:
         yield f"At most {replicas} run{'s' if worker.most_replicas == 1 else ''} at once."
 
 
+def _noticing(one: Noticing) -> str:
+    if one.is_allowed:
+        return f"The bound of metric {one.metric} allows a version that fails so."
+    if not one.half:
+        return (
+            f"Metric {one.metric} would not notice a version that fails so: in {100 * one.unnoticed:.3g} % of"
+            " all ramps it becomes current."
+        )
+    found = f"within {spoken(one.half.after)} in half of all ramps ({_met(one.half)} had started on it)"
+    if one.most:
+        found += f", within {spoken(one.most.after)} in 9 of 10 ({_met(one.most)} had)"
+    ends = f"; in {100 * one.unnoticed:.3g} % it becomes current" if one.unnoticed else ""
+    return f"Metric {one.metric} would notice a version that fails so {found}{ends}."
+
+
+def _met(notice: Notice) -> str:
+    return f"at {notice.percentage:g} %, when {100 * notice.met:.2g} % of all new workflows"
+
+
 _ENDS = {
     Outcome.WAITING: "It waits from",
     Outcome.BLOCKED: "It is blocked from",
     Outcome.UNFINISHED: "The simulation was ended at",
 }
 _MILESTONES = {
+    Happening.TAKEN_BACK: "taken back",
     Happening.DRAINED: "drained",
     Happening.SCALED_DOWN: "at zero replicas",
     Happening.DROPPED: "deleted",

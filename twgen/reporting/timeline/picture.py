@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from twgen.model.timeline import Lane, Span, Stage, Timeline
+from twgen.model.timeline import Happening, Lane, Span, Stage, Timeline
 from twgen.planning.sentences import counted
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.timeline.panel import (
@@ -32,6 +32,7 @@ _INK = "#1e293b"
 """The colour of words, on the background."""
 _FAINT = "#64748b"
 _RULE = "#cbd5e1"
+_WRONG = "#b3261e"
 # of colours that people who see fewer of them tell apart: https://jfly.uni-koeln.de/color/
 _FILLS = {
     Stage.STARTING: ("#e0f2fe", _INK),
@@ -97,6 +98,7 @@ def _panel(root: Element, panel: Panel) -> None:
     _shares(root, panel)
     for index, lane in enumerate(worker.lanes):
         _lane(root, panel, lane, panel.lanes_top + index * LANE_HEIGHT)
+    _taken_back(root, panel)
     _axis(root, panel)
     _lines(root, panel.foot, panel.foot_top, _INK)
 
@@ -151,6 +153,18 @@ def _share_label(
 
 def _height_of(panel: Panel, percentage: float) -> float:
     return panel.share_top + SHARE_HEIGHT * (1 - percentage / 100)
+
+
+def _taken_back(root: Element, panel: Panel) -> None:
+    """Draw a line where a ramp goes back: what follows looks like the end of any version."""
+    for event in panel.worker.events:
+        if event.happening is Happening.TAKEN_BACK:
+            x = x_of(panel.scale.of(event.at))
+            place = {"x1": x, "x2": x, "y1": panel.share_top, "y2": panel.axis_top}
+            line = _draw(root, "line", stroke=_WRONG, stroke_width=2, **place)
+            says = f"{version_name(event.build_id)}: {event.says}, at {offset(event.at)}"
+            SubElement(line, "title").text = says
+            _write_text(root, "✗ taken back", x + 4, panel.lanes_top - 4, 11, font_weight="bold", fill=_WRONG)
 
 
 def _axis(root: Element, panel: Panel) -> None:

@@ -23,6 +23,7 @@ _STYLES = {
     Happening.CREATED: "green",
     Happening.GATE_FAILED: "red",
     Happening.RAMPED: "cyan",
+    Happening.TAKEN_BACK: "bold red",
     Happening.BECAME_CURRENT: "bold cyan",
     Happening.SCALED_DOWN: "yellow",
     Happening.DROPPED: "red",

@@ -1,0 +1,139 @@
+"""What the planner does to thousands of simulated ramps, as `make documentation` writes it."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache
+from random import Random
+from typing import NamedTuple
+
+from tests.simulating.stories import a_worker_spec
+from tests.simulating.workers import ME, QUICK
+from twgen.model.analysis import (
+    Analysis,
+    ClosedStatus,
+    FailureCount,
+    Failures,
+    Measurement,
+    Metric,
+    OnFailure,
+    WorkflowFailures,
+)
+from twgen.model.spec import Rollout, RolloutStep, Strategy
+from twgen.planning.rollout import Mark, next_write
+from twgen.simulating.initial_state import NO_TIME, initial_state, usual_world
+from twgen.simulating.worker import Measuring, SimulatedWorker
+from twgen.versioning.names import ABORTED
+
+RAMPS = 1000
+BOUND, FAILING = 0.01, 0.2
+IN_FIRST_STEP = 100
+"""Workflows that start in the pause of the first step."""
+_STEPS = (
+    RolloutStep(5, timedelta(minutes=10)),
+    RolloutStep(25, timedelta(minutes=30)),
+    RolloutStep(75, timedelta(hours=1)),
+)
+_APART = timedelta(seconds=30)
+"""From look to look."""
+_SEED = 20261125
+TITLE = "ramps  fails  is taken back"
+"""Above the figures."""
+
+
+class Ramp(NamedTuple):
+    """How one ramp went."""
+
+    started: int
+    """Workflows on its version, until it was taken back or became current."""
+    is_taken_back: bool
+
+    @property
+    def is_noticed_at_once(self) -> bool:
+        """It was taken back within its first step."""
+        return self.is_taken_back and self.started <= IN_FIRST_STEP
+
+
+@cache
+def simulated_ramps(failing: float, number: int = RAMPS) -> list[Ramp]:
+    """So many ramps of a version that fails so often, at each of which the planner looks every half a minute.
+
+    Workflows start evenly and fail by chance. Ramps that have counted the same by the same look are one
+    world, and the planner is asked once for it.
+    """
+    draws, worker = Random(_SEED), _ramping()  # noqa: S311 - a simulation
+    going, ended, before, now = [0] * number, list[Ramp](), 0, timedelta()
+    while going and worker.temporal.routing.ramping:
+        now += _APART
+        started = _started(now)
+        worker.advance(worker.now + _APART)
+        going = [failed + sum(draws.random() < failing for _ in range(started - before)) for failed in going]
+        bad = _taken_back(worker, started, set(going))
+        ended += [Ramp(started, is_taken_back=True) for failed in going if failed in bad]
+        going, before = [failed for failed in going if failed not in bad], started
+        worker.measure = _counted(started, 0)
+        worker.roll_out()
+    return [*ended, *(Ramp(before, is_taken_back=False) for _ in going)]
+
+
+def ramps_text() -> str:
+    """The figures as the page has them."""
+    well, bad = simulated_ramps(BOUND), simulated_ramps(FAILING)
+    taken = 100 * sum(ramp.is_taken_back for ramp in well) / RAMPS
+    at_once = 100 * sum(ramp.is_noticed_at_once for ramp in bad) / RAMPS
+    whole, after = max(ramp.started for ramp in well), sorted(ramp.started for ramp in bad)
+    half, most = (after[len(after) * tenths // 10 - 1] for tenths in (5, 9))
+    return (
+        f"{TITLE}\n"
+        f"{RAMPS:5,}  {100 * BOUND:3g} %  {taken:g} %, over a whole ramp of {whole:,} workflows\n"
+        f"{RAMPS:5,}  {100 * FAILING:3g} %  {at_once:g} %, within the first step of"
+        f" {IN_FIRST_STEP} workflows, half by the {half}th, 9 of 10 by the {most}th\n"
+    )
+
+
+def _ramping() -> SimulatedWorker:
+    """A worker whose target has just begun its ramp."""
+    measure = WorkflowFailures(BOUND, (ClosedStatus.FAILED, ClosedStatus.TIMED_OUT), (), 0.01, 0)
+    analysis = Analysis((Metric("failures", measure),), OnFailure.ABORT, timedelta(minutes=1))
+    spec = a_worker_spec(Rollout(Strategy.PROGRESSIVE, _STEPS))
+    spec = replace(spec, policy=replace(spec.policy, analysis=analysis))
+    worker = initial_state(spec, usual_world([spec], NO_TIME, ME), NO_TIME, ME, QUICK)
+    worker.sync(worker.plan())
+    worker.advance(worker.now)
+    worker.roll_out()
+    return worker
+
+
+def _started(now: timedelta) -> int:
+    """Workflows that have started on the target so long after its ramp began."""
+    started, begin = 0.0, timedelta()
+    each = IN_FIRST_STEP / (_STEPS[0].percentage * (_STEPS[0].pause / _APART))
+    for step in _STEPS:
+        # a look after the pause ends it
+        end = begin + step.pause + _APART
+        started += each * step.percentage * (max(min(now, end) - begin, timedelta()) / _APART)
+        begin = end
+    return int(started + 1e-6)
+
+
+def _taken_back(worker: SimulatedWorker, started: int, counts: set[int]) -> set[int]:
+    """With so many failures of so many workflows, the planner takes the ramp back; with others it goes on."""
+    found: set[int] = set()
+    others: set[tuple[object, ...]] = set()
+    for failed in counts:
+        worker.measure = _counted(started, failed)
+        plan = worker.plan()
+        match next_write(plan):
+            case Mark(marks=marks) if ABORTED in marks:
+                found.add(failed)
+            case _:
+                others.add((plan.routing.action, plan.routing.percentage, plan.routing.reason))
+    if len(others) > 1:
+        raise AssertionError(f"ramps that pass go different ways, and are no longer one: {others}")
+    return found
+
+
+def _counted(started: int, failed: int) -> Measuring:
+    def measure(metric: Metric, since: datetime, _: datetime) -> Measurement:
+        return Measurement(metric.name, since, failures=Failures(FailureCount(started, failed)))
+
+    return measure
