@@ -18,6 +18,7 @@ from twgen.cli.option_forms import (
     INTERVAL,
     NAME,
     OBJECT,
+    PROMETHEUS,
     READING_TIME,
     RELEASE,
     TIME,
@@ -148,9 +149,15 @@ OPTIONS: Mapping[str, Option] = {
         FILE_OF_SECRET,
         {"multiple": True},
     ),
+    "prometheus": Option(
+        ("--prometheus",),
+        "Ask the Prometheus at URL for metrics that call theirs NAME, or name none; as often as needed.",
+        PROMETHEUS,
+        {"multiple": True},
+    ),
     "operator_config": Option(
         ("--operator-config",),
-        "Read what the operator of Argo CD configured; elsewhere only its `rollout` and `attached` count.",
+        "Read what the operator of Argo CD configured; elsewhere `rollout`, `attached`, `prometheus` count.",
         FILE,
     ),
     "input": Option(

@@ -10,7 +10,7 @@ from twgen.cli.options import OPTIONS, READING, given_options, mistyped_variable
 from twgen.cli.output import warn
 from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
-from twgen.model.operator import Caller, Operator
+from twgen.model.operator import Caller, Operator, PrometheusServer
 from twgen.model.problem import quoted
 from twgen.model.values import dataclass
 from twgen.reading.documents import Sources
@@ -49,6 +49,8 @@ class Settings:
     kubeconfig: str
     context: str
     operator: Operator
+    prometheus: tuple[PrometheusServer, ...]
+    """What `--prometheus` says."""
     surroundings: Surroundings
     sources: Sources
     input: Input
@@ -88,7 +90,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         operator = read_operator_file(path, sources)
     if not params.get("quiet"):
         warn(mistyped_variables())
-        idle = given_options(READING) if params.get("snapshot") else []
+        idle = given_options((*READING, "prometheus")) if params.get("snapshot") else []
         if idle:
             verb = "has" if len(idle) == 1 else "have"
             warn([f"{', '.join(idle)} {verb} no effect beside --snapshot: no server is read"])
@@ -109,6 +111,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         kubeconfig=params.get("kubeconfig") or "",
         context=params.get("context") or "",
         operator=operator,
+        prometheus=tuple(params.get("prometheus") or ()),
         surroundings=where,
         sources=sources,
         input=_input_of(params, where),

@@ -2,12 +2,13 @@
 
 import asyncio
 from asyncio import TaskGroup
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from twgen.errors import TwgenError
-from twgen.model.analysis import Failures, Measurement, Metric, WorkflowFailures
+from twgen.model.analysis import Failures, Measurement, Metric, PrometheusQuery, WorkflowFailures
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.values import dataclass
@@ -17,6 +18,9 @@ from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.temporal.answers import with_pollers
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.shared import SharedReads
+
+if TYPE_CHECKING:
+    from twgen.reading.prometheus import PrometheusReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Reading:
     """By the clock of who reads; `now` may be another time that somebody asks about."""
     goes_on: bool = False
     """What explains a wait, and decides nothing, may fail: a rollout must not, which only waits."""
+    prometheus: "Callable[[], PrometheusReader] | None" = None
+    """Makes what reads metrics of Prometheus, where there is one; None: they cannot be read."""
 
     def cluster_of(self, spec: WorkerSpec) -> ClusterReader | None:
         """What reads a worker's Deployments and pods."""
@@ -121,7 +127,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         polling = {queue: group.create_task(temporal.pollers(queue)) for queue in reads.task_queues}
         gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
         measuring = [
-            group.create_task(_measured(temporal, metric, spec, world.temporal, reads.measured_since))
+            group.create_task(_measured(metric, spec, world.temporal, reads.measured_since, reading))
             for metric in reads.metrics
             if world.temporal and reads.measured_since
         ]
@@ -154,9 +160,10 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
 
 
 async def _measured(
-    temporal: TemporalReader, metric: Metric, spec: WorkerSpec, found: WorkerDeployment, since: datetime
+    metric: Metric, spec: WorkerSpec, found: WorkerDeployment, since: datetime, reading: Reading
 ) -> Measurement:
     """A metric of the target, which ramps; what cannot be read holds a ramp, and ends no look."""
+    temporal = TemporalReader(spec, reading.temporal)
     try:
         match metric.measure:
             case WorkflowFailures() as asked:
@@ -164,6 +171,9 @@ async def _measured(
                 target = await temporal.failures(asked, spec.build_id, since)
                 beside = await temporal.failures(asked, compared.build_id, since) if compared else None
                 return Measurement(metric.name, since, failures=Failures(target, beside))
+            case PrometheusQuery() as asked if reading.prometheus:
+                points = await reading.prometheus().points(asked, spec, since, reading.now)
+                return Measurement(metric.name, since, points=points)
     except TwgenError as error:
         return Measurement(metric.name, since, problem=str(error))
     return Measurement(metric.name, since, problem="this release cannot read it")
