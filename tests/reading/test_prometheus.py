@@ -2,20 +2,29 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from temporalio.api.deployment.v1 import RoutingConfig, WorkerDeploymentInfo, WorkerDeploymentVersion
+from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentResponse, GetSystemInfoResponse
 
 from tests.clients.prometheus import Served, serving
-from tests.strategies import NOW, a_spec, with_policy
+from tests.strategies import NOW, STEPS, a_spec, with_policy
 from twgen.clients.deadline import Deadline
+from twgen.clients.profiles import Profiles
 from twgen.clients.prometheus import PrometheusServers
+from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import StateUnavailable
-from twgen.model.analysis import Analysis, Metric, NoData, OnFailure, Point, PrometheusQuery
+from twgen.model.analysis import Analysis, Measurement, Metric, NoData, OnFailure, Point, PrometheusQuery
 from twgen.model.operator import PrometheusServer
+from twgen.model.spec import Rollout, Strategy, WorkerSpec
+from twgen.model.world import World
+from twgen.reading.prometheus import PrometheusReader
+from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.world import Reading, read_world
 
 MINUTE = timedelta(minutes=1)
 QUERY = PrometheusQuery("shared", "a{b='{{ .BuildID }}'}", None, 1.0, MINUTE, 0, NoData.WAIT)
@@ -33,8 +42,6 @@ def served() -> Iterator[Served]:
 
 def read(served: Served, passed: timedelta, asked: PrometheusQuery = QUERY) -> tuple[Point, ...]:
     async def story() -> tuple[Point, ...]:
-        from twgen.reading.prometheus import PrometheusReader
-
         servers = PrometheusServers((PrometheusServer("shared", served.address),), "ask the operator")
         return await PrometheusReader(servers, Deadline(60)).points(asked, SPEC, SINCE, SINCE + passed)
 
@@ -114,3 +121,64 @@ def test_server_that_may_not_be_asked_is_told_at_once(served: Served) -> None:
         StateUnavailable, match=r"^no Prometheus 'other' may be asked here: ask the operator$"
     ):
         read(served, timedelta(), replace(QUERY, server="other"))
+
+
+class Temporal(TemporalClients):
+    """Says that the target ramps, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: Profiles(allow_unlisted=True), {})
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - nothing takes time
+        if call.method != "describe_worker_deployment":
+            return call.value(GetSystemInfoResponse() if call.method == "get_system_info" else None)
+        version = WorkerDeploymentVersion(deployment_name="shop/payments", build_id="v3")
+        routing = RoutingConfig(ramping_deployment_version=version, ramping_version_percentage=5)
+        routing.ramping_version_changed_time.FromDatetime(SINCE)
+        known = WorkerDeploymentInfo.WorkerDeploymentVersionSummary(deployment_version=version)
+        info = WorkerDeploymentInfo(routing_config=routing, version_summaries=[known])
+        return call.value(DescribeWorkerDeploymentResponse(worker_deployment_info=info))
+
+
+def measured(
+    spec: WorkerSpec, prometheus: Callable[[], PrometheusReader] | None, *, for_routing: bool = True
+) -> tuple[Measurement, ...] | None:
+    """What one look at the worker says of its target."""
+    now = SINCE + 2 * MINUTE
+
+    async def story() -> World:
+        temporal = SharedReads(Temporal(), Deadline(60))
+        reading = Reading(temporal, None, now, for_routing, now, prometheus=prometheus)
+        return await asyncio.create_task(read_world([spec], reading))
+
+    found = asyncio.run(story()).workers[spec.key].temporal
+    assert found
+    [version] = found.versions
+    return version.measurements
+
+
+def test_look_has_the_points_of_the_target_and_tells_what_it_could_not_read(served: Served) -> None:
+    policy = SPEC.policy.analysis
+    assert policy
+    other = Metric("other", replace(QUERY, server="other"))
+    spec = with_policy(SPEC, analysis=replace(policy, metrics=(*policy.metrics, other)))
+    progressive = replace(spec, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
+    served.answers([[FIRST.timestamp(), "0.5"]])
+
+    def reader() -> PrometheusReader:
+        servers = PrometheusServers((PrometheusServer("shared", served.address),), "ask the operator")
+        return PrometheusReader(servers, Deadline(60))
+
+    assert measured(progressive, reader) == (
+        Measurement("errors", SINCE, points=(Point(FIRST, 0.5),)),
+        Measurement("other", SINCE, problem="no Prometheus 'other' may be asked here: ask the operator"),
+    )
+
+
+def test_look_that_needs_no_number_makes_nothing_that_asks_for_one() -> None:
+    def reader() -> PrometheusReader:
+        raise AssertionError
+
+    progressive = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
+    assert measured(progressive, reader, for_routing=False) is None
+    assert measured(with_policy(progressive, analysis=None), reader) is None

@@ -69,7 +69,9 @@ def _unattended(
         reader = RolloutReader(client, intent)
         # also where nothing of such a kind is attached any more
         kinds = {*KINDS, *intent.attached_kinds}
-        asked = replace(opened, prometheus=usable_prometheus(settings, _mounted(intent), _NO_PROMETHEUS))
+        asked = replace(
+            opened, prometheus=usable_prometheus(settings, mounted_prometheus(intent), _NO_PROMETHEUS)
+        )
 
         async def show(plan: Plan, world: World) -> None:
             log.show(Observation(world, intent.caller, plan, clock()))
@@ -92,7 +94,7 @@ def _unattended(
     )
 
 
-def _mounted(intent: Intent) -> list[PrometheusServer]:
+def mounted_prometheus(intent: Intent) -> list[PrometheusServer]:
     """What the intent has of each Prometheus, with the Secret that the Pod has of it."""
     return [
         server._replace(secret_folder=f"{PROMETHEUS_SECRETS}/{server.name}" if server.secret_name else "")

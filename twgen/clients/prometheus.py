@@ -204,7 +204,7 @@ def _post(server: PrometheusServer, asked: RangeQuery, seconds: float) -> tuple[
         # it counts in milliseconds: the last moment must not be cut off by a rounded one
         "end": f"{asked.last + 0.001:.3f}",
         "step": f"{asked.step:.3f}",
-        "timeout": f"{seconds:.3f}s",
+        "timeout": f"{seconds:.3f}",
     }
     with PoolManager(ca_certs=_trusted(server)) as pool:
         try:
