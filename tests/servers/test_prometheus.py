@@ -1,19 +1,26 @@
 """A ramp that is measured by a real Prometheus, of what a version itself exposes."""
 
+import ssl
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
+from testing.credentials import Authority
 from testing.install import installed
+from testing.leaks import credential
 from testing.processes import eventually, free_ports, running
 from testing.recipes import PROMETHEUS
-from tests.servers.rollouts import side_by_side
+from tests.servers.live import in_namespace, policy_document
+from tests.servers.rollouts import Story as InCluster
+from tests.servers.rollouts import describe_ramp, settled, side_by_side
 from tests.servers.terminal import SOON, Story, becomes_current
 from twgen.yaml.writer import write_documents
 
@@ -126,3 +133,69 @@ def test_version_is_taken_back_by_what_it_exposes_and_held_while_prometheus_is_a
             ended = story.once(*here)
             assert story.shares() == {"v1": 100, "v2": 0}, ended
             assert "outside of max 0.1" in ended.stdout
+
+
+@contextmanager
+def guarded(port: int, authority: Authority, token: str) -> Iterator[tuple[str, list[int]]]:
+    """What stands before a Prometheus and lets only this token in; its address, and its answers."""
+    answered: list[int] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status, content = 401, b"who are you?"
+            if (
+                self.headers.get("Authorization") == f"Bearer {token}"
+                and self.headers["X-Scope-OrgID"] == "a"
+            ):
+                kind = {"Content-Type": self.headers["Content-Type"]}
+                request = Request(f"http://127.0.0.1:{port}{self.path}", body, kind)
+                with urlopen(request) as answer:  # noqa: S310 - as above
+                    status, content = 200, answer.read()
+            answered.append(status)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None: ...
+
+    certificate, context = authority.server(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.certificate, certificate.key)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"https://127.0.0.1:{server.server_port}", answered
+        server.shutdown()
+
+
+@side_by_side
+def test_job_asks_with_the_secret_of_its_namespace_and_takes_its_version_back(story: InCluster) -> None:
+    [port] = free_ports(1)
+    folder = story.folder.parent / "prometheus"
+    folder.mkdir()
+    authority, token = Authority(folder, "authority"), credential(f"token-of-prometheus-{story.namespace}")
+    held = {"token": token.encode(), "ca.crt": authority.file.read_bytes()}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "gate", "namespace": story.namespace},
+    }
+    data = {name: b64encode(content).decode() for name, content in held.items()}
+    story.cluster.apply([secret | {"data": data}])
+    with exposing() as target, prometheus(folder, port, target), guarded(port, authority, token) as gate:
+        url, answered = gate
+        server = {"name": "shared", "url": url, "headers": {"X-Scope-OrgID": "a"}, "secretName": "gate"}
+        told = replace(story, operator={"prometheus": [server]})
+        settled(told)
+        broken = metric("broken", "failed_ratio", 0.1)
+        policy = policy_document("greeter", analysis={"initialDelay": "0s", "metrics": [broken]})
+        worker = told.folder / "specs.yaml"
+        describe_ramp(told, "v2")
+        worker.write_text(worker.read_text() + write_documents([in_namespace(told.namespace, policy)[0]]))
+        told.apply()
+        status = told.stands("Blocked", "v2")
+    assert status["reason"] == "Aborted", status
+    assert "broken: 0.25 at its newest point" in status["message"], status
+    assert set(answered) == {200}
+    assert told.share("v1") == 100

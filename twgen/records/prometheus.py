@@ -9,11 +9,11 @@ from twgen.model.paths import Path
 from twgen.model.record_shapes import Field, record
 from twgen.model.shapes import TEXT, Findings, Shape, described, listing, refuse, text, unchanged
 
-NAME = text(
+_NAME = text(
     r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)", "a name such as shared: small letters, digits and -"
 )
 """By which a metric chooses one."""
-URL = text(
+_URL = text(
     r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
     r"(/[-A-Za-z0-9._~%!$&'()*+,;=:@/]*)?$(?!\n)",
     "an address such as https://prometheus.example.com/base: no user, no ? and no #",
@@ -53,8 +53,8 @@ _HEADERS = Shape(
     },
 )
 _OF_INTENT = (
-    Field("name", NAME, required=True),
-    Field("url", URL, required=True),
+    Field("name", _NAME, required=True),
+    Field("url", _URL, required=True),
     Field("headers", _HEADERS, absent=PrometheusServer("", "").headers),
     Field("secretName", _SECRET, absent=""),
 )
