@@ -117,3 +117,10 @@ def test_intent_has_no_project_and_no_file_of_where_it_was_rendered() -> None:
 def test_server_of_an_intent_is_checked_as_the_operators_is(line: str, told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
         parse_servers([line])
+
+
+def test_intent_with_servers_without_end_is_refused() -> None:
+    line = '{"name": "a", "url": "http://a"}'
+    assert len(parse_servers([line] * 20)) == 20
+    with pytest.raises(ValueError, match=r"^has more than 20 lines$"):
+        parse_servers([line] * 21)

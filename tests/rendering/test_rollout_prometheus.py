@@ -75,6 +75,13 @@ def test_metric_without_a_name_may_mean_every_server_and_the_job_says_so() -> No
     assert [server.name for server in intent.prometheus] == ["shared", "open"]
 
 
+def test_intent_has_the_named_servers_first_and_no_more_than_are_read() -> None:
+    many = tuple(PrometheusServer(f"s{number}", "http://a") for number in range(50))
+    jobs = replace(JOB, prometheus=many)
+    intent = parse_intent(of_kind("ConfigMap", rendered(measured("", "s49"), jobs)))
+    assert [server.name for server in intent.prometheus] == ["s49", *(f"s{number}" for number in range(19))]
+
+
 @pytest.mark.parametrize("names", [(), ("unknown",)])
 def test_worker_that_needs_no_server_has_the_intent_and_the_job_that_it_would_have_without(
     names: tuple[str, ...],

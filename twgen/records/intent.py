@@ -116,9 +116,12 @@ def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[P
     names = {metric.measure.server for metric in metrics if isinstance(metric.measure, PrometheusQuery)}
     if not names:
         return ()
-    from twgen.records.prometheus import server_of_intent
+    from twgen.records.prometheus import MOST_SERVERS, server_of_intent
 
-    return tuple(server_of_intent(server) for server in usable if names & {"", server.name})
+    meant = [server for server in usable if server.name in names]
+    # of a metric that names none it is enough to know that there are several
+    meant += [server for server in usable if "" in names and server.name not in names]
+    return tuple(map(server_of_intent, meant[:MOST_SERVERS]))
 
 
 def _lines_of(prometheus: tuple[PrometheusServer, ...]) -> list[str]:

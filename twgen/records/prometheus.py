@@ -1,7 +1,7 @@
 """How a Prometheus stands in the operator's file and, with less, in the intent of a rollout."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from twgen.model.operator import PrometheusServer
@@ -19,6 +19,8 @@ _URL = text(
     "an address such as https://prometheus.example.com/base: no user, no ? and no #",
 )
 """Credentials stand in files, and the query is twgen's."""
+MOST_SERVERS = 20
+"""Of an intent, whose metrics are ten: who looks at those of all namespaces must not run out of memory."""
 _FILE = text(r"^(?![^/])", "a whole path, such as /etc/twgen/prometheus/token", least=1)
 _USERNAME = text(r"^[ -9;-~]+$(?!\n)", "a name of a user: printable ASCII without a colon")
 _SECRET = text(r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$(?!\n)", "the name of a Secret")
@@ -115,8 +117,10 @@ def write_servers(servers: Iterable[PrometheusServer]) -> list[str]:
     return [json.dumps(_INTENT_SERVER.write(server), sort_keys=True) for server in servers]
 
 
-def parse_servers(lines: Iterable[str]) -> tuple[PrometheusServer, ...]:
+def parse_servers(lines: Sequence[str]) -> tuple[PrometheusServer, ...]:
     """Those that the lines of an intent hold; raises ValueError with what is wrong."""
+    if len(lines) > MOST_SERVERS:
+        raise ValueError(f"has more than {MOST_SERVERS} lines")
     findings: Findings = []
     try:
         found = tuple(_INTENT_SERVER.read(json.loads(line), None, findings) for line in lines)
