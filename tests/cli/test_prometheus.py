@@ -1,6 +1,8 @@
 """Which Prometheus a command may ask: an option's, the operator's, and in a cluster that of an intent."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,3 +124,12 @@ def test_job_reads_the_secret_that_its_pod_has_of_a_server() -> None:
     assert mounted_prometheus(intent) == []
     found = mounted_prometheus(replace(intent, prometheus=(secured, plain)))
     assert [server.secret_folder for server in found] == ["/etc/twgen/rollout/prometheus/shared", ""]
+
+
+def test_command_without_such_metrics_imports_nothing_that_asks() -> None:
+    program = (
+        "import sys; import twgen.cli.in_cluster, twgen.cli.plan, twgen.cli.tick, twgen.rendering.rollout;"
+        " print(sorted(name for name in sys.modules if 'prometheus' in name or name == 'urllib3'))"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"
