@@ -107,6 +107,9 @@ REDIS = Server("redis", "7", "redis-server", "redis-server", Source.DEBIAN)
 PROMTOOL = Server("promtool", "2.42", "promtool", "prometheus", Source.DEBIAN)
 """What tries alert rules; Go would build half a cloud for it."""
 
+PROMETHEUS = Server("prometheus", "2.42", "prometheus", "prometheus", Source.DEBIAN)
+"""What answers the queries of metrics."""
+
 DEBOOTSTRAP = Server("debootstrap", "1.0", "debootstrap", "debootstrap", Source.DEBIAN)
 """What makes the Debian that the image is built on."""
 
@@ -117,6 +120,7 @@ SERVERS = (
     ETCD,
     REDIS,
     PROMTOOL,
+    PROMETHEUS,
     DEBOOTSTRAP,
     BUILDAH,
     TEMPORAL_CLI,

@@ -207,7 +207,7 @@ def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
 
 def test_help_of_the_operators_file_says_what_counts_outside_of_argocd(run: Run) -> None:
     told = " ".join(run("render", "--help").stdout.split())
-    assert "elsewhere only its `rollout` and `attached` count." in told
+    assert "elsewhere `rollout`, `attached`, `prometheus` count." in told
 
 
 @pytest.mark.parametrize("command", ["render", "plan", "status"])

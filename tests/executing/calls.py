@@ -20,6 +20,7 @@ from twgen.cli.main import twgen
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Heard, KubernetesClient
 from twgen.clients.profiles import Profiles
+from twgen.clients.prometheus import PrometheusServers
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.problem import Document
 from twgen.records.intent import intent_of, write_intent
@@ -109,7 +110,7 @@ class Recorded:
 
     def opened(self, runner: asyncio.Runner) -> Connections:
         """The ways to its servers, in a loop of one's own."""
-        return Connections(runner, _Temporal(self), _Kubernetes(self))
+        return Connections(runner, _Temporal(self), _Kubernetes(self), lambda: PrometheusServers((), ""))
 
     def run(self, *options: str) -> Result:
         """Run the command that the Job runs, to its end."""

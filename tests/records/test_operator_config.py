@@ -16,6 +16,7 @@ from twgen.model.operator import (
     GroupKind,
     Operator,
     ProfileGrant,
+    PrometheusServer,
     RolloutPod,
 )
 from twgen.records.operator_config import parse_operator
@@ -43,6 +44,18 @@ WHOLE = {
         "caBundle": {"configMap": "temporal-ca"},
     },
     "attached": {"kinds": [{"group": "monitoring.coreos.com", "kind": "PodMonitor"}, {"kind": "Service"}]},
+    "prometheus": [
+        {
+            "name": "shared",
+            "url": "https://prometheus.example.com/base",
+            "projects": ["payments", "team-*"],
+            "bearerTokenFile": "/etc/twgen/prometheus/token",
+            "caFile": "/etc/twgen/prometheus/ca.crt",
+            "headers": {"X-Scope-OrgID": "payments"},
+            "secretName": "prometheus",
+        },
+        {"name": "own", "url": "http://own:9090", "username": "twgen", "passwordFile": "/etc/password"},
+    ],
 }
 
 
@@ -81,6 +94,23 @@ def test_every_field_is_read() -> None:
             ca_bundle=CaBundle("temporal-ca", "ca.crt"),
         ),
         attached_kinds=(GroupKind("monitoring.coreos.com", "PodMonitor"), GroupKind("", "Service")),
+        prometheus=(
+            PrometheusServer(
+                "shared",
+                "https://prometheus.example.com/base",
+                projects=("payments", "team-*"),
+                bearer_token_file="/etc/twgen/prometheus/token",  # noqa: S106 - the name of a file
+                ca_file="/etc/twgen/prometheus/ca.crt",
+                headers={"X-Scope-OrgID": "payments"},
+                secret_name="prometheus",  # noqa: S106 - its name
+            ),
+            PrometheusServer(
+                "own",
+                "http://own:9090",
+                username="twgen",
+                password_file="/etc/password",  # noqa: S106 - its name
+            ),
+        ),
     )
 
 
@@ -112,6 +142,22 @@ operators = st.builds(
         ca_bundle=st.none() | st.just(CaBundle("temporal-ca", "tls.pem")),
     ),
     attached_kinds=st.lists(st.builds(GroupKind, groups, allowed_kinds)).map(tuple),
+    prometheus=st.lists(
+        st.builds(
+            PrometheusServer,
+            name=st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True),
+            url=st.sampled_from(("http://a:9090", "https://[::1]/b/", "https://a.example.com:8443/c.d/%20")),
+            projects=st.lists(st.text(max_size=5)).map(tuple),
+            bearer_token_file=paths,
+            headers=st.dictionaries(st.sampled_from(("X-A", "THANOS-TENANT")), st.just("a b"), min_size=1),
+            username=st.just(""),
+            password_file=st.just(""),
+            ca_file=paths,
+            secret_name=st.just("prometheus"),
+            secret_folder=st.just(""),
+        ),
+        unique_by=lambda server: server.name,
+    ).map(tuple),
 )
 
 
@@ -141,6 +187,18 @@ def written(operator: Operator) -> dict[str, Any]:
             "caBundle": ca_bundle,
         },
         "attached": {"kinds": [{"group": kind.group, "kind": kind.kind} for kind in operator.attached_kinds]},
+        "prometheus": [
+            {
+                "name": server.name,
+                "url": server.url,
+                "projects": list(server.projects),
+                "bearerTokenFile": server.bearer_token_file,
+                "caFile": server.ca_file,
+                "headers": server.headers,
+                "secretName": server.secret_name,
+            }
+            for server in operator.prometheus
+        ],
     }
 
 

@@ -276,4 +276,16 @@ OPERATOR = {
         "caBundle": {"configMap": "a", "key": "b"},
     },
     "attached": {"kinds": [{"kind": "ScaledJob", "group": "keda.sh"}]},
+    "prometheus": [
+        {
+            "name": "a",
+            "url": "https://a.example.com/b",
+            "projects": ["p"],
+            "bearerTokenFile": "/t",
+            "caFile": "/c",
+            "headers": {"X-Scope-OrgID": "a"},
+            "secretName": "s",
+        },
+        {"name": "b", "url": "http://b:9090", "username": "u", "passwordFile": "/p"},
+    ],
 }

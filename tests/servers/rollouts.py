@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import Signature, signature
 from pathlib import Path
@@ -62,6 +62,8 @@ class Story:
     folder: Path
     identity: str = IDENTITY
     """The manager of what is rendered."""
+    operator: Document = field(default_factory=dict)
+    """What the operator of what is rendered says beside."""
 
     @property
     def worker(self) -> DeployedWorker:
@@ -102,6 +104,7 @@ class Story:
             "kind": "OperatorConfig",
             "rollout": {"image": image},
             "attached": {"kinds": more},
+            **self.operator,
         }
         operator.write_text(json.dumps(config))
         kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig), *PATIENT)

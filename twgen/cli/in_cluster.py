@@ -1,10 +1,11 @@
 """`twgen rollout --intent`: one worker's rollout as a Job of the cluster that it is for."""
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from twgen.cli.display import Log
-from twgen.cli.live import Connections, Servers
+from twgen.cli.live import Connections, Servers, usable_prometheus
 from twgen.cli.observer import Observation
 from twgen.cli.rolling import judge, rollout_of, sleep
 from twgen.cli.settings import Settings, clock
@@ -12,17 +13,23 @@ from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.unattended import Unattended, Ways, carry_out
+from twgen.model.operator import PrometheusServer
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.world import World
 from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, read_status, specs_of
 from twgen.records.intent import Intent
 from twgen.reporting.printable import printable
 from twgen.specs.attached import KINDS
+from twgen.versioning.names import PROMETHEUS_SECRETS
 
 _TERMINATION_LOG = Path("/dev/termination-log")
 """Where Kubernetes reads the last word of a container, unless its Pod names another place."""
 _LONGEST_WORD = 4096
 """Bytes that it reads there."""
+_NO_PROMETHEUS = (
+    "its operator adds one to `prometheus` of the OperatorConfig, with the Argo CD project, and it is"
+    " rendered again"
+)
 
 
 def roll_out_intent(
@@ -62,12 +69,15 @@ def _unattended(
         reader = RolloutReader(client, intent)
         # also where nothing of such a kind is attached any more
         kinds = {*KINDS, *intent.attached_kinds}
+        asked = replace(
+            opened, prometheus=usable_prometheus(settings, mounted_prometheus(intent), _NO_PROMETHEUS)
+        )
 
         async def show(plan: Plan, world: World) -> None:
             log.show(Observation(world, intent.caller, plan, clock()))
 
         return Ways(
-            rollout=rollout_of(spec, intent.caller, settings, servers, opened, show=show, say=log.say),
+            rollout=rollout_of(spec, intent.caller, settings, servers, asked, show=show, say=log.say),
             state=lambda: reader.read(Deadline(timeout)),
             attached=lambda: attached_objects(client, intent, kinds, Deadline(timeout)),
         )
@@ -82,6 +92,14 @@ def _unattended(
         sleep=sleep,
         say=log.say,
     )
+
+
+def mounted_prometheus(intent: Intent) -> list[PrometheusServer]:
+    """What the intent has of each Prometheus, with the Secret that the Pod has of it."""
+    return [
+        server._replace(secret_folder=f"{PROMETHEUS_SECRETS}/{server.name}" if server.secret_name else "")
+        for server in intent.prometheus
+    ]
 
 
 def _say_last(word: str) -> None:

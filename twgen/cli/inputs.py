@@ -210,7 +210,8 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
     operator, is_plugin = settings.operator, settings.surroundings.needs_identity
     image = operator.rollout_image
     driver = driver_of_render(workers, settings.rendering_caller, image, needs_image=is_plugin)
-    return RolloutJobs(driver, image, operator.attached_kinds, operator.rollout_pod)
+    prometheus = settings.surroundings.prometheus(operator)
+    return RolloutJobs(driver, image, operator.attached_kinds, operator.rollout_pod, prometheus)
 
 
 def _lines(problems: Sequence[Problem], sources: Sources) -> list[str]:

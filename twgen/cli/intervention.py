@@ -26,7 +26,9 @@ from twgen.planning.worker_status import make_status
 from twgen.reporting.status.lines import status_lines
 from twgen.specs.parse import Specs
 
-_common = options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
+_common = options(
+    "worker", *READING, "prometheus", *INPUT, "identity", "namespace", "operator_config", "quiet"
+)
 
 
 @click.command()

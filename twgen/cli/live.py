@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from twgen.cli.output import warn
 from twgen.cli.settings import Settings, clock
@@ -15,12 +16,17 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.errors import InvalidInput
+from twgen.model.operator import PrometheusServer
 from twgen.model.spec import WorkerSpec
 from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.world import Reading, read_each, read_world
+
+if TYPE_CHECKING:
+    from twgen.clients.prometheus import PrometheusServers
+    from twgen.reading.prometheus import PrometheusReader
 
 Answer = TypeVar("Answer")
 
@@ -32,6 +38,8 @@ class Connections:
     runner: asyncio.Runner
     temporal: TemporalClients
     kubernetes: KubernetesClient | None
+    prometheus: "Callable[[], PrometheusServers]"
+    """What may be asked for metrics, once one needs it."""
 
     def cluster_for(self, what: str) -> KubernetesClient:
         """The cluster, without which a command or an option does nothing; raises InvalidInput without one."""
@@ -75,7 +83,8 @@ class Servers:
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline, namespace) if opened.kubernetes else None
         read_at = clock()
-        reading = Reading(temporal, cluster, self._settings.now or read_at, for_routing, read_at, goes_on)
+        now, prometheus = self._settings.now or read_at, partial(_reader, opened, deadline)
+        reading = Reading(temporal, cluster, now, for_routing, read_at, goes_on, prometheus)
         # a task of its own: one in which a TaskGroup of Python 3.11 failed counts as cancelled from then on,
         # and no asyncio.timeout that it is in ends as one
         return await asyncio.create_task(read_world(workers, reading))
@@ -90,8 +99,9 @@ class Servers:
         deadline = AnswerDeadline(self._settings.timeout)
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
-        now = clock()
-        return await read_each(workers, Reading(temporal, cluster, now, for_routing, now, goes_on=True))
+        now, prometheus = clock(), partial(_reader, opened, deadline)
+        reading = Reading(temporal, cluster, now, for_routing, now, goes_on=True, prometheus=prometheus)
+        return await read_each(workers, reading)
 
     def run(
         self, workers: Sequence[WorkerSpec], story: Callable[[Connections], Coroutine[Any, Any, Answer]]
@@ -133,7 +143,7 @@ class Servers:
             access = settings.surroundings.cluster(settings.operator, quiet=quiet)
         kubernetes = KubernetesClient(access) if access else None
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
-        return Connections(asyncio.Runner(), temporal, kubernetes)
+        return Connections(asyncio.Runner(), temporal, kubernetes, usable_prometheus(settings))
 
     def close(self) -> None:
         """Close what is open: the next reading begins anew."""
@@ -143,3 +153,31 @@ class Servers:
         # a thread of `status --watch` that is interrupted may still be reading: it ends with the process
         if opened and not self._is_reading:
             opened.runner.close()
+
+
+def usable_prometheus(
+    settings: Settings, others: Sequence[PrometheusServer] = (), remedy: str = ""
+) -> "Callable[[], PrometheusServers]":
+    """Those that a command may ask, made once one is needed.
+
+    Of two of one name, that of an option goes before the operator's, and this before one of the `others`.
+    """
+
+    @cache
+    def made() -> "PrometheusServers":
+        from twgen.clients.prometheus import PrometheusServers
+
+        where = settings.surroundings
+        servers = (*others, *where.prometheus(settings.operator), *settings.prometheus)
+        by_name = {server.name: server for server in servers}
+        return PrometheusServers(
+            tuple(by_name.values()), remedy or where.prometheus_remedy(settings.operator)
+        )
+
+    return made
+
+
+def _reader(opened: Connections, deadline: Deadline) -> "PrometheusReader":
+    from twgen.reading.prometheus import PrometheusReader
+
+    return PrometheusReader(opened.prometheus(), deadline)

@@ -107,7 +107,7 @@ def _run() -> object:
                 f"{said}: use what `twgen completion` prints, or unset {COMPLETION}"
             ) from error
     if surroundings().settings_of_application:
-        from twgen.cli.options import refuse_settings_of_operator
+        from twgen.cli.option_sources import refuse_settings_of_operator
 
         refuse_settings_of_operator()
     # not click's own main: it has other ends than ours for an interrupt and a closed pipe

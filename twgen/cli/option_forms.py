@@ -135,6 +135,17 @@ def _file_of_secret(text: str) -> tuple[str, str]:
     return _printable(secret), file
 
 
+def _prometheus(text: str) -> object:
+    """A Prometheus that needs no credentials, by a name of its own."""
+    from twgen.records.prometheus import server_of
+
+    name, _, url = text.partition("=")
+    try:
+        return server_of(name, url)
+    except ValueError as error:
+        raise ValueError(f"is not NAME=URL such as shared=http://127.0.0.1:9090: {error}") from error
+
+
 _OBJECT = re.compile(r"[a-z0-9-]{1,63}/[a-z0-9][a-z0-9.-]{0,252}")
 
 
@@ -189,3 +200,4 @@ ADDRESSES = Form("ADDRESS=ADDRESS", _addresses)
 FILE_OF_SECRET = Form("SECRET=FILE", _file_of_secret)
 OBJECT = Form("NAMESPACE/NAME", _object)
 GATE = Form("DURATION|fails", _gate)
+PROMETHEUS = Form("NAME=URL", _prometheus)

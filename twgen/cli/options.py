@@ -1,7 +1,6 @@
 """The option table: one row for each option drives click, the environment and the documentation."""
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ from twgen.cli.option_forms import (
     INTERVAL,
     NAME,
     OBJECT,
+    PROMETHEUS,
     RATIO,
     READING_TIME,
     RELEASE,
@@ -29,7 +29,7 @@ from twgen.cli.option_forms import (
 )
 from twgen.cli.surroundings import surroundings
 from twgen.errors import InvalidInput
-from twgen.model.problem import did_you_mean, quoted
+from twgen.model.problem import quoted
 from twgen.model.values import dataclass
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -150,9 +150,15 @@ OPTIONS: Mapping[str, Option] = {
         FILE_OF_SECRET,
         {"multiple": True},
     ),
+    "prometheus": Option(
+        ("--prometheus",),
+        "Ask the Prometheus at URL for metrics that call theirs NAME, or name none; as often as needed.",
+        PROMETHEUS,
+        {"multiple": True},
+    ),
     "operator_config": Option(
         ("--operator-config",),
-        "Read what the operator of Argo CD configured; elsewhere only its `rollout` and `attached` count.",
+        "Read what the operator of Argo CD configured; elsewhere `rollout`, `attached`, `prometheus` count.",
         FILE,
     ),
     "input": Option(
@@ -259,38 +265,6 @@ def output_option(*formats: str) -> Callable[[Command], Command]:
     """Give a command `-o` with these formats, the first by default."""
     first = {"default": formats[0], "show_default": True}
     return Option(("-o", "--output"), "Print in this format.", Choice(formats), first).decorator("output")
-
-
-def refuse_settings_of_operator() -> None:
-    """Raise InvalidInput for what the application sets amiss: the operator's, none of ours, or no text."""
-    options = {option.name: option for option in OPTIONS.values()}
-    own = sorted(option.parameter for option in options.values() if option.of_application)
-    for name, setting in surroundings().settings_of_application.items():
-        if name not in options:
-            raise InvalidInput(
-                f"{setting.source}: no such setting{did_you_mean(name, own) or ';'}"
-                f" an application may set {', '.join(own)}"
-            )
-        if not options[name].of_application:
-            raise InvalidInput(
-                f"{name!r} is the operator's: a repository may not set it;"
-                f" the operator sets {options[name].variable} in the plugin's sidecar"
-            )
-        if setting.mistake:
-            raise InvalidInput(setting.mistake)
-
-
-def mistyped_variables() -> Iterator[str]:
-    """A warning for each environment variable that is nearly, but not quite, one of an option.
-
-    What is not even near one may be somebody else's: Kubernetes sets variables for a Service of any name.
-    """
-    names = ["OUTPUT", *(option.variable.removeprefix("TWGEN_") for option in OPTIONS.values())]
-    for variable in sorted(os.environ):
-        prefix, _, name = variable.partition("TWGEN_")
-        similar = "" if prefix or not name or name in names else did_you_mean(name, names)
-        if similar:
-            yield f"{variable} sets no option{similar.replace('mean ', 'mean TWGEN_')}"
 
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=Form("PATH"))

@@ -39,6 +39,7 @@ _WITHIN = 3600.0
     "intent",
     "intent_hash",
     *READING,
+    "prometheus",
     *INPUT,
     "identity",
     "namespace",

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twgen.cli.option_forms import release_name
-from twgen.cli.options import OPTIONS, READING, given_options, mistyped_variables
+from twgen.cli.option_sources import mistyped_variables
+from twgen.cli.options import OPTIONS, READING, given_options
 from twgen.cli.output import warn
 from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
-from twgen.model.operator import Caller, Operator
+from twgen.model.operator import Caller, Operator, PrometheusServer
 from twgen.model.problem import quoted
 from twgen.model.values import dataclass
 from twgen.reading.documents import Sources
@@ -49,6 +50,8 @@ class Settings:
     kubeconfig: str
     context: str
     operator: Operator
+    prometheus: tuple[PrometheusServer, ...]
+    """What `--prometheus` says."""
     surroundings: Surroundings
     sources: Sources
     input: Input
@@ -88,7 +91,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         operator = read_operator_file(path, sources)
     if not params.get("quiet"):
         warn(mistyped_variables())
-        idle = given_options(READING) if params.get("snapshot") else []
+        idle = given_options((*READING, "prometheus")) if params.get("snapshot") else []
         if idle:
             verb = "has" if len(idle) == 1 else "have"
             warn([f"{', '.join(idle)} {verb} no effect beside --snapshot: no server is read"])
@@ -109,6 +112,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         kubeconfig=params.get("kubeconfig") or "",
         context=params.get("context") or "",
         operator=operator,
+        prometheus=tuple(params.get("prometheus") or ()),
         surroundings=where,
         sources=sources,
         input=_input_of(params, where),

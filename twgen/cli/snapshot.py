@@ -16,7 +16,7 @@ from twgen.rendering.manifests import one_document
 @click.command()
 @paths_argument
 @output_option("yaml", "json")
-@options(*READING, *INPUT, "namespace", "operator_config", "strict", "quiet")
+@options(*READING, "prometheus", *INPUT, "namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Record what Temporal says of the workers right now, for --snapshot.
 

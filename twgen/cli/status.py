@@ -19,7 +19,18 @@ from twgen.reporting.status.lines import status_lines
 @paths_argument
 @output_option("text", "json", "openmetrics")
 @options(
-    *("watch", "interval", "snapshot", "now", *READING, *INPUT, "identity", "namespace", "operator_config"),
+    *(
+        "watch",
+        "interval",
+        "snapshot",
+        "now",
+        *READING,
+        "prometheus",
+        *INPUT,
+        "identity",
+        "namespace",
+        "operator_config",
+    ),
     namespace="Kubernetes namespace of documents that name none; with --from-cluster, of the rollouts.",
 )
 @options("from_cluster", "all_namespaces", "quiet", "color")

@@ -12,7 +12,7 @@ from twgen.errors import InvalidInput
 if TYPE_CHECKING:
     from twgen.clients.kubeconfig import ClusterAccess
     from twgen.clients.profiles import Profiles
-    from twgen.model.operator import Caller, Operator
+    from twgen.model.operator import Caller, Operator, PrometheusServer
     from twgen.specs.spec_document import NamespaceRule
 
 _PARAMETERS = "ARGOCD_APP_PARAMETERS"
@@ -82,6 +82,14 @@ class Terminal:
 
         found = load_profiles(os.environ, use_environment=True)
         return Profiles(found, allow_unlisted=allow_unlisted is not False, of_person=True)
+
+    def prometheus(self, operator: "Operator") -> "tuple[PrometheusServer, ...]":
+        """All of the operator's: it is the person's own file."""
+        return operator.prometheus
+
+    def prometheus_remedy(self, _: "Operator") -> str:
+        """What to do where metrics need another one: the end of a sentence."""
+        return "give --prometheus NAME=URL, or an --operator-config that has it"
 
     def cluster(self, _: "Operator", *, quiet: bool) -> "ClusterAccess | None":
         """The cluster that kubectl would use, or that of the Pod; None, and a warning: neither is there."""
@@ -164,6 +172,15 @@ class Plugin:
             whose=f"Argo CD project {self._application.project!r}",
             granted_in=f"temporal.profiles of {operator.file or 'the file that TWGEN_OPERATOR_CONFIG names'}",
         )
+
+    def prometheus(self, operator: "Operator") -> "tuple[PrometheusServer, ...]":
+        """Those that the application's project may use."""
+        return operator.prometheus_of(self._application)
+
+    def prometheus_remedy(self, operator: "Operator") -> str:
+        """What to do where metrics need another one: the end of a sentence."""
+        file = operator.file or "the file that TWGEN_OPERATOR_CONFIG names"
+        return f"the operator names Argo CD project {self._application.project!r} in `prometheus` of {file}"
 
     def cluster(self, operator: "Operator", *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
         """The cluster that the operator has mapped: Argo CD does not tell a plugin its destination."""

@@ -52,6 +52,8 @@ _MISSED = 3
     "kubeconfig",
     "context",
     "only_listed_connections",
+    "prometheus",
+    "operator_config",
     "quiet",
     all_namespaces="Look at the workers of every namespace.",
     namespace="Look at the workers of this namespace.",

@@ -126,6 +126,27 @@ class RolloutPod(NamedTuple):
     """None: whom the image trusts."""
 
 
+class PrometheusServer(NamedTuple):
+    """A Prometheus, or what speaks as one: where it is, who may ask it, and as whom it is asked."""
+
+    name: str
+    """By which metrics choose it."""
+    url: str
+    projects: tuple[str, ...] = ()
+    """The Argo CD projects that may use it; names and glob patterns."""
+    bearer_token_file: str = ""
+    username: str = ""
+    password_file: str = ""
+    ca_file: str = ""
+    """Empty: whom the system trusts."""
+    headers: Mapping[str, str] = MappingProxyType({})
+    """What is sent beside: no secrets, since intents have them too."""
+    secret_name: str = ""
+    """A Secret of every worker's namespace with what the Pods of rollouts need of it; empty: nothing."""
+    secret_folder: str = ""
+    """Where a Pod has that Secret: its keys stand in place of the files."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """The operator's configuration; the default is that of somebody who configured nothing."""
@@ -139,6 +160,7 @@ class Operator:
     rollout_pod: RolloutPod = field(default_factory=RolloutPod)
     attached_kinds: tuple[GroupKind, ...] = ()
     """What may be attached to a version beside the kinds that twgen knows."""
+    prometheus: tuple[PrometheusServer, ...] = ()
     file: str = ""
     """Where all of this stands; empty: nowhere."""
 
@@ -147,6 +169,14 @@ class Operator:
         return any(
             grant.name == profile and any(fnmatchcase(application.project, name) for name in grant.projects)
             for grant in self.grants
+        )
+
+    def prometheus_of(self, application: Application) -> tuple[PrometheusServer, ...]:
+        """Those that the application's project may use."""
+        return tuple(
+            server
+            for server in self.prometheus
+            if any(fnmatchcase(application.project, name) for name in server.projects)
         )
 
     def cluster_of(self, application: Application) -> ClusterOfApplications | None:

@@ -5,10 +5,10 @@ from asyncio import TaskGroup
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twgen.errors import TwgenError
-from twgen.model.analysis import Measurement, Metric
+from twgen.model.analysis import Measurement, Metric, PrometheusQuery
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
@@ -18,6 +18,9 @@ from twgen.reading.temporal.answers import with_pollers
 from twgen.reading.temporal.measuring import Measuring
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.shared import SharedReads
+
+if TYPE_CHECKING:
+    from twgen.reading.prometheus import PrometheusReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Reading:
     """By the clock of who reads; `now` may be another time that somebody asks about."""
     goes_on: bool = False
     """What explains a wait, and decides nothing, may fail: a rollout must not, which only waits."""
+    prometheus: "Callable[[], PrometheusReader] | None" = None
+    """Makes what reads metrics of Prometheus, where there is one; None: they cannot be read."""
 
     def cluster_of(self, spec: WorkerSpec) -> ClusterReader | None:
         """What reads a worker's Deployments and pods."""
@@ -158,10 +163,22 @@ def _measuring(
     routing = world.temporal.routing if world.temporal else None
     versions = world.temporal.versions if world.temporal else ()
     target = next((version for version in versions if version.build_id == spec.build_id), None)
-    if not routing or not target or not reads.measured_since:
+    since = reads.measured_since
+    if not routing or not target or not since:
         return None
     current = routing.current.build_id if routing.current else None
-    return Measuring(spec, target, current, reading.temporal, reads.measured_since).measure
+    of_temporal = Measuring(spec, target, current, reading.temporal, since)
+
+    async def measure(metric: Metric) -> Measurement:
+        if not isinstance(metric.measure, PrometheusQuery) or not reading.prometheus:
+            return await of_temporal.measure(metric)
+        try:
+            points = await reading.prometheus().points(metric.measure, spec, since, reading.now)
+        except TwgenError as error:
+            return Measurement(metric.name, since, problem=str(error))
+        return Measurement(metric.name, since, points=points)
+
+    return measure
 
 
 async def _worker_deployments(temporal: TemporalReader, reading: Reading) -> int | None:

@@ -8,7 +8,8 @@ from hashlib import sha256
 from typing import Any
 
 from twgen.errors import InvalidInput
-from twgen.model.operator import Caller, GroupKind
+from twgen.model.analysis import PrometheusQuery
+from twgen.model.operator import Caller, GroupKind, PrometheusServer
 from twgen.model.paths import value_at
 from twgen.model.policy import Driver
 from twgen.model.problem import Document
@@ -50,6 +51,8 @@ class Intent:
     """What the render warned of; no part of what is hashed."""
     attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
     """What the operator lets be attached beside the kinds that twgen knows; no part of what is hashed."""
+    prometheus: tuple[PrometheusServer, ...] = ()
+    """Those that its metrics may mean and whoever rendered it may use."""
     uid: str = field(default="", compare=False)
     """Of the ConfigMap; empty: it is not in a cluster."""
     application: str = field(default="", compare=False)
@@ -70,14 +73,20 @@ class Intent:
     @cached_property
     def hash(self) -> str:
         """Changes when the rollout has something else to do: a SHA-256 in hex digits."""
-        told = [self.namespace, self.worker, self.identity, self.target, self.documents]
+        told: list[Any] = [self.namespace, self.worker, self.identity, self.target, self.documents]
+        if self.prometheus:  # whoever could edit these would be sent what their Secrets hold
+            told.append(_lines_of(self.prometheus))
         return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def intent_of(
-    spec: WorkerSpec, identity: str, warnings: Iterable[str] = (), attached_kinds: Iterable[GroupKind] = ()
+    spec: WorkerSpec,
+    identity: str,
+    warnings: Iterable[str] = (),
+    attached_kinds: Iterable[GroupKind] = (),
+    prometheus: Iterable[PrometheusServer] = (),
 ) -> Intent:
-    """The intent that brings about what a spec says."""
+    """The intent that brings about what a spec says; `prometheus` are those that may be used."""
     sources = (
         spec.document,
         spec.connection.document,
@@ -97,7 +106,28 @@ def intent_of(
         documents,
         warnings=first,
         attached_kinds=tuple(attached_kinds),
+        prometheus=_meant_by(spec, tuple(prometheus)),
     )
+
+
+def _meant_by(spec: WorkerSpec, usable: tuple[PrometheusServer, ...]) -> tuple[PrometheusServer, ...]:
+    """What an intent has of those that the worker's metrics may mean."""
+    metrics = spec.policy.analysis.metrics if usable and spec.policy.analysis else ()
+    names = {metric.measure.server for metric in metrics if isinstance(metric.measure, PrometheusQuery)}
+    if not names:
+        return ()
+    from twgen.records.prometheus import MOST_SERVERS, server_of_intent
+
+    meant = [server for server in usable if server.name in names]
+    # of a metric that names none it is enough to know that there are several
+    meant += [server for server in usable if "" in names and server.name not in names]
+    return tuple(map(server_of_intent, meant[:MOST_SERVERS]))
+
+
+def _lines_of(prometheus: tuple[PrometheusServer, ...]) -> list[str]:
+    from twgen.records.prometheus import write_servers
+
+    return write_servers(prometheus)
 
 
 def _essence(document: Document) -> dict[str, Any]:
@@ -113,7 +143,11 @@ def _essence(document: Document) -> dict[str, Any]:
 
 def write_intent(intent: Intent) -> dict[str, Any]:
     """The ConfigMap of an intent."""
-    beside = {"warnings": intent.warnings, "attachedKinds": intent.attached_kinds}
+    beside: dict[str, Iterable[Any]] = {
+        "warnings": intent.warnings,
+        "attachedKinds": intent.attached_kinds,
+        "prometheus": _lines_of(intent.prometheus) if intent.prometheus else (),
+    }
     told = {name: "".join(f"{line}\n" for line in lines) for name, lines in beside.items() if lines}
     return {
         "apiVersion": "v1",
@@ -173,6 +207,13 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
     if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
         message = f"{where} has no {' and no '.join(missing)}: it is no intent of a rollout"
         raise UnusableIntent(message, intent)
+    if told := data.get("prometheus"):
+        from twgen.records.prometheus import parse_servers
+
+        try:
+            intent = replace(intent, prometheus=parse_servers(told.splitlines()))
+        except ValueError as error:
+            raise UnusableIntent(f"{where}, prometheus: {error}", intent) from error
     try:
         whole = replace(intent, documents=tuple(read_documents(data[_SPECS], budget)))
     except InvalidInput as error:

@@ -1,6 +1,7 @@
 """An OperatorConfig document: what the operator of an Argo CD decides for all of its applications."""
 
 from dataclasses import field
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from twgen.model.operator import (
@@ -11,6 +12,7 @@ from twgen.model.operator import (
     GroupKind,
     Operator,
     ProfileGrant,
+    PrometheusServer,
     RolloutPod,
 )
 from twgen.model.paths import Path, written_path
@@ -30,6 +32,7 @@ from twgen.model.shapes import (
     unchanged,
 )
 from twgen.model.values import dataclass
+from twgen.records.prometheus import PROMETHEUS
 from twgen.versioning.names import TWGEN_API
 from twgen.versioning.stored_form import stored_struct
 
@@ -95,6 +98,7 @@ class _OperatorConfig:
     clusters: tuple[ClusterOfApplications, ...] = ()
     rollout: _Rollout = field(default_factory=_Rollout)
     attached: _Attached = field(default_factory=_Attached)
+    prometheus: tuple[PrometheusServer, ...] = ()
     api_version: str = TWGEN_API
     kind: str = KIND
     metadata: Any = None
@@ -216,6 +220,7 @@ OPERATOR_CONFIG = record(
     Field("clusters", listing(_CLUSTER)),
     Field("rollout", _ROLLOUT),
     Field("attached", record(_Attached, Field("kinds", listing(_GROUP_KIND)))),
+    Field("prometheus", listing(PROMETHEUS, attrgetter("name"), "Prometheus")),
 )
 
 
@@ -233,5 +238,6 @@ def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
         rollout_image=read.rollout.image,
         rollout_pod=RolloutPod(*(getattr(read.rollout, name) for name in RolloutPod._fields)),
         attached_kinds=read.attached.kinds,
+        prometheus=read.prometheus,
     )
     return operator, []

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any
 
 from twgen.errors import InvalidInput
-from twgen.model.operator import GroupKind, RolloutPod
+from twgen.model.operator import GroupKind, PrometheusServer, RolloutPod
 from twgen.model.plan import WorkerVersions
 from twgen.model.policy import Driver, EnvironmentNames, OwnerReferences
 from twgen.model.spec import Connection, WorkerSpec
@@ -24,6 +24,8 @@ from twgen.versioning.names import (
     HOOK_DELETE_POLICY,
     INTENT_HASH,
     PLAN_HASH,
+    PROMETHEUS_KEYS,
+    PROMETHEUS_SECRETS,
     SYNC_WAVE,
     generated_name,
     resource_of_kind,
@@ -63,6 +65,8 @@ class RolloutJobs:
     more_kinds: tuple[GroupKind, ...] = ()
     """What the operator lets be attached beside the kinds that twgen knows."""
     pod: RolloutPod = field(default_factory=RolloutPod)
+    prometheus: tuple[PrometheusServer, ...] = ()
+    """Those that whoever renders may use."""
     warnings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What a worker's intent repeats beside the warnings of its own plan, by worker deployment."""
 
@@ -77,7 +81,7 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     if not (identity if by_hand else jobs.image):
         return
     warnings = (*jobs.warnings.get(spec.worker_deployment, ()), *worker.warnings)
-    intent = intent_of(spec, identity, warnings, jobs.more_kinds)
+    intent = intent_of(spec, identity, warnings, jobs.more_kinds, jobs.prometheus)
     manifest = write_intent(intent)
     manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
     size = sum(len(text.encode()) for text in manifest["data"].values())
@@ -215,6 +219,9 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         container["env"].append({"name": TRUSTED, "value": trusted})
         container["volumeMounts"].append({"name": _CA_VOLUME, "mountPath": _CA_FOLDER})
         volumes.append({"name": _CA_VOLUME, "configMap": source})
+    for mount, volume in _prometheus_secrets(intent):
+        container["volumeMounts"].append(mount)
+        volumes.append(volume)
     placed = {
         "imagePullSecrets": list(own.image_pull_secrets),
         "nodeSelector": dict(own.node_selector),
@@ -234,6 +241,17 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         "serviceAccountName": account,
         "volumes": volumes,
     }
+
+
+def _prometheus_secrets(intent: Intent) -> Iterator[tuple[Manifest, Manifest]]:
+    """The mount and the volume of each Secret; without one the Pod runs all the same, and its ramp waits."""
+    for index, server in enumerate(intent.prometheus):
+        if server.secret_name:
+            name = f"prometheus-{index}"
+            items = [{"key": key, "path": key} for key in PROMETHEUS_KEYS]
+            secret = {"secretName": server.secret_name, "items": items, "optional": True}
+            mount = {"name": name, "mountPath": f"{PROMETHEUS_SECRETS}/{server.name}", "readOnly": True}
+            yield mount, {"name": name, "secret": secret}
 
 
 def _control_plane(spec: WorkerSpec) -> Connection:

@@ -40,6 +40,15 @@ PLAN_HASH = "twgen.io/plan-hash"
 """Of an intent: the hash of what was rendered because of the world as it was then."""
 API_KEY_FILE = "TWGEN_TEMPORAL_API_KEY_FILE"
 """The variable that names a file with the API key, in the Pod of a rollout."""
+PROMETHEUS_SECRETS = "/etc/twgen/rollout/prometheus"
+"""The folder with one for the Secret of each Prometheus, by its name, in the Pod of a rollout."""
+PROMETHEUS_KEYS = PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMETHEUS_CA = (
+    "token",
+    "username",
+    "password",
+    "ca.crt",
+)
+"""The keys of such a Secret, all of which may be absent."""
 
 ABORTED = "twgen.io/aborted"
 PAUSED = "twgen.io/paused"

@@ -1,0 +1,245 @@
+"""Asks a Prometheus for the numbers of a query, over its API, inside the deadline."""
+
+import asyncio
+import json
+import re
+import time
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from twgen.clients.deadline import Deadline, in_thread
+from twgen.errors import StateUnavailable
+from twgen.model.operator import PrometheusServer
+from twgen.model.problem import quoted
+from twgen.reporting.printable import printable
+from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, PROMETHEUS_USER
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse
+
+MOST_BYTES = 2**20
+"""Of an answer: a thousand points have some fifty thousand."""
+_LONGEST_WAIT = 10.0
+"""Seconds for one answer, however long the deadline is: other metrics and workers are asked after it."""
+_AT_ONCE = 4
+_CHUNK = 2**16
+_LONGEST_MESSAGE = 200
+_TOKEN = re.compile("[!-~]+")
+_PASSWORD = re.compile("[^\\x00-\\x1f\\x7f]+")
+_SOMETHING_ELSE = "answers with something else: is that the address of a Prometheus?"
+
+
+class RangeQuery(NamedTuple):
+    """A query for many moments: from the first to the last, by steps, in seconds since 1970."""
+
+    query: str
+    first: float
+    last: float
+    step: float
+
+
+@dataclass(slots=True)
+class PrometheusServers:
+    """Those that a run may ask; they belong to one event loop."""
+
+    usable: tuple[PrometheusServer, ...]
+    remedy: str
+    """What to do where there is none of that name: the end of a sentence."""
+    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    def called(self, name: str) -> PrometheusServer:
+        """The one of that name, or the only one; raises StateUnavailable when there is none, or several."""
+        found = [server for server in self.usable if name in {"", server.name}]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(server.name for server in found)
+            raise StateUnavailable(f"there are several Prometheus ({names}): name one as `server`")
+        which = f"no Prometheus {quoted(name)}" if name else "no Prometheus"
+        raise StateUnavailable(f"{which} may be asked here: {self.remedy}")
+
+    async def series(self, server: PrometheusServer, asked: RangeQuery, deadline: Deadline) -> list[Any]:
+        """The series that the query has there, as Prometheus writes them.
+
+        Raises StateUnavailable when it refuses, cannot be reached or says too much, OutOfTime after the
+        deadline.
+        """
+        deadline, who = deadline.for_answer(), _who(server)
+
+        async def answer() -> tuple[int, bytes]:
+            await deadline.turn(self._turn())
+            try:
+                seconds = max(0.1, min(_LONGEST_WAIT, deadline.remaining))
+                async with asyncio.timeout(_LONGEST_WAIT):
+                    return await in_thread(lambda: _post(server, asked, seconds))
+            except TimeoutError:
+                raise _too_slow(server) from None
+            finally:
+                self._free.release()
+
+        status, content = await deadline.bound(who, answer())
+        try:
+            document = json.loads(content)
+        except (ValueError, RecursionError):
+            document = None
+        if status != HTTPStatus.OK:
+            raise StateUnavailable(f"{who} {_refusal(server, status, document, content)}")
+        return _series(who, document)
+
+    async def _turn(self) -> None:
+        await self._free.acquire()
+
+
+def _series(who: str, document: Any) -> list[Any]:
+    if not isinstance(document, dict) or "status" not in document:
+        raise StateUnavailable(f"{who} {_SOMETHING_ELSE}")
+    if document["status"] != "success":
+        raise StateUnavailable(f"{who} cannot answer: {_shortened(str(document.get('error', '')))}")
+    match document.get("data"):
+        case {"resultType": "matrix", "result": [*series]}:
+            return series
+        case {"resultType": str(kind)} if kind != "matrix":
+            raise StateUnavailable(f"{who} answers with a {_shortened(kind)}, not with numbers over time")
+    raise StateUnavailable(f"{who} {_SOMETHING_ELSE}")
+
+
+def _who(server: PrometheusServer) -> str:
+    return f"Prometheus {server.name} at {server.url}"
+
+
+def _too_slow(server: PrometheusServer) -> StateUnavailable:
+    return StateUnavailable(
+        f"{_who(server)} did not answer within {_LONGEST_WAIT:g} s: is the query too slow?"
+    )
+
+
+def _refusal(server: PrometheusServer, status: int, document: Any, content: bytes) -> str:
+    told = document.get("error") if isinstance(document, dict) else None
+    said = _shortened(str(told) if told else content[:_LONGEST_MESSAGE].decode(errors="replace"))
+    # what stands before a server may show what it was sent
+    for secret in _Credentials.of(server).secrets if said else ():
+        said = said.replace(secret, "...")
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        where = "in its Secret" if server.secret_folder else "in the operator's file"
+        return f"asks for other credentials than it is given {where} ({status}: {said})"
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return f"sends one elsewhere, and redirects are not followed: give its own address ({status})"
+    if told:
+        return f"refuses the query ({status}: {said})"
+    return f"{_SOMETHING_ELSE} ({status}: {said})"
+
+
+def _shortened(text: str) -> str:
+    return printable(" ".join(text.split()))[:_LONGEST_MESSAGE]
+
+
+class _Credentials(NamedTuple):
+    """What a request carries, and all of it that no message may show."""
+
+    authorization: str = ""
+    secrets: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, server: PrometheusServer) -> "_Credentials":
+        """Those in the files as they are now; raises StateUnavailable."""
+        folder = server.secret_folder
+        token_file, password_file = server.bearer_token_file, server.password_file
+        if folder:
+            token_file, password_file = f"{folder}/{PROMETHEUS_TOKEN}", f"{folder}/{PROMETHEUS_PASSWORD}"
+        may_be_absent = bool(folder)
+        if token := _content(token_file, _TOKEN, may_be_absent=may_be_absent):
+            return cls(f"Bearer {token}", (token,))
+        if not (password := _content(password_file, _PASSWORD, may_be_absent=may_be_absent)):
+            return cls()
+        user = server.username
+        if folder:
+            user = _content(f"{folder}/{PROMETHEUS_USER}", _PASSWORD, may_be_absent=may_be_absent)
+        both = b64encode(f"{user}:{password}".encode()).decode()
+        return cls(f"Basic {both}", (both, password))
+
+
+def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
+    """What a file holds, less blanks around it; empty: there is none."""
+    if not file:
+        return ""
+    try:
+        text = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        if may_be_absent and isinstance(error, FileNotFoundError):
+            return ""
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise StateUnavailable(f"{file} cannot be read ({why})") from None
+    if not form.fullmatch(text):
+        raise StateUnavailable(f"{file} holds nothing that could be sent as a credential of Prometheus")
+    return text
+
+
+def _trusted(server: PrometheusServer) -> str | None:
+    file = f"{server.secret_folder}/{PROMETHEUS_CA}" if server.secret_folder else server.ca_file
+    if not file or (server.secret_folder and not Path(file).exists()):
+        return None
+    if not Path(file).is_file():
+        raise StateUnavailable(f"{file}: the certificates to trust cannot be read")
+    return file
+
+
+def _post(server: PrometheusServer, asked: RangeQuery, seconds: float) -> tuple[int, bytes]:
+    """The status and the content of one answer, as it came."""
+    from urllib3 import PoolManager, Timeout
+    from urllib3.exceptions import HTTPError
+
+    ends = time.monotonic() + seconds
+    credentials = _Credentials.of(server)
+    # nothing is unpacked: a megabyte can hold a gigabyte
+    own = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    if credentials.authorization:
+        own["Authorization"] = credentials.authorization
+    form = {
+        "query": asked.query,
+        "start": f"{asked.first:.3f}",
+        # it counts in milliseconds: the last moment must not be cut off by a rounded one
+        "end": f"{asked.last + 0.001:.3f}",
+        "step": f"{asked.step:.3f}",
+        "timeout": f"{seconds:.3f}",
+    }
+    with PoolManager(ca_certs=_trusted(server)) as pool:
+        try:
+            # a redirect could take the credentials to another host
+            answer = pool.request(
+                "POST",
+                f"{server.url.rstrip('/')}/api/v1/query_range",
+                fields=form,
+                encode_multipart=False,
+                headers={**server.headers, **own},
+                timeout=Timeout(total=seconds),
+                redirect=False,
+                retries=False,
+                preload_content=False,
+            )
+            try:
+                return answer.status, b"".join(_chunks(server, answer, ends))
+            finally:
+                answer.close()
+        except (HTTPError, OSError, ValueError) as error:
+            why = _shortened(str(error))
+            raise StateUnavailable(f"{_who(server)} cannot be reached ({why})") from None
+
+
+def _chunks(server: PrometheusServer, answer: "BaseHTTPResponse", ends: float) -> Iterable[bytes]:
+    headers: Mapping[str, str] = answer.headers
+    if headers.get("Content-Encoding", "identity") != "identity":
+        raise StateUnavailable(f"{_who(server)} answers packed, although it was asked not to")
+    size = 0
+    while chunk := answer.read1(_CHUNK, decode_content=False):
+        size += len(chunk)
+        if size > MOST_BYTES:
+            raise StateUnavailable(
+                f"{_who(server)} answers with more than {MOST_BYTES} bytes: aggregate the query"
+            )
+        if time.monotonic() > ends:
+            raise _too_slow(server)
+        yield chunk
