@@ -78,6 +78,24 @@ class Story:
             yield process
             process.terminate()
 
+    def begun(self, workflow_type: str, number: int = 8) -> list[str]:
+        """The IDs of so many workflows that have just been started."""
+        name = self.worker.name.removeprefix("live/")
+        names = [f"{name}-{each}" for each in range(number)]
+        for each in names:
+            self.worker.start(workflow_type, each)
+        return names
+
+    def tries(self, workflow_id: str) -> int:
+        """How often the workflow task of a workflow has been tried that waits for its end; 0: none waits."""
+        from temporalio.api.common.v1 import WorkflowExecution
+        from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+
+        execution = WorkflowExecution(workflow_id=workflow_id)
+        request = DescribeWorkflowExecutionRequest(namespace="default", execution=execution)
+        answer = self.worker.server.ask("describe_workflow_execution", request)
+        return int(answer.pending_workflow_task.attempt)
+
     def described(self) -> Any:
         """What the server says of the worker, without the program."""
         from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest

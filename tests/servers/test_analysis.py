@@ -29,9 +29,7 @@ def ramps(story: Story, *, fails: bool, **failures: Any) -> None:
     """The second version has half of the traffic, and what was started since has ended."""
     becomes_current(story, "v1")
     to_half(story, {"name": "failures", "workflowFailures": failures}, gate_fails=fails)
-    name = story.worker.name.removeprefix("live/")
-    for number in range(STARTED):
-        story.worker.start("GateWorkflow", f"{name}-{number}")
+    story.begun("GateWorkflow", STARTED)
 
 
 @on_both_servers
@@ -74,6 +72,11 @@ def test_version_that_is_well_passes_and_is_counted_from_the_begin_of_its_ramp(s
 def is_taken_back(story: Story, sign: str) -> None:
     """Its analysis fails, by the plan, and the next look ends the ramp; the mark says why."""
     eventually(lambda: story.planned()["routing"]["reason"] == "AnalysisFailed", SOON)
+    ends(story, sign)
+
+
+def ends(story: Story, sign: str) -> None:
+    """The next look ends the ramp of a version that fails, and its mark says why."""
     ended = story.once()
     assert story.shares() == {"v1": 100, "v2": 0}, ended
     found = story.planned()["routing"]
@@ -84,11 +87,8 @@ def is_taken_back(story: Story, sign: str) -> None:
 @on_both_servers
 def test_version_that_cannot_replay_what_runs_is_taken_back_with_its_workflows(story: Story) -> None:
     becomes_current(story, "v1")
-    name = story.worker.name.removeprefix("live/")
-    names = [f"{name}-{number}" for number in range(8)]
-    for workflow in names:
-        story.worker.start("SleepingWorkflow", workflow)
-    eventually(lambda: len(running_on(story, "v1")) == len(names), SOON)
+    names = story.begun("SleepingWorkflow")
+    eventually(lambda: not any(map(story.tries, names)), SOON)
     to_half(story, {"name": "stuck", "reportedProblems": {"max": 0}}, CHANGED="1")
     # the clock counts whole seconds, and the ramp began within this one
     eventually(lambda: story.planned()["analysis"][0]["verdict"] == "Passes", SOON)
@@ -96,17 +96,14 @@ def test_version_that_cannot_replay_what_runs_is_taken_back_with_its_workflows(s
         story.worker.finish(workflow)
     is_taken_back(story, "of it cannot go on")
     # the old version still has its pods, and replays them
-    eventually(lambda: not stuck(story, names), SOON)
+    eventually(lambda: all(story.tries(name) <= 1 for name in names), SOON)
 
 
 @on_both_servers
 def test_version_whose_first_workflow_task_breaks_is_taken_back(story: Story) -> None:
     becomes_current(story, "v1")
     to_half(story, {"name": "stuck", "reportedProblems": {}}, GATE_IS_STUCK="1")
-    name = story.worker.name.removeprefix("live/")
-    names = [f"{name}-{number}" for number in range(8)]
-    for workflow in names:
-        story.worker.start("GateWorkflow", workflow)
+    story.begun("GateWorkflow")
     is_taken_back(story, "of it cannot go on")
 
 
@@ -117,10 +114,9 @@ def test_version_that_takes_none_of_its_tasks_is_taken_back_by_their_age(story: 
     with ExitStack() as running:
         told = replace(story, running=running)
         to_half(told, {"name": "backlog", "backlogAge": {"max": "15s"}})
-        for number in range(STARTED):
-            story.worker.start("GateWorkflow", f"{name}-well-{number}")
+        story.begun("GateWorkflow", STARTED)
         eventually(lambda: [judged["verdict"] for judged in story.planned()["analysis"]] == ["Passes"], SOON)
-    started = count()
+    started = count(STARTED)
 
     def fails() -> bool:
         # new ones come all the time: without any, nobody falls behind
@@ -128,34 +124,4 @@ def test_version_that_takes_none_of_its_tasks_is_taken_back_by_their_age(story: 
         return bool(story.planned()["routing"]["reason"] == "AnalysisFailed")
 
     eventually(fails, SOON)
-    ended = story.once()
-    assert story.shares() == {"v1": 100, "v2": 0}, ended
-    found = story.planned()["routing"]
-    assert found["reason"] == "Aborted"
-    assert "the oldest task of" in found["because"]
-
-
-def running_on(story: Story, build_id: str) -> list[str]:
-    """The IDs of workflows that run on a version."""
-    from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
-
-    version = f"{story.worker.name}:{build_id}"
-    query = f"TemporalWorkerDeploymentVersion = '{version}' AND ExecutionStatus = 'Running'"
-    request = ListWorkflowExecutionsRequest(namespace="default", query=query)
-    found = story.worker.server.ask("list_workflow_executions", request).executions
-    return [one.execution.workflow_id for one in found]
-
-
-def stuck(story: Story, names: list[str]) -> list[str]:
-    """Those of the workflows whose workflow task is tried again."""
-    from temporalio.api.common.v1 import WorkflowExecution
-    from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
-
-    def attempt(name: str) -> int:
-        execution = WorkflowExecution(workflow_id=name)
-        request = DescribeWorkflowExecutionRequest(namespace="default", execution=execution)
-        answer = story.worker.server.ask("describe_workflow_execution", request)
-        tries: int = answer.pending_workflow_task.attempt
-        return tries
-
-    return [name for name in names if attempt(name) > 1]
+    ends(story, "the oldest task of")

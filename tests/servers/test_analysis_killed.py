@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import count
 from random import Random
 from threading import Event, Thread
-from typing import Any
 
 import pytest
 
@@ -96,12 +95,8 @@ def test_version_that_fails_three_in_ten_is_taken_back(story: Story) -> None:
 @on_both_servers
 def test_version_that_cannot_replay_is_taken_back(story: Story) -> None:
     becomes_current(story, "v1")
-    name = story.worker.name.removeprefix("live/")
-    names = [f"{name}-{number}" for number in range(8)]
-    for workflow in names:
-        story.worker.start("SleepingWorkflow", workflow)
-    # each has begun on the first version
-    eventually(lambda: begun(story, names), SOON)
+    names = story.begun("SleepingWorkflow")
+    eventually(lambda: not any(map(story.tries, names)), SOON)
     story.describe("v2", steps=(50,), policy={"analysis": ANALYSIS})
     story.start("v2", CHANGED="1")
     rolled_out(story, lambda: story.shares() == {"v1": 50, "v2": 50})
@@ -121,16 +116,3 @@ def test_version_that_stops_polling_is_taken_back(story: Story) -> None:
         rolled_out(told, lambda: story.shares() == {"v1": 50, "v2": 50})
     rolled_out(story, lambda: is_taken_back(story))
     assert "no worker of it has polled" in why(story)
-
-
-def begun(story: Story, names: list[str]) -> bool:
-    """A worker has taken the first workflow task of each."""
-    from temporalio.api.common.v1 import WorkflowExecution
-    from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
-
-    def describes(name: str) -> Any:
-        execution = WorkflowExecution(workflow_id=name)
-        request = DescribeWorkflowExecutionRequest(namespace="default", execution=execution)
-        return story.worker.server.ask("describe_workflow_execution", request)
-
-    return not any(describes(name).HasField("pending_workflow_task") for name in names)

@@ -8,7 +8,7 @@ import click
 
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, READING, options, paths_argument
+from twgen.cli.options import INPUT, MEASURING, options, paths_argument
 from twgen.cli.output import say, write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import Deadline
@@ -26,9 +26,7 @@ from twgen.planning.worker_status import make_status
 from twgen.reporting.status.lines import status_lines
 from twgen.specs.parse import Specs
 
-_common = options(
-    "worker", *READING, "prometheus", *INPUT, "identity", "namespace", "operator_config", "quiet"
-)
+_common = options("worker", *MEASURING, *INPUT, "identity", "namespace", "operator_config", "quiet")
 
 
 @click.command()

@@ -240,6 +240,8 @@ INPUT = ("input", "release", "value_files", "values")
 """What every command takes that reads specs."""
 READING = ("timeout", "via", "ca_file", "no_cluster", "kubeconfig", "context", "allow_unlisted_connections")
 """What every command takes that reads servers."""
+MEASURING = (*READING, "prometheus")
+"""What every command takes that reads what decides on traffic."""
 
 
 def options(*names: str, **texts: str) -> Callable[[Command], Command]:

@@ -15,7 +15,7 @@ from twgen.cli.inputs import (
     refuse_warnings,
     with_references,
 )
-from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
 from twgen.cli.output import keep, wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
@@ -43,7 +43,7 @@ _REPORTS: dict[str, Callable[[Plan, str], str]] = {
 @click.command()
 @paths_argument
 @output_option(*_REPORTS)
-@options("snapshot", "now", *READING, "prometheus", *INPUT, "identity", "namespace", "operator_config")
+@options("snapshot", "now", *MEASURING, *INPUT, "identity", "namespace", "operator_config")
 @options("exit_code", "strict", "quiet", "color")
 def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  # noqa: FBT001
     """Say what would happen next to every version and to traffic, and why. Changes nothing.

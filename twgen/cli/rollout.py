@@ -13,7 +13,7 @@ from twgen.cli.display import FRAME_SECONDS, Log, Screen, display
 from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
-from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
 from twgen.cli.rolling import judge, rollout_of, where_it_stands
 from twgen.cli.settings import clock, settings_of
 from twgen.errors import InvalidInput, OutOfTime
@@ -38,8 +38,7 @@ _WITHIN = 3600.0
     "within",
     "intent",
     "intent_hash",
-    *READING,
-    "prometheus",
+    *MEASURING,
     *INPUT,
     "identity",
     "namespace",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twgen.cli.option_forms import release_name
 from twgen.cli.option_sources import mistyped_variables
-from twgen.cli.options import OPTIONS, READING, given_options
+from twgen.cli.options import MEASURING, OPTIONS, given_options
 from twgen.cli.output import warn
 from twgen.cli.surroundings import Surroundings, surroundings
 from twgen.errors import InvalidInput
@@ -91,7 +91,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         operator = read_operator_file(path, sources)
     if not params.get("quiet"):
         warn(mistyped_variables())
-        idle = given_options((*READING, "prometheus")) if params.get("snapshot") else []
+        idle = given_options(MEASURING) if params.get("snapshot") else []
         if idle:
             verb = "has" if len(idle) == 1 else "have"
             warn([f"{', '.join(idle)} {verb} no effect beside --snapshot: no server is read"])

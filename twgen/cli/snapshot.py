@@ -6,7 +6,7 @@ import click
 
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Servers
-from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
 from twgen.cli.output import write
 from twgen.cli.settings import settings_of
 from twgen.records.snapshot import write_snapshot
@@ -16,7 +16,7 @@ from twgen.rendering.manifests import one_document
 @click.command()
 @paths_argument
 @output_option("yaml", "json")
-@options(*READING, "prometheus", *INPUT, "namespace", "operator_config", "strict", "quiet")
+@options(*MEASURING, *INPUT, "namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Record what Temporal says of the workers right now, for --snapshot.
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from twgen.cli.observer import observe
-from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
 from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
@@ -19,18 +19,7 @@ from twgen.reporting.status.lines import status_lines
 @paths_argument
 @output_option("text", "json", "openmetrics")
 @options(
-    *(
-        "watch",
-        "interval",
-        "snapshot",
-        "now",
-        *READING,
-        "prometheus",
-        *INPUT,
-        "identity",
-        "namespace",
-        "operator_config",
-    ),
+    *("watch", "interval", "snapshot", "now", *MEASURING, *INPUT, "identity", "namespace", "operator_config"),
     namespace="Kubernetes namespace of documents that name none; with --from-cluster, of the rollouts.",
 )
 @options("from_cluster", "all_namespaces", "quiet", "color")

@@ -166,18 +166,11 @@ class Operator:
 
     def may_use(self, profile: str, application: Application) -> bool:
         """The application's project may use a Temporal profile."""
-        return any(
-            grant.name == profile and any(fnmatchcase(application.project, name) for name in grant.projects)
-            for grant in self.grants
-        )
+        return any(grant.name == profile and _is_for(grant.projects, application) for grant in self.grants)
 
     def prometheus_of(self, application: Application) -> tuple[PrometheusServer, ...]:
         """Those that the application's project may use."""
-        return tuple(
-            server
-            for server in self.prometheus
-            if any(fnmatchcase(application.project, name) for name in server.projects)
-        )
+        return tuple(server for server in self.prometheus if _is_for(server.projects, application))
 
     def cluster_of(self, application: Application) -> ClusterOfApplications | None:
         """The first entry that is for the application; None: its cluster is not read."""
@@ -190,6 +183,11 @@ class Operator:
             ),
             None,
         )
+
+
+def _is_for(projects: tuple[str, ...], application: Application) -> bool:
+    """The application is of one of the projects; names and glob patterns."""
+    return any(fnmatchcase(application.project, name) for name in projects)
 
 
 def manager_identity(written: str) -> str:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
 
 from twgen.model.analysis import (
     Analysis,
@@ -18,9 +17,10 @@ from twgen.model.analysis import (
     ReportedProblems,
     WorkflowFailures,
 )
-from twgen.model.problem import quoted, wrong_type
+from twgen.model.problem import quoted
 from twgen.specs.fields import Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL, ONLY_PLACEHOLDERS
+from twgen.specs.numbers import read_number
 from twgen.versioning.names import filled, placeholders, unknown_placeholder
 
 MOST_METRICS = 10
@@ -99,17 +99,14 @@ def _failures(fields: Fields) -> WorkflowFailures:
 
 
 def _ratio(fields: Fields, name: str, most: float, default: float) -> float:
-    value: Any = fields.raw(name)
+    value = read_number(fields, name)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        fields.problem(name, wrong_type("a number", value))
-    elif not 0 < value <= most or not math.isfinite(value):
+    if not 0 < value <= most or not math.isfinite(value):
         percent = f": {value} % is {value / 100:g}" if 1 <= value <= 100 else ""  # noqa: PLR2004 - percent
         fields.problem(name, f"{value} is not above 0 and at most {most}{percent}")
-    else:
-        return float(value)
-    return default
+        return default
+    return float(value)
 
 
 def _problems(fields: Fields) -> ReportedProblems:
@@ -151,16 +148,11 @@ def _prometheus(fields: Fields) -> PrometheusQuery:
 
 
 def _limit(fields: Fields, name: str) -> float | None:
-    value: Any = fields.raw(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        fields.problem(name, wrong_type("a number", value))
-    elif not math.isfinite(value):
+    value = read_number(fields, name)
+    if value is not None and not math.isfinite(value):
         fields.problem(name, f"{value} is no limit: leave it out")
-    else:
-        return float(value)
-    return None
+        return None
+    return None if value is None else float(value)
 
 
 _KINDS: Mapping[str, Callable[[Fields], Measure]] = {

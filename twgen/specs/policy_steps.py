@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Any
 
 from twgen.model.policy import Policy, PolicyStep
-from twgen.model.problem import did_you_mean, quoted, wrong_type
+from twgen.model.problem import did_you_mean, quoted
 from twgen.model.spec import Strategy, WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.specs.limits import MOST_STEPS, RAMP_PERCENTAGES
+from twgen.specs.numbers import read_number
 from twgen.specs.spec_document import SpecDocument
 
 
@@ -82,13 +82,8 @@ def _steps(spec: Fields) -> Iterator[PolicyStep]:
 
 
 def _percentage(fields: Fields) -> float:
-    value: Any = fields.raw("rampPercentage")
+    value = read_number(fields, "rampPercentage", required=True)
     least, most = RAMP_PERCENTAGES
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        wrong = "is required" if value is None else wrong_type("a number", value)
-        fields.problem("rampPercentage", wrong)
-    elif not least <= value <= most:
+    if value is not None and not least <= value <= most:
         fields.problem("rampPercentage", f"{value} is not from {least} to {most}")
-    else:
-        return float(value)
-    return 0.0
+    return float(value or 0)

@@ -6,7 +6,7 @@ from json import loads
 from typing import Any, Literal
 
 from twgen.model.policy import Driver, Policy
-from twgen.model.problem import Finding, hidden_character, quoted, wrong_type
+from twgen.model.problem import Finding, hidden_character, quoted
 from twgen.model.spec import (
     AttachedResource,
     Connection,
@@ -24,6 +24,7 @@ from twgen.specs.deployments import parse_pace
 from twgen.specs.fields import Fields
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
 from twgen.specs.limits import FILLED, MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
+from twgen.specs.numbers import read_number
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
 from twgen.versioning.build_ids import LONGEST_BUILD_ID, build_id, cleaned_build_id, pod_template_hash
@@ -217,10 +218,9 @@ def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
     least, most = RAMP_PERCENTAGES
     for fields in rollout.mappings("steps"):
         before = percentage = steps[-1].percentage if steps else 0
-        value: Any = fields.raw("rampPercentage")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            wrong = "is required" if value is None else wrong_type("a number", value)
-            fields.problem("rampPercentage", wrong)
+        value = read_number(fields, "rampPercentage", required=True)
+        if value is None:
+            pass  # what is wrong is told
         elif not least <= value <= most:
             all_of_it = ": leave the step out, all traffic follows the last one" if value == most + 1 else ""
             fields.problem("rampPercentage", f"{value} is not from {least} to {most}{all_of_it}")

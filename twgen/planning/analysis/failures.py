@@ -42,6 +42,12 @@ def upper_bound(failed: int, started: int) -> float:
     return max(high, _LEAST_BOUND)
 
 
+def probability(failed: int, started: int, ratio: float) -> float:
+    """How probable it is that exactly so many fail, at a ratio above 0 and below 1."""
+    choose = math.lgamma(started + 1) - math.lgamma(failed + 1) - math.lgamma(started - failed + 1)
+    return math.exp(choose + failed * math.log(ratio) + (started - failed) * math.log1p(-ratio))
+
+
 def _evidence(failed: int, started: int, bound: float) -> float:
     """The logarithm of the mean likelihood ratio of all alternatives against the bound."""
     ratios = [failed * fails + (started - failed) * goes_well for fails, goes_well in _alternatives(bound)]
@@ -64,9 +70,7 @@ def _alternatives(bound: float) -> tuple[tuple[float, float], ...]:
 
 def _at_most(failed: int, started: int, ratio: float) -> float:
     """How probable it is that at most so many fail; the ratio is above `failed / started`."""
-    choose = math.lgamma(started + 1) - math.lgamma(failed + 1) - math.lgamma(started - failed + 1)
-    term = math.exp(choose + failed * math.log(ratio) + (started - failed) * math.log1p(-ratio))
-    total = term
+    total = term = probability(failed, started, ratio)
     # each term is smaller than the one before: some hundred are enough, of millions
     for count in range(failed, 0, -1):
         term *= count * (1 - ratio) / ((started - count + 1) * ratio)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from twgen.model.analysis import Analysis, Metric, WorkflowFailures
 from twgen.model.spec import RolloutStep
 from twgen.model.timeline import Notice, Noticing, Traffic
-from twgen.planning.analysis.failures import false_alarm, upper_bound
+from twgen.planning.analysis.failures import false_alarm, probability, upper_bound
 from twgen.planning.rollout import LONGEST_BLIND
 from twgen.planning.sentences import plain_percentage, spoken
 
@@ -174,13 +174,8 @@ def _drawn(started: int, failing: float) -> Callable[[float], int]:
     least, most = max(0, least), min(started, most)
     if failing == 1 or not started:
         return lambda _: started
-    summed = list(accumulate(_probability(failed, started, failing) for failed in range(least, most)))
+    summed = list(accumulate(probability(failed, started, failing) for failed in range(least, most)))
     return lambda number: least + bisect(summed, number)
-
-
-def _probability(failed: int, started: int, failing: float) -> float:
-    choose = math.lgamma(started + 1) - math.lgamma(failed + 1) - math.lgamma(started - failed + 1)
-    return math.exp(choose + failed * math.log(failing) + (started - failed) * math.log1p(-failing))
 
 
 def _whole(number: float) -> int:

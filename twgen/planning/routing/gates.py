@@ -33,8 +33,9 @@ class Gate:
 
     def __str__(self) -> str:
         """As a sentence names it."""
-        of_step = f" {self.workflow_type} before {plain_percentage(self.percentage or 0)} %"
-        return f"gate{of_step if self.percentage is not None else ''}"
+        if self.percentage is None:
+            return "gate"
+        return f"gate {self.workflow_type} before {plain_percentage(self.percentage)} %"
 
 
 @dataclass(frozen=True, slots=True)

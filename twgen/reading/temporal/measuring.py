@@ -1,7 +1,7 @@
 """Measuring a version that ramps by what Temporal counts, lists and describes of its workflows and tasks."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, Version
 from twgen.model.times import format_time
 from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, failure_count
-from twgen.reading.temporal.shared import SharedReads, quoted_text
+from twgen.reading.temporal.shared import Answer, SharedReads, quoted_text
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
@@ -88,12 +88,7 @@ class Measuring:
         """
         reports = await self._shared.reports_problems(self._spec)
         found, is_all = await self._may_be_stuck(reports=reports)
-        described = await asyncio.gather(
-            *(self._is_stuck(*one, reports=reports) for one in found), return_exceptions=True
-        )
-        for failure in described:
-            if isinstance(failure, BaseException):
-                raise failure
+        described = await _all([self._is_stuck(*one, reports=reports) for one in found])
         stuck = sorted(workflow for (workflow, _), is_it in zip(found, described, strict=True) if is_it)
         named = tuple(stuck[:_NAMED] if len(stuck) <= _NAMED else (*stuck[: _NAMED - 1], "others"))
         return StuckWorkflows(len(stuck), named, is_all=is_all or len(stuck) > most)
@@ -161,12 +156,8 @@ class Measuring:
     async def _backlog(self) -> Backlog:
         """The task queue of the target whose oldest task has waited longest."""
         names = sorted({queue.name for queue in self._queues()})
-        found = await asyncio.gather(*map(self._backlog_of, names), return_exceptions=True)
-        for failure in found:
-            if isinstance(failure, BaseException):
-                raise failure
-        known = [backlog for backlog in found if isinstance(backlog, Backlog)]
-        return max(known, key=lambda one: one.seconds, default=Backlog("", 0, 0.0, 0.0))
+        found = await _all([self._backlog_of(name) for name in names])
+        return max(found, key=lambda one: one.seconds, default=Backlog("", 0, 0.0, 0.0))
 
     async def _backlog_of(self, task_queue: str) -> Backlog:
         """What waits of a task queue, of workflows, activities or Nexus, whichever waits longest.
@@ -211,6 +202,16 @@ class Measuring:
 
     def _named(self, build_id: str) -> str:
         return quoted_text(f"{self._spec.worker_deployment}:{build_id}")
+
+
+async def _all(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
+    """All answers, or the first failure once none is asked for any more."""
+    answers: list[Answer] = []
+    for answer in await asyncio.gather(*asking, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            raise answer
+        answers.append(answer)
+    return answers
 
 
 def _age(stats: "TaskQueueStats") -> int:
