@@ -27,11 +27,11 @@ from twgen.model.policy import PolicyStep
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import Gate, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, VersionStatus
-from twgen.planning.interventions import promote, retry
+from twgen.planning.interventions import promote, resume, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import further_reads
 from twgen.planning.routing.target import Target
-from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, MEASURED_SINCE
+from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, MEASURED_SINCE, PAUSED
 
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
 AT_25 = "test@25-shop/payments:v3-main"
@@ -41,6 +41,7 @@ def with_steps(*steps: PolicyStep, **changes: Any) -> WorkerSpec:
     return replace(RAMPS, policy=replace(RAMPS.policy, steps=steps, **changes))
 
 
+ANALYSIS = Analysis((Metric("stuck", ReportedProblems(0)),), OnFailure.ABORT, timedelta())
 GATED = with_steps(PolicyStep(25, gate="SmokeAt25"))
 
 
@@ -82,15 +83,42 @@ def test_step_begins_when_its_gate_has_completed() -> None:
     assert (passed.routing.action, passed.routing.percentage) == (RoutingAction.SET_RAMP, 25)
 
 
-def test_gate_of_a_step_that_fails_leaves_the_ramp_where_it_is_until_a_retry() -> None:
+def test_gate_of_a_step_that_fails_takes_the_ramp_back_until_a_retry_begins_it_anew() -> None:
     runs = (run(GateStatus.FAILED),)
     failed = at(5, HOUR, gate_runs=runs)
-    assert (failed.routing.reason, failed.routing.phase) == (Reason.GATE_FAILED, Phase.BLOCKED)
-    assert failed.routing.action is RoutingAction.NONE
-    again = retry(target_at(5, HOUR, gate_runs=runs))
-    assert again.marks == {GATE_ATTEMPT: 2}
-    [gate] = at(5, HOUR, gate_runs=runs, metadata=dict(again.marks)).gates
+    assert (failed.routing.reason, failed.routing.phase) == (Reason.STEP_GATE_FAILED, Phase.MOVING)
+    assert (
+        failed.routing.because
+        == f"the gate SmokeAt25 before 25 % on task queue main ended as Failed: {AT_25}"
+    )
+    marks = dict(failed.routing.marks)
+    assert marks.keys() == {ABORTED, GATE_ATTEMPT}
+    marked = at(5, HOUR, gate_runs=runs, metadata=marks)
+    assert (marked.routing.reason, marked.routing.action) == (Reason.ABORTED, RoutingAction.CLEAR_RAMP)
+    again = retry(target_at(0, HOUR, gate_runs=runs, metadata=marks))
+    assert again.marks == {ABORTED: False}
+    marks |= again.marks
+    assert at(0, HOUR, gate_runs=runs, metadata=marks).routing.reason is Reason.FIRST_STEP
+    [gate] = at(5, HOUR, gate_runs=runs, metadata=marks).gates
     assert gate.workflow_id == f"{AT_25}-2"
+
+
+def test_gate_of_a_step_that_fails_pauses_the_ramp_where_the_policy_says_so() -> None:
+    runs, analysis = (run(GateStatus.FAILED),), replace(ANALYSIS, on_failure=OnFailure.PAUSE)
+    spec = with_steps(PolicyStep(25, gate="SmokeAt25"), analysis=analysis)
+    failed = at(5, HOUR, spec, gate_runs=runs)
+    assert (failed.routing.reason, failed.routing.action) == (Reason.STEP_GATE_FAILED, RoutingAction.NONE)
+    marks = dict(failed.routing.marks)
+    assert marks.keys() == {PAUSED, GATE_ATTEMPT}
+    marks |= resume(target_at(5, HOUR, spec, gate_runs=runs, metadata=marks)).marks
+    [gate] = at(5, HOUR, spec, gate_runs=runs, metadata=marks).gates
+    assert gate.workflow_id == f"{AT_25}-2"
+
+
+def test_gate_of_the_first_step_that_fails_has_nothing_to_take_back() -> None:
+    spec = with_steps(PolicyStep(5, gate="SmokeAt5"))
+    failed = at(0, HOUR, spec, gate_runs=(run(GateStatus.FAILED, "test@5-shop/payments:v3-main"),))
+    assert (failed.routing.reason, failed.routing.phase) == (Reason.GATE_FAILED, Phase.BLOCKED)
 
 
 def test_gate_of_the_first_step_passes_beside_that_of_the_spec() -> None:
@@ -166,9 +194,7 @@ def test_step_is_judged_by_the_metrics_that_it_names() -> None:
 
 
 def test_step_that_waits_for_a_person_is_taken_back_all_the_same() -> None:
-    metrics = (Metric("stuck", ReportedProblems(0)),)
-    analysis = Analysis(metrics, OnFailure.ABORT, timedelta())
-    spec = with_steps(PolicyStep(25, until_promoted=True), analysis=analysis)
+    spec = with_steps(PolicyStep(25, until_promoted=True), analysis=ANALYSIS)
     measured = (Measurement("stuck", NOW - HOUR, stuck=StuckWorkflows(2)),)
     assert at(25, HOUR, spec, measurements=measured).routing.reason is Reason.ANALYSIS_FAILED
 
@@ -176,10 +202,11 @@ def test_step_that_waits_for_a_person_is_taken_back_all_the_same() -> None:
 def test_steps_of_a_worker_whose_traffic_a_person_moves_wait_for_their_gates_too() -> None:
     manual = replace(GATED, rollout=replace(GATED.rollout, strategy=Strategy.MANUAL))
     assert [gate.workflow_id for gate in at(5, HOUR, manual).gates] == [AT_25]
+    failed = at(5, HOUR, manual, gate_runs=(run(GateStatus.FAILED),))
+    assert (failed.routing.reason, failed.routing.marks) == (Reason.GATE_FAILED, {}), "it is a person's ramp"
 
 
 def test_version_that_is_retried_before_its_ramp_has_ended_is_measured_anew() -> None:
-    analysis = Analysis((Metric("stuck", ReportedProblems(0)),), OnFailure.ABORT, timedelta())
-    spec = with_steps(analysis=analysis)
+    spec = with_steps(analysis=ANALYSIS)
     aborted = target_at(25, HOUR, spec, metadata={ABORTED: {"by": "me", "at": "2026-11-21T11:50:00Z"}})
     assert retry(aborted).marks.keys() == {ABORTED, MEASURED_SINCE}

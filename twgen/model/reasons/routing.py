@@ -129,6 +129,12 @@ class RoutingReason(StrEnum):
 
     Nothing: after two minutes it is no longer waited for.
     """
+    STEP_GATE_FAILED = "StepGateFailed", Until.NOTHING
+    """The gate before a step ended without completing: the ramp is taken back, or paused.
+
+    Read why the workflow failed. Then commit a new build, or, where the code was not at fault, go on by
+    `twgen retry` (`twgen resume` where `analysis.onFailure` of the policy pauses): the gate starts again.
+    """
     GATE_FAILED = "GateFailed", Until.ANOTHER_INTENT
     """A gate workflow ended without completing.
 

@@ -8,7 +8,7 @@ from twgen.model.spec import RolloutStep
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.values import dataclass
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import plain_percentage
+from twgen.planning.sentences import listed, plain_percentage
 from twgen.versioning.names import GATE_ATTEMPT
 
 GATE_TIMEOUT = timedelta(hours=1)
@@ -47,6 +47,11 @@ class GateOnQueue:
     workflow_id: str
     run: GateRun | None
     """The one that counts; None: it has not started."""
+
+    @property
+    def has_failed(self) -> bool:
+        """It has ended without completing."""
+        return self.run is not None and self.run.status.has_failed
 
     @property
     def has_passed(self) -> bool:
@@ -120,10 +125,27 @@ def gates_to_start(target: Target) -> tuple[GateStart, ...]:
     )
 
 
-def gate_failures(target: Target) -> list[GateRun]:
-    """The runs of gates that ended without completing."""
-    runs = (one.run for one in on_queues(target, asked_gates(target)))
-    return [run for run in runs if run and run.status.has_failed]
+def gate_failures(target: Target) -> list[GateOnQueue]:
+    """The gates that ended without completing, those of the spec first."""
+    return [one for one in on_queues(target, asked_gates(target)) if one.has_failed]
+
+
+def failed_gate_told(target: Target) -> str:
+    """What became of the last gate that failed; there must be one."""
+    failed = gate_failures(target)[-1]
+    ended = failed.run.status if failed.run else ""
+    return f"the {failed.gate} on task queue {failed.task_queue} ended as {ended}: {failed.workflow_id}"
+
+
+def open_gate_told(target: Target) -> str:
+    """Which gate has not completed yet, where, and what runs for it."""
+    gate = first_not_passed(target, asked_gates(target))
+    names = target.workflow_task_queues
+    on = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
+    runs = [one.run for one in on_queues(target, [gate] if gate else [])]
+    going = [run.workflow_id for run in runs if run and run.status is GateStatus.RUNNING]
+    told = f"the {gate} has not completed on {on}"
+    return f"{told}; {listed(going)} {'is' if len(going) == 1 else 'are'} running" if going else told
 
 
 def first_not_passed(target: Target, gates: Iterable[Gate]) -> Gate | None:

@@ -19,16 +19,23 @@ from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import MOST_VERSIONS, WhenUnserved
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy
-from twgen.model.temporal import GateStatus, Routing, UpdateState
+from twgen.model.temporal import Routing, UpdateState
 from twgen.planning.analysis.verdicts import told
 from twgen.planning.namespaces import why_full
-from twgen.planning.routing.gates import asked_gates, first_not_passed, gate_failures, on_queues
+from twgen.planning.routing.gates import (
+    asked_gates,
+    failed_gate_told,
+    first_not_passed,
+    gate_attempt,
+    gate_failures,
+    open_gate_told,
+)
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import first_polls_end, may_poll_more, missing_queue, polls_until
 from twgen.planning.row import Row, first_match
 from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, spoken
 from twgen.planning.version_status import IN_ROUTING
-from twgen.versioning.names import ABORTED, PAUSED
+from twgen.versioning.names import ABORTED, GATE_ATTEMPT, PAUSED
 
 _UPDATE_LIMIT = timedelta(minutes=2)
 """A routing update that takes longer is not waited for."""
@@ -107,12 +114,16 @@ TABLE: _Table = (
         lambda t: _none("Temporal has not yet told every task queue of the last change"
                         + ("" if (ends := _update_ends(t.temporal.routing)) else ", nor when that was made"),
                         due=ends)),
+    Row(Reason.STEP_GATE_FAILED,
+        lambda t: t.ramp is not None and t.spec.rollout.strategy is not Strategy.MANUAL
+        and any(one.gate.percentage is not None for one in gate_failures(t)),
+        lambda t: _take_back(t, failed_gate_told(t), t.on_failure, {GATE_ATTEMPT: gate_attempt(t) + 1})),
     Row(Reason.GATE_FAILED,
         lambda t: bool(gate_failures(t)),
-        lambda t: _none(f"{_failed_gate(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
+        lambda t: _none(f"{failed_gate_told(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.GATE_RUNNING,
         lambda t: first_not_passed(t, asked_gates(t)) is not None,
-        lambda t: _none(_gate_that_runs(t)) if t.workflow_task_queues
+        lambda t: _none(open_gate_told(t)) if t.workflow_task_queues
         else _until_queues_are_known(t, "the gate cannot start: no workflow task queue of it is known yet",
                                      "a gate is a workflow: deploy a worker that polls for workflows, or"
                                      " take the gate from its spec")),
@@ -191,12 +202,14 @@ def _clear_ramp(because: str) -> Wanted:
     return Wanted(RoutingAction.CLEAR_RAMP, because, build_id="", percentage=0)
 
 
-def _take_back(t: Target, because: str, action: WhenUnserved | OnFailure) -> Wanted:
+def _take_back(
+    t: Target, because: str, action: WhenUnserved | OnFailure, marks: Mapping[str, Any] | None = None
+) -> Wanted:
     """The end of a ramp, or a pause, that no person decided: the mark that says so comes first."""
     mark = {**t.mark, "because": because}
     if action in {WhenUnserved.PAUSE, OnFailure.PAUSE}:
-        return _none(f"{because}: it is paused")._replace(marks={PAUSED: mark})
-    return _clear_ramp(because)._replace(marks={ABORTED: mark})
+        return _none(f"{because}: it is paused")._replace(marks={PAUSED: mark, **(marks or {})})
+    return _clear_ramp(because)._replace(marks={ABORTED: mark, **(marks or {})})
 
 
 def _paused(t: Target) -> str:
@@ -254,21 +267,6 @@ def is_updating(routing: Routing, now: datetime) -> bool:
 def _update_ends(routing: Routing) -> datetime | None:
     """When an update is no longer waited for; None: nobody knows when it began."""
     return routing.changed_at + _UPDATE_LIMIT if routing.changed_at else None
-
-
-def _gate_that_runs(t: Target) -> str:
-    gate = first_not_passed(t, asked_gates(t))
-    names = t.workflow_task_queues
-    on = f"task queue {names[0]}" if len(names) == 1 else f"every task queue ({listed(names)})"
-    runs = [one.run for one in on_queues(t, [gate] if gate else [])]
-    going = [run.workflow_id for run in runs if run and run.status is GateStatus.RUNNING]
-    told = f"the {gate} has not completed on {on}"
-    return f"{told}; {listed(going)} {'is' if len(going) == 1 else 'are'} running" if going else told
-
-
-def _failed_gate(t: Target) -> str:
-    run = gate_failures(t)[0]
-    return f"the gate on task queue {run.task_queue} ended as {run.status}: {run.workflow_id}"
 
 
 def _until_queues_are_known(t: Target, because: str, advice: str) -> Wanted:
