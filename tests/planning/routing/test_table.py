@@ -23,7 +23,7 @@ from tests.planning.situations import (
 )
 from tests.strategies import NOW, STEPS
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
-from twgen.model.spec import Rollout, Strategy
+from twgen.model.spec import Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import (
     Routing,
     TaskQueue,
@@ -38,6 +38,7 @@ from twgen.model.world import World
 NONE, SET_CURRENT = RoutingAction.NONE, RoutingAction.SET_CURRENT
 SET_RAMP, CLEAR_RAMP = RoutingAction.SET_RAMP, RoutingAction.CLEAR_RAMP
 STEPWISE = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
+MANUAL = replace(STEPWISE, rollout=replace(STEPWISE.rollout, strategy=Strategy.MANUAL))
 S = VersionStatus
 OLD = version("v1", S.CURRENT, created_at=ago(9 * DAY))
 SAME_NAME = replace(MAIN, type=TaskQueueType.ACTIVITY)
@@ -71,7 +72,7 @@ def ramp(percentage: float) -> tuple[Any, ...]:
     [
         pytest.param(routing("v1", ("v3", 5)), CLEARED, id="and ramping loses its ramp"),
         pytest.param(routing("v1"), BLOCKED, id="is blocked"),
-        pytest.param(routing("v1", ("v0", 5)), BLOCKED, id="leaves another version's ramp alone"),
+        pytest.param(routing("v1", ("v0", 5)), CLEARED, id="ends what replaced it"),
         pytest.param(routing("v3"), BLOCKED, id="is blocked even when it is current"),
     ],
 )
@@ -303,9 +304,39 @@ def test_all_at_once_makes_it_current_in_the_middle_of_a_ramp() -> None:
     assert told(routed(after(version("v3", S.RAMPING), routing("v1", ("v3", 5))))) == CURRENT
 
 
-@pytest.mark.parametrize("other", [None, ("v2", 75.0), ("", 75.0)])
+@pytest.mark.parametrize("other", [None, ("", 75.0)])
 def test_progressive_begins_with_the_first_step(other: tuple[str, float] | None) -> None:
     assert told(routed(after(version(), routing("v1", other)), STEPWISE)) == ramp(5)
+
+
+@pytest.mark.parametrize("target", [None, version(), version(metadata=ABORTED), version(status=S.CREATED)])
+@pytest.mark.parametrize("spec", [SPEC, STEPWISE], ids=["AllAtOnce", "Progressive"])
+def test_ramp_to_a_version_that_the_spec_no_longer_describes_ends_at_once(
+    target: Version | None, spec: WorkerSpec
+) -> None:
+    versions = [OLD, version("v2", S.RAMPING), *([target] if target else [])]
+    traffic = routing("v1", ("v2", 75))
+    plan = routed(serving(temporal(*versions, traffic=traffic)), spec)
+    assert told(plan) == CLEARED
+    assert plan.because == "the spec no longer describes v2: its share goes back to v1 until v3 can take one"
+
+
+@pytest.mark.parametrize(
+    ("facts", "spec"),
+    [
+        pytest.param({"current": live("v1", 0)}, STEPWISE, id="the current one has no pods"),
+        pytest.param({"current": live("v1")}, MANUAL, id="its traffic is a person's"),
+        pytest.param({"metadata": {"twgen.io/paused": {"by": "a person"}}}, STEPWISE, id="it is paused"),
+    ],
+)
+def test_ramp_to_a_version_that_the_spec_no_longer_describes_stays_where(
+    facts: dict[str, Any], spec: WorkerSpec
+) -> None:
+    target = version(metadata=facts.get("metadata", {}))
+    says = temporal(OLD, version("v2", S.RAMPING), target, traffic=routing("v1", ("v2", 75)))
+    current = facts.get("current", live("v1"))
+    plan = routed(situation(says, [live("v3", 0), current]), spec)
+    assert plan.action is NONE
 
 
 @pytest.mark.parametrize(

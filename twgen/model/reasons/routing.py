@@ -80,6 +80,12 @@ class RoutingReason(StrEnum):
     Go on by `twgen resume`, or by removing the annotation `twgen.io/paused` of its intent; or commit
     a new build.
     """
+    REPLACED_RAMP = "ReplacedRamp", Until.NOTHING
+    """A version ramps that the spec no longer describes.
+
+    Nothing: its share goes back to the current version, since nothing judges it any more. The target takes
+    its own first share when it can.
+    """
     OTHER_RAMP = "OtherRamp", Until.NOTHING
     """The target is current, and something else keeps a share of the traffic.
 

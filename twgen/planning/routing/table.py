@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 from twgen.model.analysis import OnFailure, Verdict
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
-from twgen.model.policy import MOST_VERSIONS, WhenUnserved
+from twgen.model.policy import WhenUnserved
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import RolloutStep, Strategy
 from twgen.model.temporal import Routing, UpdateState
 from twgen.planning.analysis.verdicts import told
-from twgen.planning.namespaces import why_full
 from twgen.planning.routing.gates import (
     asked_gates,
     failed_gate_told,
@@ -30,6 +29,7 @@ from twgen.planning.routing.gates import (
     gate_failures,
     open_gate_told,
 )
+from twgen.planning.routing.registration import why_unregistered
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import first_polls_end, may_poll_more, missing_queue, polls_until
 from twgen.planning.row import Row, first_match
@@ -71,6 +71,10 @@ TABLE: _Table = (
         lambda t: _none(f"{t.temporal.manager_identity} manages it. To take over, run `twgen ownership claim"
                         f" --from {t.temporal.manager_identity}`, or name it in spec.adoptFrom of a"
                         " RolloutPolicy", _BLOCKED)),
+    Row(Reason.REPLACED_RAMP,
+        lambda t: _is_replaced(t),
+        lambda t: _clear_ramp(f"the spec no longer describes {_other_ramp(t)}: its share goes back to"
+                              f" {t.current} until {t.build_id} can take one")),
     Row(Reason.VERSION_CAP_REACHED,
         lambda t: bool(t.not_created),
         lambda t: _none(t.not_created, _BLOCKED)),
@@ -218,37 +222,22 @@ def _paused(t: Target) -> str:
     return f"{paused}; `twgen resume` goes on"
 
 
+def _is_replaced(t: Target) -> bool:
+    """A version ramps that nobody wants any more, so that nothing judges it, and the current one has pods."""
+    is_ours = bool(t.other_ramp and t.other_ramp.build_id) and t.spec.rollout.strategy is not Strategy.MANUAL
+    if not is_ours or not t.current or t.is_current or t.is_rollback or t.is_paused:
+        return False
+    serves = t.deployments.get(t.current)
+    return t.world.deployments is None or bool(serves and serves.available_replicas)
+
+
 def _other_ramp(t: Target) -> str:
     return (t.other_ramp.build_id if t.other_ramp else "") or "unversioned workers"
 
 
 def _wait_for_registration(t: Target) -> Wanted:
-    found, others = t.obstacle, len(t.temporal.versions)
-    if t.ramp and not t.version:
-        return _none("it ramps, yet Temporal does not list it: nothing tells whether a worker of it polls")
-    told = "Temporal only has it as Created" if t.version else "Temporal does not know it yet"
-    if not t.version and others >= MOST_VERSIONS:
-        return _none(
-            f"{told}, and knows {others} other versions. At its cap (by default {MOST_VERSIONS}) it refuses"
-            " the polls of a new one until one of those is deleted"
-        )
-    if t.deployment and found:
-        return _none(
-            f"{told}, since {found.because}", Phase.BLOCKED if found.needs_a_person else Phase.WAITING
-        )
-    if not t.deployment and t.world.deployments is not None:
-        return _none("it has no Deployment yet: apply what `twgen render` prints")
-    never_polled = f"{told}: no worker of it has polled"
-    if not t.deployment:
-        return _none(never_polled)
-    available = "though its Deployment is available"
-    full = "" if t.world.temporal else why_full(t.world.worker_deployments)
-    why = f"{told}, {available}: {full}. Where it is higher" if full else f"{never_polled}, {available}"
-    return _none(
-        f"{why}: does the worker turn versioning on in its SDK, with the deployment name of"
-        " TEMPORAL_DEPLOYMENT_NAME and the build ID of TEMPORAL_WORKER_BUILD_ID, and does it connect to"
-        " TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE?"
-    )
+    because, needs_a_person = why_unregistered(t)
+    return _none(because, _BLOCKED if needs_a_person else Phase.WAITING)
 
 
 def _wait_for_serving(t: Target) -> Wanted:
