@@ -2,9 +2,13 @@
 
 import asyncio
 import gzip
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from time import monotonic
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Thread
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -192,6 +196,62 @@ def test_refusal_that_shows_what_was_sent_shows_no_credential(served: Served, tm
     said = refused(served, username="me", password_file=str(tmp_path / "secret"))
     assert said.endswith("(400: Authorization: Basic ...)")
     assert SECRET not in repr(PrometheusServers((), ""))
+
+
+@pytest.mark.parametrize("password", [SECRET, "two  blanks", 'a "quoted" one', "before " + "x" * 300])
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, b"was sent %s"),
+        (400, b"%s" % (b"." * 190) + b"%s"),
+        (400, b'{"status": "error", "error": %j}'),
+        (200, b'{"status": "error", "error": %j}'),
+        (200, b'{"status": "success", "data": {"resultType": %j, "result": []}}'),
+    ],
+)
+def test_answer_that_shows_a_password_is_told_without(
+    served: Served, tmp_path: Path, status: int, body: bytes, password: str
+) -> None:
+    (tmp_path / "secret").write_text(password)
+    in_json = json.dumps(f"was sent {password}")
+    served.status = status
+    served.body = body.replace(b"%s", password.encode()).replace(b"%j", in_json.encode())
+    said = refused(served, username="me", password_file=str(tmp_path / "secret"))
+    assert "..." in said
+    assert not any(part in said for part in (password, password[:20], " ".join(password.split())))
+
+
+class Trickles(BaseRequestHandler):
+    """An answer whose headers never end."""
+
+    def handle(self) -> None:
+        with suppress(OSError):
+            self.request.sendall(b"HTTP/1.1 200 OK\r\nX-Header: ")
+            while True:
+                self.request.sendall(b"x")
+                sleep(0.05)
+
+
+def test_headers_that_trickle_in_keep_no_more_than_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "_LONGEST_WAIT", 0.2)
+    monkeypatch.setattr(prometheus, "_MOST_UNANSWERED", 2)
+
+    async def story(address: str) -> list[str]:
+        server, said = PrometheusServer("shared", address), []
+        servers = PrometheusServers((server,), "")
+        for _ in range(3):
+            with pytest.raises(StateUnavailable) as error:
+                await servers.series(server, ASKED, Deadline(60))
+            said.append(str(error.value))
+        return said
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Trickles) as listening:
+        listening.daemon_threads = True
+        Thread(target=listening.serve_forever, daemon=True).start()
+        *slow, last = asyncio.run(story(f"http://127.0.0.1:{listening.server_address[1]}"))
+        listening.shutdown()
+    assert all("did not answer within 0.2 s" in said for said in slow)
+    assert last.endswith("has left 2 questions without an end")
 
 
 @pytest.mark.parametrize("length", [{}, {"Content-Length": str(2 * MOST_BYTES)}])

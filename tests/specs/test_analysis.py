@@ -59,15 +59,15 @@ def test_what_is_left_out_has_its_default() -> None:
         ),
         (
             analysis(maxRatio=2),
-            f"{OF_FAILURES}.maxRatio: 2 is not above 0 and at most 0.9: 2 % is 0.02",
+            f"{OF_FAILURES}.maxRatio: 2 is not from 0.000001 to 0.9: 2 % is 0.02",
         ),
         (
             analysis(maxRatio=0),
-            "spec.analysis.metrics[0].workflowFailures.maxRatio: 0 is not above 0 and at most 0.9",
+            "spec.analysis.metrics[0].workflowFailures.maxRatio: 0 is not from 0.000001 to 0.9",
         ),
         (
             analysis(maxRatio=float("nan")),
-            "spec.analysis.metrics[0].workflowFailures.maxRatio: nan is not above 0 and at most 0.9",
+            "spec.analysis.metrics[0].workflowFailures.maxRatio: nan is not from 0.000001 to 0.9",
         ),
         (
             analysis(maxRatio=0.1, workflowTypes=["it's"]),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twgen.clients.deadline import Deadline, in_thread
@@ -26,6 +27,7 @@ MOST_BYTES = 2**20
 _LONGEST_WAIT = 10.0
 """Seconds for one answer, however long the deadline is: other metrics and workers are asked after it."""
 _AT_ONCE = 4
+_MOST_UNANSWERED = 8
 _CHUNK = 2**16
 _LONGEST_MESSAGE = 200
 _TOKEN = re.compile("[!-~]+")
@@ -49,6 +51,8 @@ class PrometheusServers:
     usable: tuple[PrometheusServer, ...]
     remedy: str
     """What to do where there is none of that name: the end of a sentence."""
+    _unanswered: set[int] = field(default_factory=set)
+    """The threads that still wait for an answer."""
     _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def called(self, name: str) -> PrometheusServer:
@@ -69,13 +73,15 @@ class PrometheusServers:
         deadline.
         """
         deadline, who = deadline.for_answer(), _who(server)
+        if len(self._unanswered) >= _MOST_UNANSWERED:
+            raise StateUnavailable(f"{who} has left {len(self._unanswered)} questions without an end")
 
         async def answer() -> tuple[int, bytes]:
             await deadline.turn(self._turn())
             try:
                 seconds = max(0.1, min(_LONGEST_WAIT, deadline.remaining))
                 async with asyncio.timeout(_LONGEST_WAIT):
-                    return await in_thread(lambda: _post(server, asked, seconds))
+                    return await in_thread(lambda: self._post(server, asked, seconds))
             except TimeoutError:
                 raise _too_slow(server) from None
             finally:
@@ -88,22 +94,31 @@ class PrometheusServers:
             document = None
         if status != HTTPStatus.OK:
             raise StateUnavailable(f"{who} {_refusal(server, status, document, content)}")
-        return _series(who, document)
+        return _series(server, document)
+
+    def _post(self, server: PrometheusServer, asked: RangeQuery, seconds: float) -> tuple[int, bytes]:
+        # headers that trickle in keep a thread for longer than anybody waits for it
+        self._unanswered.add(thread := get_ident())
+        try:
+            return _post(server, asked, seconds)
+        finally:
+            self._unanswered.discard(thread)
 
     async def _turn(self) -> None:
         await self._free.acquire()
 
 
-def _series(who: str, document: Any) -> list[Any]:
+def _series(server: PrometheusServer, document: Any) -> list[Any]:
+    who = _who(server)
     if not isinstance(document, dict) or "status" not in document:
         raise StateUnavailable(f"{who} {_SOMETHING_ELSE}")
     if document["status"] != "success":
-        raise StateUnavailable(f"{who} cannot answer: {_shortened(str(document.get('error', '')))}")
+        raise StateUnavailable(f"{who} cannot answer: {_said(server, str(document.get('error', '')))}")
     match document.get("data"):
         case {"resultType": "matrix", "result": [*series]}:
             return series
         case {"resultType": str(kind)} if kind != "matrix":
-            raise StateUnavailable(f"{who} answers with a {_shortened(kind)}, not with numbers over time")
+            raise StateUnavailable(f"{who} answers with a {_said(server, kind)}, not with numbers over time")
     raise StateUnavailable(f"{who} {_SOMETHING_ELSE}")
 
 
@@ -119,10 +134,7 @@ def _too_slow(server: PrometheusServer) -> StateUnavailable:
 
 def _refusal(server: PrometheusServer, status: int, document: Any, content: bytes) -> str:
     told = document.get("error") if isinstance(document, dict) else None
-    said = _shortened(str(told) if told else content[:_LONGEST_MESSAGE].decode(errors="replace"))
-    # what stands before a server may show what it was sent
-    for secret in _Credentials.of(server).secrets if said else ():
-        said = said.replace(secret, "...")
+    said = _said(server, str(told) if told else content.decode(errors="replace"))
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         where = "in its Secret" if server.secret_folder else "in the operator's file"
         return f"asks for other credentials than it is given {where} ({status}: {said})"
@@ -133,7 +145,11 @@ def _refusal(server: PrometheusServer, status: int, document: Any, content: byte
     return f"{_SOMETHING_ELSE} ({status}: {said})"
 
 
-def _shortened(text: str) -> str:
+def _said(server: PrometheusServer, text: str) -> str:
+    """What a server says, on one line; what stands before it may show what it was sent."""
+    for secret in _Credentials.of(server).secrets if text else ():
+        for written in (secret, json.dumps(secret)[1:-1], " ".join(secret.split())):
+            text = text.replace(written, "...")
     return printable(" ".join(text.split()))[:_LONGEST_MESSAGE]
 
 
@@ -225,7 +241,7 @@ def _post(server: PrometheusServer, asked: RangeQuery, seconds: float) -> tuple[
             finally:
                 answer.close()
         except (HTTPError, OSError, ValueError) as error:
-            why = _shortened(str(error))
+            why = _said(server, str(error))
             raise StateUnavailable(f"{_who(server)} cannot be reached ({why})") from None
 
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
+from twgen.model.analysis import Verdict
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
+from twgen.planning.analysis.verdicts import told
 from twgen.planning.routing.gates import first_not_passed, gate_attempt, gate_failures, skipped_gates
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import missing_queue, polls_until
@@ -33,13 +35,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
 
     Raises NegativeAnswer, with the reason, when the target may not have the traffic.
     """
-    _refuse_what_nobody_may(target)
-    if target.has_all_traffic:
-        raise _refused(target, "it has all of the traffic")
-    if target.is_aborted:
-        raise _refused(target, "it is marked aborted; `twgen retry` first")
-    if target.obstacle:
-        raise _refused(target, target.obstacle.because)
+    _refuse_what_takes_no_traffic(target)
     if target.is_current:
         change = _change(target, RoutingAction.CLEAR_RAMP)
         return Intervention("end the ramp to anything else", {}, change, goes_on=True)
@@ -56,7 +52,9 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         if until := polls_until(target):
             raise _refused(target, f"{lacks}; in {spoken(until - target.now)} it goes on without")
         will = f"{will}, though {lacks}"
-    marks = _measured_anew(target)
+    if failing := told(target.judgements, Verdict.FAILS):
+        will = f"{will}, though its analysis fails ({failing})"
+    marks = _measured_anew(target, because=failing)
     if not missing:
         return Intervention(will, marks, change, goes_on=True)
     # the gate of a step is behind it once the step has begun
@@ -153,13 +151,24 @@ def _refuse_what_nobody_may(target: Target) -> None:
         )
 
 
+def _refuse_what_takes_no_traffic(target: Target) -> None:
+    _refuse_what_nobody_may(target)
+    if target.has_all_traffic:
+        raise _refused(target, "it has all of the traffic")
+    if target.is_aborted:
+        raise _refused(target, "it is marked aborted; `twgen retry` first")
+    if target.obstacle:
+        raise _refused(target, target.obstacle.because)
+
+
 def _refused(target: Target, because: str) -> NegativeAnswer:
     return NegativeAnswer(f"{target.spec.worker_deployment}, target {target.build_id}: {because}")
 
 
-def _measured_anew(target: Target) -> dict[str, Any]:
+def _measured_anew(target: Target, because: str = "") -> dict[str, Any]:
     """What counted against the target before a person let it go on counts no more."""
-    return {MEASURED_SINCE: target.mark} if target.spec.policy.analysis and target.ramp else {}
+    mark = {**target.mark, "because": because} if because else target.mark
+    return {MEASURED_SINCE: mark} if target.spec.policy.analysis and target.ramp else {}
 
 
 def _change(target: Target, action: RoutingAction, percentage: float | None = None) -> RoutingPlan:

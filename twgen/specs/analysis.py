@@ -28,6 +28,7 @@ MOST_METRICS = 10
 _MOST_TYPES = 50
 _LARGEST_RATIO = 0.9
 """Above it, nothing is much worse."""
+_SMALLEST_RATIO = 0.000001
 _FALSE_ALARMS = 0.01
 _LONGEST_QUERY = 4096
 _LEAST_INTERVAL = timedelta(seconds=10)
@@ -102,9 +103,9 @@ def _ratio(fields: Fields, name: str, most: float, default: float) -> float:
     value = read_number(fields, name)
     if value is None:
         return default
-    if not 0 < value <= most or not math.isfinite(value):
+    if not _SMALLEST_RATIO <= value <= most:
         percent = f": {value} % is {value / 100:g}" if 1 <= value <= 100 else ""  # noqa: PLR2004 - percent
-        fields.problem(name, f"{value} is not above 0 and at most {most}{percent}")
+        fields.problem(name, f"{value} is not from {_SMALLEST_RATIO:f} to {most}{percent}")
         return default
     return float(value)
 

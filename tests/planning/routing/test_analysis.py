@@ -150,11 +150,25 @@ def test_nothing_is_judged_before_the_initial_delay_is_over() -> None:
     [
         (FailureCount(400, 0), Reason.ANALYSIS_FAILED),
         (FailureCount(400, 90), Reason.NEXT_STEP),
-        (FailureCount(0, 0), Reason.NEXT_STEP),
+        (FailureCount(0, 0), Reason.ANALYSIS_UNDECIDED),
+        (FailureCount(6, 0), Reason.ANALYSIS_UNDECIDED),
     ],
 )
 def test_version_may_fail_as_often_as_the_current_one(current: FailureCount, reason: Reason) -> None:
     assert ramping(FAILS, current, spec=measuring(metric(None))).routing.reason is reason
+    assert ramping(WELL, current, spec=measuring(metric(None))).routing.reason is Reason.NEXT_STEP
+
+
+def test_person_who_promotes_what_fails_is_told_and_the_numbers_stay() -> None:
+    counted = Measurement("failures", NOW - HOUR, failures=Failures(FAILS, None))
+    target = version(status=VersionStatus.RAMPING, metadata={}, measurements=(counted,))
+    found = situation(
+        temporal(OLD, target, traffic=routing("v1", ("v3", 25), age=HOUR)), [live("v3"), live("v1")]
+    )
+    [world] = found.workers.values()
+    promoted = promote(Target(measuring(), world, NOW, "me", ""), full=True, skip_gate=False)
+    assert "though its analysis fails (failures: 9 of 41 failed (22 %)" in promoted.will
+    assert "9 of 41 failed" in promoted.marks[MEASURED_SINCE]["because"]
 
 
 def test_worker_whose_traffic_a_person_moves_is_measured_by_nobody() -> None:

@@ -25,6 +25,9 @@ from twgen.planning.analysis.failures import false_alarm, upper_bound
 from twgen.planning.sentences import counted, listed, spoken
 
 _SECOND = timedelta(seconds=1)
+_COMPARABLE = 10
+"""With fewer workflows of the current version, a wide bound tells of their number and not of the version."""
+_WIDE = 0.5
 _KEEPS_UP = 0.8
 """The share that a version takes of what comes, if it keeps up; both are rough means of 30 seconds."""
 
@@ -85,6 +88,12 @@ def _failures(name: str, asked: WorkflowFailures, found: Failures, *, is_last: b
         if not found.current:
             return Judgement(name, Verdict.UNDECIDED, "the current version was not measured")
         bound = upper_bound(found.current.failed, found.current.started)
+        if bound > _WIDE and found.current.started < _COMPARABLE and found.target.failed:
+            because = (
+                f"{found.target.failed} of {found.target.started} failed, and the current version started"
+                f" {found.current.started}: too few to compare with"
+            )
+            return Judgement(name, Verdict.UNDECIDED, because)
     failed, started = found.target.failed, found.target.started
     ratio = failed / started if started else 0.0
     alarm = false_alarm(failed, started, bound)
@@ -103,7 +112,8 @@ def _stuck(name: str, most: int, found: StuckWorkflows) -> Judgement:
     verdict = Verdict.FAILS if found.number > most else Verdict.PASSES
     because = f"{counted(found.number, 'running workflow')} of it cannot go on{told}, bound {most}"
     if verdict is Verdict.PASSES and not found.is_all:
-        verdict, because = Verdict.UNDECIDED, f"{because}; more have problems than are looked at"
+        because = f"{because}; there are more that may be meant than are looked at"
+        verdict = Verdict.UNDECIDED
     return Judgement(name, verdict, because, float(found.number), float(most))
 
 
