@@ -32,6 +32,23 @@ def at_a_terminal(*given: PrometheusServer, operator: tuple[PrometheusServer, ..
     return replace(settings, operator=Operator(prometheus=operator), surroundings=Terminal())
 
 
+def measure(story: Path, metric: dict[str, Any]) -> None:
+    """The worker of the story is measured by it."""
+    [worker] = [
+        document
+        for file in (story / "specs").iterdir()
+        if (document := json.loads(file.read_text()))["kind"]
+        in {"WorkerDeployment", "TemporalWorkerDeployment"}
+    ]
+    policy = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "p", "namespace": worker["metadata"]["namespace"]},
+        "spec": {"workerRef": {"name": worker["metadata"]["name"]}, "analysis": {"metrics": [metric]}},
+    }
+    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+
+
 @pytest.mark.parametrize(
     "text", ["shared", "shared=", "=http://a", "shared=a:9090", "Shared=http://a", "shared=http://me:you@a"]
 )
@@ -93,19 +110,7 @@ def test_job_is_given_what_the_project_may_use(
 ) -> None:
     server = {"name": "shared", "url": "http://a:9090", "projects": projects, "secretName": "prometheus"}
     (story / "operator.json").write_text(json.dumps(OPERATOR | {"prometheus": [server]}))
-    [worker] = [
-        document
-        for file in (story / "specs").iterdir()
-        if (document := json.loads(file.read_text()))["kind"]
-        in {"WorkerDeployment", "TemporalWorkerDeployment"}
-    ]
-    policy = {
-        "apiVersion": "twgen.io/v1alpha1",
-        "kind": "RolloutPolicy",
-        "metadata": {"name": "p", "namespace": worker["metadata"]["namespace"]},
-        "spec": {"workerRef": {"name": worker["metadata"]["name"]}, "analysis": {"metrics": [METRIC]}},
-    }
-    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    measure(story, METRIC)
     ended = run(
         *("render", "specs", "--snapshot", "snapshot.json", "-o", "json"),
         env=plugin(story / "operator.json"),
@@ -115,6 +120,26 @@ def test_job_is_given_what_the_project_may_use(
     [told] = [item["data"].get("prometheus") for item in items if item["kind"] == "ConfigMap"]
     assert bool(told) is has_it
     assert ("/etc/twgen/rollout/prometheus/shared" in ended.stdout) is has_it
+    unusable = "spec.analysis.metrics[0].prometheus: cannot be measured: no Prometheus 'shared' may be asked"
+    assert (unusable in ended.stderr) is not has_it
+
+
+@pytest.mark.parametrize(("server", "may"), [("shared", True), ("shard", False), ("", True)])
+def test_metric_of_a_prometheus_that_the_operator_does_not_have_is_warned_of(
+    run: Run,
+    story: Path,
+    server: str,
+    may: bool,  # noqa: FBT001 - a row
+) -> None:
+    asked = {"query": "a{b='{{ .BuildID }}'}", "thresholdRange": {"max": 1}}
+    measure(story, {"name": "errors", "prometheus": asked | ({"server": server} if server else {})})
+    operator = OPERATOR | {"prometheus": [{"name": "shared", "url": "http://a:9090"}]}
+    (story / "operator.json").write_text(json.dumps(operator))
+    for command in (("validate",), ("render", "--snapshot", "snapshot.json", "--identity", "me")):
+        ended = run(*command, "specs", "--operator-config", "operator.json")
+        assert ("policy.json" in ended.stderr and "cannot be measured" in ended.stderr) is not may, ended
+        assert ended.returncode == 0
+    assert "cannot be measured" not in run("validate", "specs").stderr, "nobody said which ones there are"
 
 
 def test_job_reads_the_secret_that_its_pod_has_of_a_server() -> None:

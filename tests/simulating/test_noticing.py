@@ -70,7 +70,8 @@ def test_version_that_always_fails_is_taken_back_when_it_is_foretold(
     analysis, traffic = counting(max_ratio, 0), Traffic(starts, 1.0)
     (foretold,) = noticed(PROGRESSIVE.steps, analysis, traffic)
     happened = taken_back(analysis, traffic)
-    assert (happened is None) == (foretold.half is None)
+    # who has too few to compare with waits for more, and so notices what was not foretold
+    assert (happened is None) == (foretold.half is None) or (max_ratio is None and happened)
     if happened and foretold.half:
         assert happened[1] == foretold.half.percentage
         # a change of traffic is looked at again until every task queue knows of it

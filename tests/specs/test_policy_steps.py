@@ -73,6 +73,12 @@ def test_steps_of_a_worker_without_steps_are_refused_where_it_is_named() -> None
     assert told(specs.problems) == ["spec.steps: has no effect: strategy AllAtOnce of payments has no steps"]
 
 
+def test_policy_of_a_namespace_without_any_ramp_is_warned_of() -> None:
+    specs = found({"rampPercentage": 5, "until": "Promoted"}, named=False, rollout={"strategy": "AllAtOnce"})
+    assert specs.problems == ()
+    assert told(specs.warnings) == ["spec.steps: has no effect: none of its workers has strategy Progressive"]
+
+
 def test_step_that_says_nothing_is_warned_of() -> None:
     [warning] = found({"rampPercentage": 5}).warnings
     assert warning.message == "says nothing: give it a gate, metrics or until, or leave it out"

@@ -27,6 +27,7 @@ from twgen.reading.records import read_ledgers, read_snapshot_file
 from twgen.rendering.manifests import config_objects
 from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import Located, problem_lines
+from twgen.specs.analysis import unusable_prometheus
 from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.connections import local_addresses
 from twgen.specs.hooks import hooks_beside_jobs
@@ -88,6 +89,11 @@ def parse(settings: Settings, read: Documents) -> Specs:
     # what it renders runs in a cluster; strict would refuse what a proxy in the pods may mean
     if settings.surroundings.in_repository and not settings.strict:
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
+    where = settings.surroundings
+    if operator.file or where.in_repository:
+        usable = (*where.prometheus(operator), *settings.prometheus)
+        doubts = unusable_prometheus(specs.workers, usable, where.prometheus_remedy(operator))
+        specs = specs._replace(warnings=(*specs.warnings, *doubts))
     if not tracks_jobs(specs.workers, operator.rollout_image):
         return specs
     hooks = hooks_beside_jobs(specs.passthrough, specs.workers)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twgen.clients.deadline import Deadline, in_thread
 from twgen.errors import StateUnavailable
-from twgen.model.operator import PrometheusServer
-from twgen.model.problem import quoted
+from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.reporting.printable import printable
 from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, PROMETHEUS_USER
 
@@ -57,14 +56,10 @@ class PrometheusServers:
 
     def called(self, name: str) -> PrometheusServer:
         """The one of that name, or the only one; raises StateUnavailable when there is none, or several."""
-        found = [server for server in self.usable if name in {"", server.name}]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            names = ", ".join(server.name for server in found)
-            raise StateUnavailable(f"there are several Prometheus ({names}): name one as `server`")
-        which = f"no Prometheus {quoted(name)}" if name else "no Prometheus"
-        raise StateUnavailable(f"{which} may be asked here: {self.remedy}")
+        found, why_none = prometheus_called(name, self.usable, self.remedy)
+        if not found:
+            raise StateUnavailable(why_none)
+        return found
 
     async def series(self, server: PrometheusServer, asked: RangeQuery, deadline: Deadline) -> list[Any]:
         """The series that the query has there, as Prometheus writes them.

@@ -96,6 +96,12 @@ class Analysis:
     initial_delay: timedelta
     """From the begin of the ramp: before, nothing is judged."""
 
+    @property
+    def least_started(self) -> int:
+        """So many workflows must have started on the version before its last step ends."""
+        asked = (metric.measure for metric in self.metrics)
+        return max((one.at_least for one in asked if isinstance(one, WorkflowFailures)), default=0)
+
 
 class Verdict(StrEnum):
     """What a metric says of a version."""

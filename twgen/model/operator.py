@@ -1,12 +1,13 @@
 """Who runs twgen, and what the operator of an Argo CD decides for all of its applications."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twgen.model.paths import value_at
+from twgen.model.problem import quoted
 from twgen.model.values import dataclass
 
 if TYPE_CHECKING:  # every command asks who runs it, most before any spec is read
@@ -145,6 +146,22 @@ class PrometheusServer(NamedTuple):
     """A Secret of every worker's namespace with what the Pods of rollouts need of it; empty: nothing."""
     secret_folder: str = ""
     """Where a Pod has that Secret: its keys stand in place of the files."""
+
+
+def prometheus_called(
+    name: str, usable: Sequence[PrometheusServer], remedy: str
+) -> tuple[PrometheusServer | None, str]:
+    """The one of that name, or without a name the only one; None, and why: there is none, or several.
+
+    `remedy` is what to do where there is none: the end of a sentence.
+    """
+    found = [server for server in usable if name in {"", server.name}]
+    if len(found) == 1:
+        return found[0], ""
+    if found:
+        names = ", ".join(server.name for server in found)
+        return None, f"there are several Prometheus ({names}): name one as `server`"
+    return None, f"{f'no Prometheus {quoted(name)}' if name else 'no Prometheus'} may be asked here: {remedy}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What a RolloutPolicy says: all that the controller's kinds cannot."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -148,6 +148,14 @@ class Policy:
     """One for a version at most."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)
     """Where it stands; without a value: these are the defaults."""
+
+    def analysis_at(self, percentage: float) -> Analysis | None:
+        """What measures a version at the step of a percentage; None: nothing does at any."""
+        told = self.step(percentage)
+        if not self.analysis or not told or told.metrics is None:
+            return self.analysis
+        asked = tuple(metric for metric in self.analysis.metrics if metric.name in told.metrics)
+        return replace(self.analysis, metrics=asked)
 
     def step(self, percentage: float) -> PolicyStep | None:
         """What it says of the step of a percentage."""

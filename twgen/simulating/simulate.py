@@ -1,6 +1,6 @@
 """Whole rollouts: the clock jumps from one thing that happens to the next until nothing is left to happen."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from twgen.model.analysis import Analysis, WorkflowFailures
@@ -94,7 +94,7 @@ def _timeline(
         ends=events[-1].at if events else timedelta(),
         events=events,
         lanes=lanes(frames),
-        noticing=noticed(*measured, assumed.traffic) if assumed.traffic and measured else (),
+        noticing=noticed(*measured, assumed.traffic, _judged(spec)) if assumed.traffic and measured else (),
         notes=tuple(_notes(world, worker, first, last)),
     )
 
@@ -113,13 +113,25 @@ def _measured(spec: WorkerSpec) -> tuple[tuple[RolloutStep, ...], Analysis] | No
     return (rollout.steps, analysis) if counts else None
 
 
+def _judged(spec: WorkerSpec) -> Mapping[float, frozenset[str]]:
+    """The names of the metrics that are judged at each step, by its percentage."""
+    found = ((step.percentage, spec.policy.analysis_at(step.percentage)) for step in spec.rollout.steps)
+    return {
+        percentage: frozenset(metric.name for metric in analysis.metrics)
+        for percentage, analysis in found
+        if analysis
+    }
+
+
 def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: WorkerPlan) -> Iterator[str]:
     if worker_world(worker.spec, world).deployments is None:
         yield "the world says nothing of the cluster: versions that are in use or poll are taken to have pods"
     if worker.spec.policy.driver is Driver.NONE:
         yield "driver None: `twgen rollout` is taken to run all the time"
     if not worker.assumed.traffic and (measured := _measured(worker.spec)):
-        yield from too_short(*measured)
+        yield from too_short(*measured, _judged(worker.spec))
+    if (measured := _measured(worker.spec)) and (least := measured[1].least_started):
+        yield f"its last step ends once {least} workflows have started on it: no simulation counts those"
     yield from first.versions.warnings
     for version in last.versions.versions:
         if version.build_id != worker.spec.build_id and version.live and version.status not in _ROUTED:

@@ -1,7 +1,7 @@
 """Reading the analysis of a RolloutPolicy: what is measured while a version ramps."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 
@@ -17,7 +17,9 @@ from twgen.model.analysis import (
     ReportedProblems,
     WorkflowFailures,
 )
-from twgen.model.problem import quoted
+from twgen.model.operator import PrometheusServer, prometheus_called
+from twgen.model.problem import Problem, quoted
+from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL, ONLY_PLACEHOLDERS
 from twgen.specs.numbers import read_number
@@ -53,6 +55,21 @@ def parse_analysis(spec: Fields) -> Analysis | None:
         fields.problem("metrics", "is required: nothing is measured without")
     fields.close()
     return analysis
+
+
+def unusable_prometheus(
+    workers: Iterable[WorkerSpec], usable: Sequence[PrometheusServer], remedy: str
+) -> Iterator[Problem]:
+    """A warning for each metric that asks a Prometheus which its rollout may not ask: the ramp would wait."""
+    policies = {id(worker.policy.document): worker.policy for worker in workers}
+    for policy in policies.values():
+        for index, metric in enumerate(policy.analysis.metrics if policy.analysis else ()):
+            asked = metric.measure
+            if not isinstance(asked, PrometheusQuery):
+                continue
+            if why := prometheus_called(asked.server, usable, remedy)[1]:
+                where = f"spec.analysis.metrics[{index}].prometheus"
+                yield Problem.at(policy.document, where, f"cannot be measured: {why}")
 
 
 def _metrics(analysis: Fields) -> Iterator[Metric]:

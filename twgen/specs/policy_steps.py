@@ -45,17 +45,18 @@ def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec])
         if not found:
             continue
         policy = found[0].policy
-        if policy.worker and found[0].rollout.strategy is not Strategy.PROGRESSIVE:
-            why = f"has no effect: strategy {found[0].rollout.strategy} of {found[0].name} has no steps"
+        note = spec.fields.problem if policy.worker else spec.fields.warning
+        if all(worker.rollout.strategy is not Strategy.PROGRESSIVE for worker in found):
+            of = f"strategy {found[0].rollout.strategy} of {found[0].name} has no steps"
+            why = of if policy.worker else "none of its workers has strategy Progressive"
             for name in ("analysis", "steps"):
                 if spec.fields.has(name):
-                    spec.fields.problem(name, why)
+                    note(name, f"has no effect: {why}")
             continue
         there = {step.percentage for worker in found for step in worker.rollout.steps}
         for index, step in enumerate(policy.steps):
             if step.percentage not in there:
                 of = f"{policy.worker} has" if policy.worker else "any of its workers has"
-                note = spec.fields.problem if policy.worker else spec.fields.warning
                 note(f"steps[{index}].rampPercentage", f"{step.percentage:g} % is no step that {of}")
 
 

@@ -54,6 +54,21 @@ def test_share_of_ramps_that_notice_at_one_look_is_that_of_the_binomial() -> Non
     assert found.unnoticed == pytest.approx(exact, abs=0.05)
 
 
+def test_step_that_does_not_judge_a_metric_notices_nothing_by_it() -> None:
+    def noticed_with(**steps: frozenset[str]) -> Noticing:
+        judged = {float(step.removeprefix("at_")): names for step, names in steps.items()}
+        (one,) = noticed(STEPS, measuring(), Traffic(1000, 1.0), judged)
+        return one
+
+    first, later = noticed_with().half, noticed_with(at_5=frozenset()).half
+    assert first
+    assert later
+    assert (first.percentage, later.percentage) == (5, 25)
+    none: frozenset[str] = frozenset()
+    assert noticed_with(at_5=none, at_25=none, at_75=none).unnoticed == 1
+    assert list(too_short(STEPS, measuring(), {5.0: none})) == []
+
+
 def test_version_within_the_bound_is_allowed_and_noticed_never() -> None:
     assert told(failing=0.01) == Noticing("failures", None, None, 1.0, is_allowed=True)
 

@@ -6,10 +6,11 @@ The same ramps are drawn each time.
 
 import math
 from bisect import bisect, bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from itertools import accumulate
+from types import MappingProxyType
 from typing import NamedTuple
 
 from twgen.model.analysis import Analysis, Metric, WorkflowFailures
@@ -43,17 +44,31 @@ class _Look(NamedTuple):
     """Workflows that have started on it since the ramp began."""
     both: int
     """On it and on the current version."""
-    is_judged: bool
+    metrics: frozenset[str]
+    """The names of those that are judged at it."""
 
 
-def noticed(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> tuple[Noticing, ...]:
+Judged = Mapping[float, frozenset[str]]
+"""The names of the metrics that are judged at a step, by its percentage; all, where it is not there."""
+
+
+def noticed(
+    steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged = MappingProxyType({})
+) -> tuple[Noticing, ...]:
     """When each metric of workflows that fail would notice a version that fails so, on such a ramp."""
-    return _noticed(tuple(steps), analysis, traffic)
+    return _noticed(tuple(steps), analysis, traffic, tuple(judged.items()))
 
 
-def too_short(steps: Sequence[RolloutStep], analysis: Analysis) -> Iterator[str]:
+def too_short(
+    steps: Sequence[RolloutStep], analysis: Analysis, judged: Judged = MappingProxyType({})
+) -> Iterator[str]:
     """What the first step would need to notice a version that fails one in five, unless it is long enough."""
-    told = [one for one in noticed(steps, analysis, USUAL) if not one.is_allowed]
+    at_first = judged.get(steps[0].percentage)
+    told = [
+        one
+        for one in noticed(steps, analysis, USUAL, judged)
+        if not one.is_allowed and (at_first is None or one.metric in at_first)
+    ]
     if not told:
         return
     # one metric that notices is enough
@@ -88,8 +103,13 @@ def long_enough(step: RolloutStep, analysis: Analysis, metric: str, traffic: Tra
 
 
 @lru_cache(maxsize=64)
-def _noticed(steps: tuple[RolloutStep, ...], analysis: Analysis, traffic: Traffic) -> tuple[Noticing, ...]:
-    looks = list(_looks(steps, analysis, traffic))
+def _noticed(
+    steps: tuple[RolloutStep, ...],
+    analysis: Analysis,
+    traffic: Traffic,
+    judged: tuple[tuple[float, frozenset[str]], ...],
+) -> tuple[Noticing, ...]:
+    looks = list(_looks(steps, analysis, traffic, dict(judged)))
     return tuple(
         _of_metric(metric, metric.measure, looks, traffic)
         for metric in analysis.metrics
@@ -97,8 +117,11 @@ def _noticed(steps: tuple[RolloutStep, ...], analysis: Analysis, traffic: Traffi
     )
 
 
-def _looks(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> Iterator[_Look]:
+def _looks(
+    steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic, judged: Judged
+) -> Iterator[_Look]:
     """Those of a rollout: every few minutes, and where a step ends."""
+    every = frozenset(metric.name for metric in analysis.metrics)
     ends = _ends(steps, analysis, traffic)
     apart, now, on_target = max(LONGEST_BLIND, ends[-1] / _MOST_LOOKS), timedelta(), 0.0
     for step, end in zip(steps, ends, strict=True):
@@ -107,7 +130,10 @@ def _looks(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -
             now += passed
             on_target += _starting(step, traffic) * (passed / _HOUR)
             both = traffic.starts_per_hour * (now / _HOUR)
-            yield _Look(now, step, _whole(on_target), _whole(both), now >= analysis.initial_delay)
+            metrics = (
+                judged.get(step.percentage, every) if now >= analysis.initial_delay else frozenset[str]()
+            )
+            yield _Look(now, step, _whole(on_target), _whole(both), metrics)
 
 
 def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) -> list[timedelta]:
@@ -118,10 +144,8 @@ def _ends(steps: Sequence[RolloutStep], analysis: Analysis, traffic: Traffic) ->
         started += _starting(step, traffic) * ((end - now) / _HOUR)
         now = end
         ends.append(end)
-    asked = (metric.measure for metric in analysis.metrics)
-    least = max((one.at_least for one in asked if isinstance(one, WorkflowFailures)), default=0)
-    if started < least:
-        hours = (least - started) / _starting(steps[-1], traffic)
+    if started < analysis.least_started:
+        hours = (analysis.least_started - started) / _starting(steps[-1], traffic)
         ends[-1] += min(hours, _LONGEST_WAIT / _HOUR) * _HOUR
     return ends
 
@@ -142,7 +166,7 @@ def _of_metric(metric: Metric, asked: WorkflowFailures, looks: Sequence[_Look], 
     for look in looks:
         draw, before = _drawn(look.target - before, traffic.failing), look.target
         failures = [failed + draw(draws.random()) for failed in failures]
-        if not look.is_judged:
+        if metric.name not in look.metrics:
             continue
         least = _least_failures(asked, look)
         failures = [failed for failed in failures if failed < least]

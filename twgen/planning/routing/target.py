@@ -1,7 +1,6 @@
 """What the routing table asks about a worker's target version."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -221,15 +220,10 @@ class Target:
     @property
     def analysis(self) -> Analysis | None:
         """What measures it at its step, where no person moves its traffic; None: nothing."""
-        analysis, steps = self.spec.policy.analysis, self.spec.rollout.steps
-        ramps = self.version is not None and self.live_percentage > 0
-        if not analysis or not ramps or not steps or self.spec.rollout.strategy is not Strategy.PROGRESSIVE:
+        steps, ramps = self.spec.rollout.steps, self.version is not None and self.live_percentage > 0
+        if not ramps or not steps or self.spec.rollout.strategy is not Strategy.PROGRESSIVE:
             return None
-        told = self.spec.policy.step(self.step.percentage)
-        if not told or told.metrics is None:
-            return analysis
-        asked = told.metrics
-        return replace(analysis, metrics=tuple(metric for metric in analysis.metrics if metric.name in asked))
+        return self.spec.policy.analysis_at(self.step.percentage)
 
     @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
