@@ -2,9 +2,10 @@
 
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -29,6 +30,8 @@ from tests.servers.live import (
 from tests.servers.rollouts import side_by_side
 
 SOON = 600.0
+_LONGEST_LIFE = 8.0
+"""Seconds of a rollout that is killed; its first look takes two."""
 OPTIONS = (*ALONE, "--identity", MANAGER)
 
 
@@ -167,6 +170,20 @@ def telling(server: TemporalServer, folder: Path, name: str) -> Iterator[Story]:
 def becomes_current(story: Story, build_id: str) -> None:
     story.start(build_id)
     eventually(lambda: succeeds(lambda: story.worker.set_current(build_id)), SOON)
+
+
+def rolled_out(story: Story, is_over: Callable[[], bool], *options: str) -> None:
+    """Rollouts follow each other, each killed at a moment of its own, until it is over."""
+    moments = Random(story.worker.name)  # noqa: S311 - any moment will do
+
+    def once_more() -> bool:
+        with story.rolling(*options) as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(moments.uniform(0.5, _LONGEST_LIFE))
+            process.kill()
+        return is_over()
+
+    eventually(once_more, SOON)
 
 
 def until(process: subprocess.Popen[str], sign: str) -> list[str]:

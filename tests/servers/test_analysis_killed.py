@@ -1,21 +1,16 @@
 """Rollouts that are killed again and again decide as one that is left alone: nothing of it is remembered."""
 
-import subprocess
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
-from random import Random
 from threading import Event, Thread
 
 import pytest
 
 from testing.processes import eventually
-from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers
+from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers, rolled_out
 
 pytestmark = pytest.mark.server
-LONGEST_LIFE = 8.0
-"""Seconds of a rollout; its first look takes two."""
 ANALYSIS = {
     "initialDelay": "0s",
     "metrics": [
@@ -23,20 +18,6 @@ ANALYSIS = {
         {"name": "stuck", "reportedProblems": {}},
     ],
 }
-
-
-def rolled_out(story: Story, is_over: Callable[[], bool]) -> None:
-    """Rollouts follow each other, each killed at a moment of its own, until it is over."""
-    moments = Random(story.worker.name)  # noqa: S311 - any moment will do
-
-    def once_more() -> bool:
-        with story.rolling() as process:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(moments.uniform(0.5, LONGEST_LIFE))
-            process.kill()
-        return is_over()
-
-    eventually(once_more, SOON)
 
 
 def to_half(story: Story, **settings: str) -> None:

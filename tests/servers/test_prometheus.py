@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import socket
 from threading import Thread
 from typing import Any
 from urllib.request import Request, urlopen
@@ -21,11 +22,16 @@ from testing.recipes import PROMETHEUS
 from tests.servers.live import in_namespace, policy_document
 from tests.servers.rollouts import Story as InCluster
 from tests.servers.rollouts import describe_ramp, settled, side_by_side
-from tests.servers.terminal import SOON, Story, becomes_current
+from tests.servers.terminal import SOON, Story, becomes_current, rolled_out
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
-EXPOSED = b'# TYPE failed_ratio gauge\nfailed_ratio{build_id="v2"} 0.25\nfailed_ratio{build_id="v1"} 0\n'
+EXPOSED = b"""# TYPE failed_ratio gauge
+failed_ratio{build_id="v2"} 0.25
+failed_ratio{build_id="v1"} 0
+# TYPE ratio_of_nothing gauge
+ratio_of_nothing{build_id="v2"} NaN
+"""
 
 
 @contextmanager
@@ -87,6 +93,7 @@ def test_version_is_taken_back_by_what_it_exposes_and_held_while_prometheus_is_a
         metric("well", "failed_ratio", 0.5),
         metric("broken", "failed_ratio", 0.1, server="shared", failureLimit=1),
         metric("absent", "nothing_of_the_kind", 1),
+        metric("nothing", "ratio_of_nothing", 1),
     ]
     policy = {"analysis": {"initialDelay": "0s", "metrics": metrics}}
 
@@ -113,8 +120,10 @@ def test_version_is_taken_back_by_what_it_exposes_and_held_while_prometheus_is_a
             assert said["well"][0] == "Passes"
             assert said["well"][1].startswith("0.25 at its newest point, 0 of ")
             assert said["broken"][0] == "Fails"
-            assert said["absent"] == ("Undecided", said["absent"][1])
-            assert said["absent"][1].startswith("no data at its newest point")
+            for name in ("absent", "nothing"):
+                verdict, because = said[name]
+                assert verdict == "Undecided"
+                assert because.startswith("no data at its newest point")
         reason, said = told(*here)
         assert {verdict for verdict, _ in said.values()} == {"Undecided"}
         assert reason in {"RampPaused", "UpdateInProgress"}
@@ -128,11 +137,15 @@ def test_version_is_taken_back_by_what_it_exposes_and_held_while_prometheus_is_a
             " or an --operator-config that has it"
             for name in ("", "'shared' ")
         }
+        with socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            _, said = told("--prometheus", f"shared=http://127.0.0.1:{silent.getsockname()[1]}")
+        assert all("did not answer within 10 s" in because for _, because in said.values()), said
         assert story.shares() == {"v1": 50, "v2": 50}
         with prometheus(folder, port, target):
-            ended = story.once(*here)
-            assert story.shares() == {"v1": 100, "v2": 0}, ended
-            assert "outside of max 0.1" in ended.stdout
+            rolled_out(story, lambda: story.shares() == {"v1": 100, "v2": 0}, *here)
+            assert "outside of max 0.1" in story.planned()["routing"]["because"]
 
 
 @contextmanager
