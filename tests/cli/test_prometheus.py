@@ -59,6 +59,12 @@ def test_option_that_is_no_name_and_address_is_refused(run: Run, story: Path, te
     assert "you" not in ended.stderr
 
 
+def test_name_that_is_given_twice_is_refused(run: Run, story: Path) -> None:  # noqa: ARG001
+    ended = run("plan", "specs", "--prometheus", "shared=http://a", "--prometheus", "shared=http://b")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "--prometheus gives one name twice" in ended.stderr
+
+
 def test_option_has_no_effect_beside_a_snapshot(run: Run, story: Path) -> None:  # noqa: ARG001
     ended = run("plan", "specs", "--snapshot", "snapshot.json", "--prometheus", "shared=http://a")
     assert "warning: --prometheus has no effect beside --snapshot: no server is read\n" in ended.stderr

@@ -282,7 +282,7 @@ def test_ramp_changed_by_hand_resumes_from_the_step_below_with_its_decimals(stor
 
 
 @side_by_side
-def test_third_version_in_mid_ramp_takes_over(story: Story) -> None:
+def test_third_version_in_mid_ramp_ends_the_ramp_and_begins_its_own(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25,))
     story.start("v2")
@@ -290,6 +290,8 @@ def test_third_version_in_mid_ramp_takes_over(story: Story) -> None:
     story.describe("v3", steps=(10,))
     story.start("v3")
     ended = story.once("-o", "json")
+    assert story.shares() == {"v1": 100, "v2": 0, "v3": 0}, "nothing judges the second one any more"
+    story.once()
     assert story.shares() == {"v1": 90, "v2": 0, "v3": 10}
     assert [json.loads(line)["kind"] for line in ended.stdout.splitlines()] == ["Status"]
 

@@ -79,6 +79,13 @@ def test_policy_of_a_namespace_without_any_ramp_is_warned_of() -> None:
     assert told(specs.warnings) == ["spec.steps: has no effect: none of its workers has strategy Progressive"]
 
 
+@pytest.mark.parametrize(("delay", "warned"), [("2h", True), ("1m", False)])
+def test_analysis_that_waits_for_longer_than_the_ramp_is_warned_of(delay: str, warned: bool) -> None:  # noqa: FBT001
+    specs = found({"rampPercentage": 5, "until": "Promoted"}, analysis=ANALYSIS | {"initialDelay": delay})
+    why = "is as long as all steps together: nothing is judged before the last one is over"
+    assert told(specs.warnings) == ([f"spec.analysis.initialDelay: {why}"] if warned else [])
+
+
 def test_step_that_says_nothing_is_warned_of() -> None:
     [warning] = found({"rampPercentage": 5}).warnings
     assert warning.message == "says nothing: give it a gate, metrics or until, or leave it out"

@@ -95,6 +95,9 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         if idle:
             verb = "has" if len(idle) == 1 else "have"
             warn([f"{', '.join(idle)} {verb} no effect beside --snapshot: no server is read"])
+    prometheus = tuple(params.get("prometheus") or ())
+    if len({server.name for server in prometheus}) < len(prometheus):
+        raise InvalidInput("--prometheus gives one name twice: which of them would be asked?")
     unlisted = True if params.get("allow_unlisted_connections") else None
     return Settings(
         paths=params.get("paths") or (".",),
@@ -112,7 +115,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         kubeconfig=params.get("kubeconfig") or "",
         context=params.get("context") or "",
         operator=operator,
-        prometheus=tuple(params.get("prometheus") or ()),
+        prometheus=prometheus,
         surroundings=where,
         sources=sources,
         input=_input_of(params, where),

@@ -5,6 +5,7 @@ import json
 import re
 import time
 from base64 import b64encode
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -52,7 +53,10 @@ class PrometheusServers:
     """What to do where there is none of that name: the end of a sentence."""
     _unanswered: set[int] = field(default_factory=set)
     """The threads that still wait for an answer."""
-    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    _free: defaultdict[str, asyncio.Semaphore] = field(
+        default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
+    )
+    """Of each server: one that is slow must not hold up another."""
 
     def called(self, name: str) -> PrometheusServer:
         """The one of that name, or the only one; raises StateUnavailable when there is none, or several."""
@@ -72,7 +76,7 @@ class PrometheusServers:
             raise StateUnavailable(f"{who} has left {len(self._unanswered)} questions without an end")
 
         async def answer() -> tuple[int, bytes]:
-            await deadline.turn(self._turn())
+            await deadline.turn(self._turn(server))
             try:
                 seconds = max(0.1, min(_LONGEST_WAIT, deadline.remaining))
                 async with asyncio.timeout(_LONGEST_WAIT):
@@ -80,7 +84,7 @@ class PrometheusServers:
             except TimeoutError:
                 raise _too_slow(server) from None
             finally:
-                self._free.release()
+                self._free[server.name].release()
 
         status, content = await deadline.bound(who, answer())
         try:
@@ -99,8 +103,8 @@ class PrometheusServers:
         finally:
             self._unanswered.discard(thread)
 
-    async def _turn(self) -> None:
-        await self._free.acquire()
+    async def _turn(self, server: PrometheusServer) -> None:
+        await self._free[server.name].acquire()
 
 
 def _series(server: PrometheusServer, document: Any) -> list[Any]:

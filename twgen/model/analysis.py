@@ -2,8 +2,12 @@
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from sys import float_info
 
 from twgen.model.values import dataclass
+
+INFINITE = float_info.max
+"""What an infinite number is kept as: documents have none."""
 
 
 class OnFailure(StrEnum):

@@ -54,7 +54,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         will = f"{will}, though {lacks}"
     if failing := told(target.judgements, Verdict.FAILS):
         will = f"{will}, though its analysis fails ({failing})"
-    marks = _measured_anew(target, because=failing)
+    marks = _measured_anew(target, because=failing) if failing else {}
     if not missing:
         return Intervention(will, marks, change, goes_on=True)
     # the gate of a step is behind it once the step has begun
@@ -105,7 +105,8 @@ def resume(target: Target) -> Intervention:
     _refuse_what_nobody_may(target)
     if not target.is_paused:
         raise _refused(target, "it is not paused")
-    marks = {PAUSED: False, **_measured_anew(target)}
+    # a person's pause is no word on what was measured
+    marks = {PAUSED: False, **(_measured_anew(target) if target.why_marked(PAUSED) else {})}
     return Intervention(f"let the rollout of {target.build_id} go on", marks, goes_on=True)
 
 

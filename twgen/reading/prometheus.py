@@ -1,6 +1,5 @@
 """Reading what a query of Prometheus says of a target, moment by moment."""
 
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from math import isfinite, isnan
@@ -9,7 +8,7 @@ from typing import Any
 from twgen.clients.deadline import Deadline
 from twgen.clients.prometheus import PrometheusServers, RangeQuery
 from twgen.errors import StateUnavailable
-from twgen.model.analysis import Point, PrometheusQuery
+from twgen.model.analysis import INFINITE, Point, PrometheusQuery
 from twgen.model.spec import WorkerSpec
 from twgen.planning.analysis.points import moments, query_for
 
@@ -62,4 +61,4 @@ def _number(value: float) -> float | None:
     """As a point has it: without infinity, which is no number in a document."""
     if isnan(value):
         return None
-    return value if isfinite(value) else (sys.float_info.max if value > 0 else -sys.float_info.max)
+    return value if isfinite(value) else (INFINITE if value > 0 else -INFINITE)

@@ -1,6 +1,7 @@
 """What a RolloutPolicy says of single steps of its workers, and whether they have such steps."""
 
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from enum import StrEnum
 
 from twgen.model.policy import Policy, PolicyStep
@@ -53,6 +54,11 @@ def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec])
                 if spec.fields.has(name):
                     note(name, f"has no effect: {why}")
             continue
+        ramps = [sum((step.pause for step in worker.rollout.steps), timedelta()) for worker in found]
+        is_said = "initialDelay" in (spec.fields.raw("analysis") or ())
+        if is_said and policy.analysis and policy.analysis.initial_delay >= max(ramps):
+            why = "is as long as all steps together: nothing is judged before the last one is over"
+            spec.fields.warning("analysis.initialDelay", why)
         there = {step.percentage for worker in found for step in worker.rollout.steps}
         for index, step in enumerate(policy.steps):
             if step.percentage not in there:

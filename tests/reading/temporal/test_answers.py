@@ -11,8 +11,12 @@ from temporalio.api.deployment.v1 import (
     WorkerDeploymentInfo,
     WorkerDeploymentVersion,
 )
-from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentResponse
+from temporalio.api.workflowservice.v1 import (
+    CountWorkflowExecutionsResponse,
+    DescribeWorkerDeploymentResponse,
+)
 
+from twgen.model.analysis import ClosedStatus, FailureCount
 from twgen.model.temporal import (
     CurrentVersion,
     Drainage,
@@ -22,7 +26,7 @@ from twgen.model.temporal import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.reading.temporal.answers import decoded, worker_deployment
+from twgen.reading.temporal.answers import decoded, failure_count, worker_deployment
 
 Summary = WorkerDeploymentInfo.WorkerDeploymentVersionSummary
 
@@ -127,3 +131,16 @@ def test_metadata_is_json(value: object) -> None:
 def test_mark_that_is_no_json_still_counts() -> None:
     assert decoded(Payload(data=b"by hand")) == "by hand"
     assert decoded(Payload(data=b"\xff")) == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_run_that_was_continued_is_not_counted_beside_the_one_that_continues_it() -> None:
+    groups = {"Running": 2, "ContinuedAsNew": 150, "Failed": 3, "TimedOut": 1, "Completed": 4}
+    answer = CountWorkflowExecutionsResponse(
+        groups=[
+            CountWorkflowExecutionsResponse.AggregationGroup(
+                group_values=[Payload(data=json.dumps(status).encode())], count=count
+            )
+            for status, count in groups.items()
+        ]
+    )
+    assert failure_count((ClosedStatus.FAILED, ClosedStatus.TIMED_OUT), answer) == FailureCount(10, 4)

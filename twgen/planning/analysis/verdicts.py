@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from twgen.model.analysis import (
+    INFINITE,
     Analysis,
     Backlog,
     BacklogAge,
@@ -142,7 +143,7 @@ def _points(name: str, asked: PrometheusQuery, found: Sequence[Point]) -> Judgem
         return Judgement(name, Verdict.UNDECIDED, because, bound=bound)
     outside = sum(_is_outside(asked, point.value) for point in found)
     newest = found[-1].value
-    told = "no data" if newest is None else f"{newest:.4g}"
+    told = "no data" if newest is None else f"{newest:.4g}" if abs(newest) < INFINITE else "infinity"
     because = f"{told} at its newest point, {outside} of {len(found)} outside of {' and '.join(limits)}"
     verdict = Verdict.PASSES
     if outside > asked.failure_limit:

@@ -165,8 +165,12 @@ def gate_run(
 def failure_count(
     statuses: Collection[ClosedStatus], answer: "CountWorkflowExecutionsResponse"
 ) -> FailureCount:
-    """Of workflows that were counted by status all, and those of some statuses."""
+    """Of workflows that were counted by status all, and those of some statuses.
+
+    A run that was continued is neither: the run that continues it is counted.
+    """
     counts = {decoded(group.group_values[0]): int(group.count) for group in answer.groups}
+    counts.pop("ContinuedAsNew", None)
     return FailureCount(sum(counts.values()), sum(counts.get(status.value, 0) for status in statuses))
 
 
