@@ -37,6 +37,22 @@ class WaitingWorkflow:
         """End it."""
         self._finished = True
 
+    @workflow.signal
+    def break_down(self) -> None:
+        """Fail the workflow task that has this signal, for ever."""
+        message = "this signal breaks it"
+        raise RuntimeError(message)
+
+
+@workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
+class ParentWorkflow:
+    """Stays open as long as its child, which waits."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Wait for the child."""
+        await workflow.execute_child_workflow(WaitingWorkflow.run, id=f"{workflow.info().workflow_id}-child")
+
 
 @workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class UpgradingWorkflow:
@@ -146,6 +162,7 @@ async def main() -> None:
     sleeping = ChangedSleepingWorkflow if "CHANGED" in _ENVIRONMENT else SleepingWorkflow
     workflows = [
         WaitingWorkflow,
+        ParentWorkflow,
         UpgradingWorkflow,
         sleeping,
         GreetingWorkflow,

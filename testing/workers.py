@@ -164,15 +164,15 @@ class DeployedWorker:
         else:
             begin()
 
-    def finish(self, workflow_id: str) -> None:
-        """Let a WaitingWorkflow end."""
+    def finish(self, workflow_id: str, signal: str = "finish") -> None:
+        """Let a WaitingWorkflow end, or send it another signal."""
         from temporalio.api.common.v1 import WorkflowExecution
         from temporalio.api.workflowservice.v1 import SignalWorkflowExecutionRequest
 
         request = SignalWorkflowExecutionRequest(
             namespace=self.namespace,
             workflow_execution=WorkflowExecution(workflow_id=workflow_id),
-            signal_name="finish",
+            signal_name=signal,
             identity=IDENTITY,
         )
         self.server.ask("signal_workflow_execution", request)

@@ -25,6 +25,7 @@ _COMMANDS = {
     "ownership": "Say who manages a worker, take it over, or give it back.",
     "tick": "Keep what Argo CD has rendered up to date.",
     "status": "Show where every worker and its versions stand.",
+    "drain": "Say which workflows hold the versions that are no longer current.",
     "simulate": "Tell a whole rollout in advance: what would happen when.",
     "validate": "Check specs without reading any server.",
     "snapshot": "Record what Temporal says of the workers.",

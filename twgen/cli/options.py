@@ -204,6 +204,7 @@ OPTIONS: Mapping[str, Option] = {
         ("--starts-per-hour",), "With --failing: so many workflows of each worker start an hour.", STARTS
     ),
     "failing": Option(("--failing",), "Tell when a version that fails this share is noticed.", RATIO),
+    "window": _assumed("--window", "Tell by workflows that ended this lately.", INTERVAL, "7d"),
     "from_cluster": _flag(
         "--from-cluster", text="Show what rollouts left in the cluster, without Git and Temporal."
     ),

@@ -59,7 +59,7 @@ async def read_world(specs: Sequence[WorkerSpec], reading: Reading) -> World:
                 group.create_task(cluster.list(cluster.namespace))
             tasks = [group.create_task(_read(spec, reading)) for spec in specs]
     except ExceptionGroup as failures:
-        failure = _first(failures)
+        failure = first_failure(failures)
         raise failure from failure.__cause__
     workers = [task.result() for task in tasks]
     strays = cluster.strays(specs) if cluster else ()
@@ -79,7 +79,7 @@ async def read_each(specs: Sequence[WorkerSpec], reading: Reading) -> tuple[Worl
         if isinstance(end, WorkerWorld):
             found[end.key] = end
             continue
-        failure = _first(end)
+        failure = first_failure(end)
         if not isinstance(failure, TwgenError):
             raise failure
         failures[str(failure)] = None  # the same one may be that of many
@@ -190,7 +190,7 @@ async def _worker_deployments(temporal: TemporalReader, reading: Reading) -> int
         raise
 
 
-def _first(failure: BaseException) -> BaseException:
+def first_failure(failure: BaseException) -> BaseException:
     """What failed first, of several."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]

@@ -49,7 +49,7 @@ class VersionReason(StrEnum):
     MAY_BE_NEEDED = "MayBeNeeded"
     """It is draining, or Temporal does not say: workflows may still need it.
 
-    Nothing. It drains as its workflows end; `temporal workflow list` shows which hold it.
+    Nothing. It drains as its workflows end; `twgen drain` shows which hold it.
     """
     WORKER_UNKNOWN = "WorkerUnknown"
     """Temporal has never heard of the worker, so nothing speaks against its versions.
@@ -59,7 +59,7 @@ class VersionReason(StrEnum):
     OPEN_WORKFLOWS = "OpenWorkflows"
     """Its status says that it is idle, and yet open workflows were counted on it.
 
-    Nothing. It stays until they end; `temporal workflow list` shows them.
+    Nothing. It stays until they end; `twgen drain` shows them.
     """
     RUNS_ANOTHER_BUILD = "RunsAnotherBuild"
     """Nothing needs it, but its pods are told to be another version: somebody set their build ID by hand.

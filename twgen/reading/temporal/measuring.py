@@ -1,7 +1,6 @@
 """Measuring a version that ramps by what Temporal counts, lists and describes of its workflows and tasks."""
 
-import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, Version
 from twgen.model.times import format_time
 from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, failure_count
-from twgen.reading.temporal.shared import Answer, SharedReads, quoted_text
+from twgen.reading.temporal.shared import SharedReads, all_of, quoted_text
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats
@@ -32,7 +31,7 @@ _MOST_DESCRIBED = 100
 """Workflows of one look: each costs a call."""
 _NAMED = 3
 """Workflows that a sentence names."""
-_STUCK_FROM = 5
+STUCK_FROM = 5
 """Attempts of a workflow task; where servers report problems, they do so from then on, after a minute."""
 
 
@@ -88,7 +87,7 @@ class Measuring:
         """
         reports = await self._shared.reports_problems(self._spec)
         found, is_all = await self._may_be_stuck(reports=reports)
-        described = await _all([self._is_stuck(*one, reports=reports) for one in found])
+        described = await all_of([self._is_stuck(*one, reports=reports) for one in found])
         stuck = sorted(workflow for (workflow, _), is_it in zip(found, described, strict=True) if is_it)
         named = tuple(stuck[:_NAMED] if len(stuck) <= _NAMED else (*stuck[: _NAMED - 1], "others"))
         return StuckWorkflows(len(stuck), named, is_all=is_all or len(stuck) > most)
@@ -133,7 +132,7 @@ class Measuring:
             if answer is None:
                 return False
             info = answer.workflow_execution_info
-            keeps_failing = reports or answer.pending_workflow_task.attempt >= _STUCK_FROM
+            keeps_failing = reports or answer.pending_workflow_task.attempt >= STUCK_FROM
             return keeps_failing and not info.HasField("close_time") and self._is_of_target(info)
 
         return await self._shared.ask(
@@ -156,7 +155,7 @@ class Measuring:
     async def _backlog(self) -> Backlog:
         """The task queue of the target whose oldest task has waited longest."""
         names = sorted({queue.name for queue in self._queues()})
-        found = await _all([self._backlog_of(name) for name in names])
+        found = await all_of([self._backlog_of(name) for name in names])
         return max(found, key=lambda one: one.seconds, default=Backlog("", 0, 0.0, 0.0))
 
     async def _backlog_of(self, task_queue: str) -> Backlog:
@@ -202,16 +201,6 @@ class Measuring:
 
     def _named(self, build_id: str) -> str:
         return quoted_text(f"{self._spec.worker_deployment}:{build_id}")
-
-
-async def _all(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
-    """All answers, or the first failure once none is asked for any more."""
-    answers: list[Answer] = []
-    for answer in await asyncio.gather(*asking, return_exceptions=True):
-        if isinstance(answer, BaseException):
-            raise answer
-        answers.append(answer)
-    return answers
 
 
 def _age(stats: "TaskQueueStats") -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -177,6 +177,16 @@ class SharedReads:
         )
         request = CountWorkflowExecutionsRequest(namespace=spec.temporal_namespace, query=query)
         return await self.ask(spec, "count_workflow_executions", request, lambda answer: int(answer.count))
+
+
+async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
+    """All answers, or the first failure once none is asked for any more."""
+    answers: list[Answer] = []
+    for answer in await asyncio.gather(*asking, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            raise answer
+        answers.append(answer)
+    return answers
 
 
 def quoted_text(text: str) -> str:

@@ -1,0 +1,99 @@
+"""The report of what holds versions, in each of its forms."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.strategies import NOW
+from twgen.model.draining import DrainReport, HeldVersion, HeldWorker, WorkflowGroup
+from twgen.model.temporal import VersionStatus
+from twgen.reporting.draining import draining_document, draining_markdown, draining_text
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+SCHEMA = Draft202012Validator(
+    json.loads((Path(__file__).parents[2] / "schemas" / "drainreport.json").read_text())
+)
+GROUPS = (WorkflowGroup("Order", "payments", 40), WorkflowGroup("Checkout", "payments", 10))
+
+
+def held(**facts: Any) -> HeldVersion:
+    told: dict[str, Any] = {
+        "build_id": "v1",
+        "status": VersionStatus.DRAINING,
+        "number": 50,
+        "groups": GROUPS,
+        "grouped": 50,
+        "oldest": 41 * DAY + 3 * HOUR,
+        "ages": (0, 2, 14, 21, 13),
+        "failing": 3,
+        "paused": 0,
+        "waiting_for_child": 10,
+        "looked_at": 50,
+        "replicas": 3,
+        "cpu": 1.5,
+        "memory": 3 * 2**30,
+        "ends_within": (6 * DAY + 2 * HOUR, 19 * DAY + 11 * HOUR),
+    }
+    return HeldVersion(**told | facts)
+
+
+NOTHING: dict[str, Any] = {
+    "number": 0,
+    "groups": (),
+    "grouped": 0,
+    "oldest": None,
+    "ages": (0,) * 5,
+    "failing": 0,
+    "waiting_for_child": 0,
+    "looked_at": 0,
+    "ends_within": None,
+}
+
+
+def report(*versions: HeldVersion) -> DrainReport:
+    return DrainReport(NOW, 7 * DAY, (HeldWorker("shop/payments", "default", versions),))
+
+
+def test_page_shows_what_the_text_says() -> None:
+    assert draining_text(report(held())) in (Path(__file__).parents[2] / "docs" / "terminal.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        ({"number": 9000, "looked_at": 100, "grouped": 5000}, "  of the newest 5000:"),
+        ({"number": 9000, "looked_at": 100}, "10 waiting for a child (of the oldest 100)"),
+        ({"groups": tuple(WorkflowGroup(f"T{n}", "q", 1) for n in range(13))}, "        3  of 3 other kinds"),
+        ({"ends_within": None, "unknown_because": "why"}, "  drained within a time that is not known: why"),
+        ({"oldest": None, "replicas": None}, "v1: Draining, 50 workflows are pinned to it\n"),
+        ({"cpu": 0.0, "memory": None}, "; it keeps 3 pods\n"),
+        (NOTHING, "no workflow is pinned to it, which Temporal has yet to notice; it keeps 3 pods"),
+        (NOTHING | {"status": VersionStatus.DRAINED}, "v1: Drained, no workflow is pinned to it; it keeps"),
+    ],
+)
+def test_text_says_what_is_not_known_or_not_all(facts: dict[str, Any], line: str) -> None:
+    assert line in draining_text(report(held(**facts)))
+    assert list(SCHEMA.iter_errors(draining_document(report(held(**facts))))) == []
+
+
+def test_name_that_a_terminal_would_carry_out_is_shown_as_text() -> None:
+    groups = (WorkflowGroup("a\x1b[2Jb", "q|r", 1),)
+    assert "\x1b" not in draining_text(report(held(groups=groups)))
+    evil = held(build_id="v|1")
+    assert "v|1" not in draining_markdown(report(evil))
+
+
+def test_markdown_is_a_table_for_each_worker() -> None:
+    text = draining_markdown(report(held()))
+    assert text.startswith("### shop/payments\n\n| version | status |")
+    assert "| `v1` | Draining | 50 | 41d 3h | 3 pods (1.5 CPU, 3 GiB) | 6d 2h to 19d 11h, " in text
+    assert draining_markdown(report()) == "No version is held.\n"
+    assert draining_text(report()) == "no version is held\n"
+
+
+def test_document_is_as_its_schema_says() -> None:
+    assert list(SCHEMA.iter_errors(draining_document(report(held(), held(**NOTHING))))) == []

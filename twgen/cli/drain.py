@@ -1,0 +1,115 @@
+"""`twgen drain`."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from twgen.cli.inputs import load_specs
+from twgen.cli.live import Connections, Servers
+from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
+from twgen.cli.output import write
+from twgen.cli.settings import Settings, clock, settings_of
+from twgen.clients.deadline import AnswerDeadline, Deadline
+from twgen.errors import InvalidInput, StateUnavailable, TwgenError
+from twgen.model.draining import DrainReport, HeldWorker
+from twgen.model.plan import WorkerVersions
+from twgen.model.spec import WorkerSpec
+from twgen.planning.draining import held_worker, may_be_held
+from twgen.planning.plan import plan_versions
+from twgen.reading.rollout import specs_of
+from twgen.reading.rollouts import rollouts_in_cluster
+from twgen.reading.temporal.draining import Draining
+from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.world import first_failure
+from twgen.reporting.draining import draining_document, draining_markdown, draining_text
+from twgen.reporting.json_text import json_text
+
+_REPORTS: dict[str, Callable[[DrainReport], str]] = {
+    "text": draining_text,
+    "json": lambda report: json_text(draining_document(report)),
+    "markdown": draining_markdown,
+}
+
+
+@click.command()
+@paths_argument
+@output_option(*_REPORTS)
+@options("window", *READING, *INPUT, "namespace", "operator_config", "quiet")
+@options("from_cluster", "all_namespaces", from_cluster="Tell of the workers whose rollouts a cluster has.")
+def command(output: str, window: timedelta, **params: Any) -> None:
+    """Say which workflows hold the versions that are no longer current, and what that costs.
+
+    \b
+    twgen drain .
+    twgen drain --from-cluster -A -o markdown
+    """
+    settings = settings_of(params)
+    if params["all_namespaces"] and not params["from_cluster"]:
+        raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
+    if params["from_cluster"] and params["paths"]:
+        raise InvalidInput("--from-cluster takes the workers of a cluster: it goes with no PATH")
+    specs = () if params["from_cluster"] else load_specs(settings).workers
+    namespace = "" if params["all_namespaces"] else settings.namespace_rule.default
+    if params["from_cluster"] and not (namespace or params["all_namespaces"]):
+        raise InvalidInput("--from-cluster needs a namespace: give -n NAMESPACE, or -A for all")
+    with Servers(settings) as servers:
+
+        async def story(opened: Connections) -> tuple[DrainReport, list[str]]:
+            found: Sequence[WorkerSpec] = specs
+            failures: list[str] = []
+            if params["from_cluster"]:
+                found, failures = await _rolled_out(opened, namespace, Deadline(settings.timeout))
+            report, more = await _reported(settings, servers, opened, found, window)
+            return report, failures + more
+
+        report, failures = servers.run(specs, story)
+    write(_REPORTS[output](report))
+    if failures:
+        raise StateUnavailable("; ".join(failures))
+
+
+async def _rolled_out(
+    opened: Connections, namespace: str, deadline: Deadline
+) -> tuple[Sequence[WorkerSpec], list[str]]:
+    """The workers whose rollouts a cluster has, and why others cannot be told."""
+    records = await rollouts_in_cluster(opened.cluster_for("--from-cluster"), namespace, deadline)
+    found: list[WorkerSpec] = []
+    failures = list(records.unusable)
+    for intent in records.intents:
+        try:
+            found += specs_of(intent).workers
+        except InvalidInput as error:
+            failures.append(str(error))
+    return found, failures
+
+
+async def _reported(
+    settings: Settings,
+    servers: Servers,
+    opened: Connections,
+    specs: Sequence[WorkerSpec],
+    window: timedelta,
+) -> tuple[DrainReport, list[str]]:
+    """What holds the versions of the workers that can be read, and why the others cannot be."""
+    world, failures = await servers.read_each(opened, specs, for_routing=False)
+    now = clock()
+    readable = [spec for spec in specs if spec.key in world.workers]
+    plan = plan_versions(readable, world, now, settings.planning_caller)
+    shared = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
+
+    async def held(worker: WorkerVersions) -> HeldWorker | str:
+        build_ids = [version.build_id for version in may_be_held(worker)]
+        try:
+            found = await Draining(worker.spec, shared, now, window).pinned(build_ids)
+        except (TwgenError, ExceptionGroup) as error:
+            if not isinstance(failure := first_failure(error), TwgenError):
+                raise
+            return str(failure)
+        return held_worker(worker, found, now)
+
+    workers = await asyncio.gather(*map(held, plan.workers))
+    told = tuple(one for one in workers if isinstance(one, HeldWorker))
+    return DrainReport(now, window, told), [*failures, *(one for one in workers if isinstance(one, str))]

@@ -1,0 +1,122 @@
+"""What holds versions that are no longer current: the workflows that are pinned to them."""
+
+from datetime import datetime, timedelta
+
+from twgen.model.temporal import VersionStatus
+from twgen.model.values import dataclass
+
+AGES = (timedelta(hours=1), timedelta(days=1), timedelta(days=7), timedelta(days=30))
+"""Between the classes of age: the last one is of all that are older."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWorkflow:
+    """A workflow that has not closed, as visibility lists it."""
+
+    workflow_type: str
+    task_queue: str
+    started_at: datetime
+    is_paused: bool = False
+    has_problems: bool = False
+    """Its workflow tasks keep failing, as far as the server lists that."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """What the oldest workflows of a version wait for, of which so many were asked one by one."""
+
+    number: int
+    failing: int
+    """Their workflow tasks keep failing."""
+    waiting_for_child: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndedWorkflow:
+    """A workflow that closed lately."""
+
+    workflow_type: str
+    lasted: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedWorkflows:
+    """The open workflows that are pinned to a version, and how others of it ended lately."""
+
+    number: int
+    """As many as the server counts."""
+    listed: tuple[OpenWorkflow, ...] = ()
+    """The newest of them; all, where they are as many."""
+    oldest_at: datetime | None = None
+    """When the oldest of all started; None: there is none, or it was not found."""
+    looked_at: LookedAt = LookedAt(0, 0, 0)
+    ended: tuple[EndedWorkflow, ...] = ()
+    """The newest of those that closed within the window."""
+    older_than: tuple[int, ...] = ()
+    """How many are older than each of AGES, where not all are listed."""
+
+    @property
+    def are_listed(self) -> bool:
+        """All of them are."""
+        return len(self.listed) >= self.number
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowGroup:
+    """Workflows of one type on one task queue."""
+
+    workflow_type: str
+    task_queue: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldVersion:
+    """A version that is not current, what holds it, and what it costs."""
+
+    build_id: str
+    status: VersionStatus
+    number: int
+    """Open workflows that are pinned to it."""
+    groups: tuple[WorkflowGroup, ...]
+    """Most first."""
+    grouped: int
+    """So many of the workflows are in the groups: fewer than all in a sample of the newest."""
+    oldest: timedelta | None
+    """The age of the oldest; None: there is none, or nobody knows."""
+    ages: tuple[int, ...]
+    """How many are of each class of age, the youngest class first."""
+    failing: int
+    paused: int
+    waiting_for_child: int
+    looked_at: int
+    """Of so many, the oldest, it was asked whether they fail or wait for a child."""
+    replicas: int | None
+    """None: it has no Deployment, or nobody knows."""
+    cpu: float | None
+    """Cores that its pods request together; None: nobody knows."""
+    memory: int | None
+    """Bytes, likewise."""
+    ends_within: tuple[timedelta, timedelta] | None
+    """In which time it is drained, if its workflows last as those that ended lately; None: not known."""
+    unknown_because: str = ""
+    """Why it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldWorker:
+    """A worker's versions that are held, those of most workflows first."""
+
+    worker: str
+    temporal_namespace: str
+    versions: tuple[HeldVersion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrainReport:
+    """What holds versions at one moment."""
+
+    now: datetime
+    window: timedelta
+    """The time back from now whose closed workflows tell how long they last."""
+    workers: tuple[HeldWorker, ...]

@@ -1,0 +1,170 @@
+"""Reading which workflows hold a version: counted by the server, listed and described within bounds.
+
+Servers group a count by status alone, so types, task queues and ages come from a list. A list begins with the
+newest workflows, and what holds a version longest is its oldest: where not all are listed, ages are counted,
+and the oldest page is looked for by its start.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from twgen.model.draining import AGES, EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows
+from twgen.model.spec import WorkerSpec
+from twgen.model.times import format_time
+from twgen.reading.temporal.answers import decoded, moment
+from twgen.reading.temporal.measuring import STUCK_FROM
+from twgen.reading.temporal.shared import SharedReads, all_of, quoted_text
+
+if TYPE_CHECKING:
+    from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+    from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
+
+PAGE = 1000
+"""Workflows of one call; a server gives no more."""
+MOST_PAGES = 5
+_MOST_DESCRIBED = 100
+"""Workflows of a version that are asked one by one."""
+
+_LONGEST_AGO = timedelta(days=3650)
+_MOST_HALVINGS = 30
+_PAUSED = 8
+"""Its number as a status of a workflow, which older SDKs have no name for."""
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+_Listed = tuple[str, str, OpenWorkflow]
+"""A workflow by its ID and the ID of its run."""
+
+
+class Draining:
+    """Reads what is open on the versions of one worker, at one moment."""
+
+    def __init__(self, spec: WorkerSpec, shared: SharedReads, now: datetime, window: timedelta) -> None:
+        self._spec = spec
+        self._shared = shared
+        self._now = now
+        self._window = window
+
+    async def pinned(self, build_ids: Sequence[str]) -> dict[str, PinnedWorkflows]:
+        """The open workflows of each version; one call tells of all that have none."""
+        counted = await self._shared.open_workflows(self._spec, build_ids)
+        held = [build_id for build_id in build_ids if counted[build_id]]
+        found = await all_of([self._of_version(build_id, counted[build_id]) for build_id in held])
+        none = {build_id: PinnedWorkflows(0) for build_id in build_ids}
+        return none | dict(zip(held, found, strict=True))
+
+    async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
+        version = quoted_text(f"{self._spec.worker_deployment}:{build_id}")
+        pinned = (
+            f"TemporalWorkerDeploymentVersion = {version} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+        )
+        still_open = f"{pinned} AND CloseTime IS NULL"
+        listed = oldest = await self._list(still_open, MOST_PAGES)
+        older: tuple[int, ...] = ()
+        if number > len(listed):
+            starts = (format_time(self._now - age) for age in AGES)
+            older = tuple(
+                await all_of([self._count(f"{still_open} AND StartTime < '{start}'") for start in starts])
+            )
+            oldest = await self._oldest(still_open, listed[-1][2].started_at)
+        looked_at = await self._look_at(oldest[-_MOST_DESCRIBED:])
+        since = format_time(self._now - self._window)
+        ended = await self._ended(
+            f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
+        )
+        return PinnedWorkflows(
+            number=max(number, len(listed)),
+            listed=tuple(one for *_, one in listed),
+            oldest_at=oldest[-1][2].started_at if oldest else None,
+            looked_at=looked_at,
+            ended=ended,
+            older_than=older,
+        )
+
+    async def _list(self, query: str, most: int) -> list[_Listed]:
+        found: list[_Listed] = []
+        token = b""
+        for _ in range(most):
+            page, token = await self._page(query, token)
+            found += [(info.execution.workflow_id, info.execution.run_id, _open(info)) for info in page]
+            if not token:
+                break
+        return found
+
+    async def _page(self, query: str, token: bytes = b"") -> tuple[list["WorkflowExecutionInfo"], bytes]:
+        from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
+
+        request = ListWorkflowExecutionsRequest(
+            namespace=self._spec.temporal_namespace, query=query, page_size=PAGE, next_page_token=token
+        )
+        return await self._shared.ask(
+            self._spec,
+            "list_workflow_executions",
+            request,
+            lambda answer: (list(answer.executions), answer.next_page_token),
+        )
+
+    async def _count(self, query: str) -> int:
+        from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
+
+        request = CountWorkflowExecutionsRequest(namespace=self._spec.temporal_namespace, query=query)
+        return await self._shared.ask(
+            self._spec, "count_workflow_executions", request, lambda answer: int(answer.count)
+        )
+
+    async def _oldest(self, still_open: str, newest: datetime) -> list[_Listed]:
+        """A page or less of the oldest workflows, older than the newest of them; empty: not found."""
+        youngest, before = self._now - newest, _LONGEST_AGO
+        for _ in range(_MOST_HALVINGS):
+            age = (youngest + before) / 2
+            query = f"{still_open} AND StartTime < '{format_time(self._now - age)}'"
+            number = await self._count(query)
+            if 0 < number <= PAGE:
+                return await self._list(query, 1)
+            youngest, before = (age, before) if number else (youngest, age)
+        return []
+
+    async def _look_at(self, workflows: Sequence[_Listed]) -> LookedAt:
+        from temporalio.api.common.v1 import WorkflowExecution
+        from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+
+        def value(answer: "DescribeWorkflowExecutionResponse | None") -> tuple[bool, bool] | None:
+            if answer is None or answer.workflow_execution_info.HasField("close_time"):
+                return None
+            return answer.pending_workflow_task.attempt >= STUCK_FROM, bool(answer.pending_children)
+
+        asking = [
+            self._shared.ask(
+                self._spec,
+                "describe_workflow_execution",
+                DescribeWorkflowExecutionRequest(
+                    namespace=self._spec.temporal_namespace,
+                    execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id),
+                ),
+                value,
+                may_be_absent=True,
+            )
+            for workflow_id, run_id, _ in workflows
+        ]
+        found = [one for one in await all_of(asking) if one]
+        return LookedAt(len(found), sum(failing for failing, _ in found), sum(waits for _, waits in found))
+
+    async def _ended(self, query: str) -> tuple[EndedWorkflow, ...]:
+        """The newest page of those that closed lately."""
+        page, _ = await self._page(query)
+        lasted = ((info.type.name, moment(info, "start_time"), moment(info, "close_time")) for info in page)
+        return tuple(
+            EndedWorkflow(name, closed - began) for name, began, closed in lasted if began and closed
+        )
+
+
+def _open(info: "WorkflowExecutionInfo") -> OpenWorkflow:
+    attributes = info.search_attributes.indexed_fields
+    problems = attributes.get("TemporalReportedProblems")
+    return OpenWorkflow(
+        workflow_type=info.type.name,
+        task_queue=info.task_queue,
+        started_at=moment(info, "start_time") or _NEVER,
+        is_paused=info.status == _PAUSED,
+        has_problems=problems is not None and bool(decoded(problems)),
+    )

@@ -1,0 +1,161 @@
+"""What holds versions, as text, JSON or Markdown."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from twgen.model.draining import AGES, DrainReport, HeldVersion
+from twgen.model.temporal import VersionStatus
+from twgen.model.times import format_time
+from twgen.planning.sentences import counted, spoken
+from twgen.reporting.plan.markdown import code, sentence
+from twgen.reporting.printable import printable, printable_copy
+from twgen.versioning.names import TWGEN_API
+
+_DAY = timedelta(days=1)
+_MOST_GROUPS = 10
+"""Of a version that are told to people."""
+_COLUMNS = ("version", "status", "workflows", "oldest", "keeps", "drained within")
+
+
+def draining_text(report: DrainReport) -> str:
+    """A paragraph for each version."""
+    paragraphs = [
+        "\n".join(map(printable, _paragraph(worker.worker, version, report)))
+        for worker in report.workers
+        for version in worker.versions
+    ]
+    return "".join(f"{paragraph}\n" for paragraph in paragraphs) or "no version is held\n"
+
+
+def draining_markdown(report: DrainReport) -> str:
+    """A table for each worker that has such versions."""
+    sections = []
+    for worker in printable_copy(report).workers:
+        if not worker.versions:
+            continue
+        rows = [f"| {' | '.join(_COLUMNS)} |", "| --- | --- | ---: | ---: | --- | --- |"]
+        for version in worker.versions:
+            cells = (
+                *(sentence(version.status), str(version.number), _oldest(version) or "-"),
+                *(_kept(version) or "-", _drained(version, report) or "-"),
+            )
+            rows.append(f"| {code(version.build_id)} | {' | '.join(cells)} |")
+        sections.append("\n".join([f"### {sentence(worker.worker)}", "", *rows]))
+    return "\n\n".join(sections or ["No version is held."]) + "\n"
+
+
+def draining_document(report: DrainReport) -> dict[str, Any]:
+    """The report in full; its schema is drainreport.json."""
+    return {
+        "apiVersion": TWGEN_API,
+        "kind": "DrainReport",
+        "now": format_time(report.now),
+        "windowSeconds": int(report.window.total_seconds()),
+        "workers": [
+            {
+                "worker": worker.worker,
+                "temporalNamespace": worker.temporal_namespace,
+                "versions": [_version(version) for version in worker.versions],
+            }
+            for worker in report.workers
+        ],
+    }
+
+
+def _version(version: HeldVersion) -> dict[str, Any]:
+    ends = version.ends_within
+    return {
+        "buildID": version.build_id,
+        "status": version.status.value,
+        "workflows": version.number,
+        "groups": [
+            {"workflowType": group.workflow_type, "taskQueue": group.task_queue, "workflows": group.number}
+            for group in version.groups
+        ],
+        "grouped": version.grouped,
+        "oldestSeconds": int(version.oldest.total_seconds()) if version.oldest is not None else None,
+        "ages": [
+            {"belowSeconds": int(below.total_seconds()) if below else None, "workflows": number}
+            for below, number in zip((*AGES, None), version.ages, strict=True)
+        ],
+        "failing": version.failing,
+        "paused": version.paused,
+        "waitingForChild": version.waiting_for_child,
+        "lookedAt": version.looked_at,
+        "replicas": version.replicas,
+        "cpu": version.cpu,
+        "memoryBytes": version.memory,
+        "drainedWithinSeconds": [int(end.total_seconds()) for end in ends] if ends else None,
+        "unknownBecause": version.unknown_because,
+    }
+
+
+def _paragraph(worker: str, version: HeldVersion, report: DrainReport) -> Iterator[str]:
+    kept = f"; it keeps {kept}" if (kept := _kept(version)) else ""
+    if not version.number:
+        why = "no workflow is pinned to it"
+        if version.status is VersionStatus.DRAINING:
+            why = f"{why}, which Temporal has yet to notice"
+        yield f"{worker} {version.build_id}: {version.status}, {why}{kept}"
+        return
+    is_one = version.number == 1
+    pinned = f"{counted(version.number, 'workflow')} {'is' if is_one else 'are'} pinned to it"
+    oldest = f", the oldest for {_oldest(version)}" if version.oldest is not None else ""
+    yield f"{worker} {version.build_id}: {version.status}, {pinned}{oldest}{kept}"
+    if version.grouped < version.number:
+        yield f"  of the newest {version.grouped}:"
+    for group in version.groups[:_MOST_GROUPS]:
+        yield f"  {group.number:>7}  {group.workflow_type} on {group.task_queue}"
+    if more := version.groups[_MOST_GROUPS:]:
+        yield f"  {sum(group.number for group in more):>7}  of {counted(len(more), 'other kind')}"
+    below = [f"{number} below {_long(age)}" for age, number in zip(AGES, version.ages, strict=False)]
+    yield f"  age: {', '.join(below)}, {version.ages[-1]} older"
+    if told := _trouble(version):
+        yield f"  {told}"
+    yield f"  drained within {_drained(version, report)}"
+
+
+def _trouble(version: HeldVersion) -> str:
+    """What keeps them from ending, as far as they were looked at."""
+    parts = [
+        (version.failing, "with workflow tasks that keep failing"),
+        (version.paused, "paused"),
+        (version.waiting_for_child, "waiting for a child"),
+    ]
+    told = ", ".join(f"{number} {what}" for number, what in parts if number)
+    is_sample = told and version.looked_at < version.number
+    return f"{told} (of the oldest {version.looked_at})" if is_sample else told
+
+
+def _long(length: timedelta) -> str:
+    """A length in days and hours, which may be months; one of less than a day as elsewhere."""
+    days, rest = divmod(length, _DAY)
+    hours = rest // timedelta(hours=1)
+    return f"{days}d{f' {hours}h' if hours else ''}" if days else spoken(length)
+
+
+def _oldest(version: HeldVersion) -> str:
+    return _long(version.oldest) if version.oldest is not None else ""
+
+
+def _kept(version: HeldVersion) -> str:
+    if not version.replicas:
+        return ""
+    asked = []
+    if version.cpu:
+        asked.append(f"{version.cpu:g} CPU")
+    if version.memory:
+        asked.append(f"{version.memory / 2**30:.3g} GiB")
+    requested = f" ({', '.join(asked)})" if asked else ""
+    return f"{counted(version.replicas, 'pod')}{requested}"
+
+
+def _drained(version: HeldVersion, report: DrainReport) -> str:
+    if not version.number:
+        return ""
+    if not version.ends_within:
+        return f"a time that is not known: {version.unknown_because}"
+    soonest, latest = map(_long, version.ends_within)
+    span = soonest if soonest == latest else f"{soonest} to {latest}"
+    return f"{span}, if they last as those that ended in the last {_long(report.window)}"
