@@ -187,6 +187,7 @@ def test_help_of_tick_speaks_of_tick_alone(run: Run) -> None:
     [
         (("tick", "-A"), "tick", 3),
         (("status", "--from-cluster", "-A"), "--from-cluster", 2),
+        (("drain", "--from-cluster", "-A"), "--from-cluster", 2),
         (("rollout", "--intent", "shop/payments-rollout"), "--intent", 2),
     ],
 )
@@ -203,6 +204,21 @@ def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
     ended = run("status", "--from-cluster", "-A", "--no-cluster")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == "twgen: --from-cluster reads a cluster alone: it goes without --no-cluster\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("-A",), "-A goes with --from-cluster: specs name their namespaces"),
+        (("--from-cluster", "."), "--from-cluster takes the workers of a cluster: it goes with no PATH"),
+        (("--from-cluster",), "--from-cluster needs a namespace: give -n NAMESPACE, or -A for all"),
+        (("--window", "soon", "."), "--window 'soon' is not a duration such as 90s or 1h30m"),
+    ],
+)
+def test_report_of_what_holds_versions_says_whose(run: Run, options: tuple[str, ...], said: str) -> None:
+    ended = run("drain", *options)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert said in ended.stderr
 
 
 def test_help_of_the_operators_file_says_what_counts_outside_of_argocd(run: Run) -> None:
