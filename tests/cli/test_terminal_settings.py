@@ -212,6 +212,13 @@ def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
         (("-A",), "-A goes with --from-cluster: specs name their namespaces"),
         (("--from-cluster", "."), "--from-cluster takes the workers of a cluster: it goes with no PATH"),
         (("--from-cluster",), "--from-cluster needs a namespace: give -n NAMESPACE, or -A for all"),
+        (("--cancel", "."), "--version goes with one of --move, --signal, --cancel and --terminate"),
+        (("--version", "v1", "."), "--version goes with one of --move, --signal, --cancel and --terminate"),
+        (("--version", "v1", "--cancel", "--terminate"), "--version goes with one of"),
+        (("--version", "v1", "--move"), "--move --without-replay moves them all the same"),
+        (("--version", "v1", "--cancel", "--to", "v2"), "--to goes with --move"),
+        (("--type", "Order", "."), "--type goes with --version"),
+        (("--version", "v1", "--signal", "a", "--signal-input", "{"), "is no JSON, such as"),
         (("--window", "soon", "."), "--window 'soon' is not a duration such as 90s or 1h30m"),
     ],
 )

@@ -2,20 +2,26 @@
 
 import asyncio
 import json
+import subprocess
+from collections.abc import Sequence
 from datetime import timedelta
 from time import sleep
 from typing import Any
 
 import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 
 from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
-from tests.servers.live import ALONE, run
+from tests.servers.live import ENVIRONMENT, TWGEN
 from tests.servers.reading import clients
 from tests.servers.specs import worker_spec
-from tests.servers.terminal import Story, becomes_current, on_both_servers
+from tests.servers.terminal import OPTIONS, Story, becomes_current, on_both_servers
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.model.draining import PinnedWorkflows
@@ -29,7 +35,7 @@ BROKEN, ENDED = 3, 10
 
 
 def report(story: Story, *options: str) -> dict[str, Any]:
-    ended = run(story.folder, "drain", "-o", "json", *options, options=ALONE)
+    ended = story.run("drain", "-o", "json", *options)
     assert ended.code == 0, ended
     [worker] = json.loads(ended.stdout)["workers"]
     return {version["buildID"]: version for version in worker["versions"]}
@@ -71,10 +77,10 @@ def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> No
         assert [each["workflows"] for each in one["ages"]] == [50, 0, 0, 0, 0]
         assert 0 <= one["oldestSeconds"] < 3600
         assert one["drainedWithinSeconds"] is None, "none has ended after as long a time"
-    text = run(story.folder, "drain", options=ALONE).stdout
+    text = story.run("drain").stdout
     assert "v3: Draining, 50 workflows are pinned to it, the oldest for " in text
     assert "3 with workflow tasks that keep failing, 10 waiting for a child" in text
-    assert "| `v1` | Draining | 50 |" in run(story.folder, "drain", "-o", "markdown", options=ALONE).stdout
+    assert "| `v1` | Draining | 50 |" in story.run("drain", "-o", "markdown").stdout
 
 
 def test_more_workflows_than_are_listed_are_counted_by_age_and_the_oldest_is_found(
@@ -102,3 +108,89 @@ def test_more_workflows_than_are_listed_are_counted_by_age_and_the_oldest_is_fou
     assert one.oldest_at is not None
     assert one.oldest_at < first - timedelta(seconds=1)
     assert 0 < one.looked_at.number <= 10
+
+
+def ends(story: Story, *options: str, code: int = 0) -> str:
+    """What the command says that ends workflows of the first version."""
+    ended = story.run("drain", "--version", "v1", *options)
+    assert ended.code == code, ended
+    return ended.stdout + ended.stderr
+
+
+def done(story: Story, *options: str) -> str:
+    return ends(story, *options, "--yes", "--wait")
+
+
+def history_of(story: Story, workflow_id: str) -> Sequence[HistoryEvent]:
+    request = GetWorkflowExecutionHistoryRequest(
+        namespace="default", execution=WorkflowExecution(workflow_id=workflow_id)
+    )
+    events: Sequence[HistoryEvent] = story.worker.server.ask(
+        "get_workflow_execution_history", request
+    ).history.events
+    return events
+
+
+def events_of(story: Story, workflow_id: str, kind: str) -> int:
+    wanted = EventType.Value(f"EVENT_TYPE_{kind}")
+    return sum(event.event_type == wanted for event in history_of(story, workflow_id))
+
+
+def completed_on(story: Story, workflow_id: str) -> str:
+    """The build ID of the version that completed the last workflow task."""
+    tasks = (event.workflow_task_completed_event_attributes for event in history_of(story, workflow_id))
+    *_, last = (task.deployment_version.build_id for task in tasks if task.scheduled_event_id)
+    return str(last)
+
+
+@on_both_servers
+def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(story: Story) -> None:
+    name = story.worker.name.removeprefix("live/")
+    waiting = [f"{name}-waits-{number}" for number in range(6)]
+    parents = [f"{name}-parent-{number}" for number in range(2)]
+    others = [f"{name}-other-{number}" for number in range(3)]
+    becomes_current(story, "v1")
+    for workflow_id in waiting:
+        story.worker.start("WaitingWorkflow", workflow_id)
+    for workflow_id in parents:
+        story.worker.start("ParentWorkflow", workflow_id)
+    becomes_current(story, "v2")
+    for workflow_id in others:
+        story.worker.start("WaitingWorkflow", workflow_id)
+    story.describe("v2", steps=())
+    eventually(lambda: report(story)["v1"]["workflows"] == len(waiting) + 2 * len(parents), 120)
+
+    current = story.run("drain", "--version", "v2", "--terminate", "--yes")
+    assert (current.code, "it is the target" in current.stderr) == (1, True), current
+    assert "Nobody is there to ask: -y says yes" in ends(story, "--terminate", code=2)
+
+    # killed as soon as the server has it, and begun again
+    signal = ("--signal", "poke", "--signal-input", '{"now": true}', "--type", "WaitingWorkflow")
+    command = [TWGEN, "drain", story.folder, "--version", "v1", *signal, "--yes", "--wait", *OPTIONS]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
+        assert process.stderr
+        assert "send signal poke to" in process.stderr.readline()
+        process.kill()
+    assert "has ended: " in done(story, *signal)
+    assert "has ended: " in done(story, *signal)
+    signalled = "WORKFLOW_EXECUTION_SIGNALED"
+    children = [f"{parent}-child" for parent in parents]
+    assert {events_of(story, one, signalled) for one in (*waiting, *children)} == {1}
+    assert {events_of(story, one, signalled) for one in (*parents, *others)} == {0}
+    done(story, *signal, "--again")
+    assert {events_of(story, one, signalled) for one in (*waiting, *children)} == {2}
+
+    assert "there is none to cancel" in done(story, "--cancel", "--older-than", "1h")
+    assert "nothing has replayed these workflows" in ends(story, "--move", "--yes", code=2)
+    done(story, "--move", "--without-replay", "--type", "WaitingWorkflow")
+    for workflow_id in waiting:
+        story.worker.finish(workflow_id)
+    told = "WORKFLOW_EXECUTION_COMPLETED"
+    eventually(lambda: all(events_of(story, one, told) for one in waiting), 120)
+    assert {completed_on(story, one) for one in waiting} == {"v2"}
+    done(story, "--cancel", "--type", "ParentWorkflow")
+    assert {events_of(story, one, "WORKFLOW_EXECUTION_CANCEL_REQUESTED") for one in parents} == {1}
+    done(story, "--terminate")
+    eventually(lambda: not report(story).get("v1", {}).get("workflows"), 120)
+    assert {events_of(story, one, "WORKFLOW_EXECUTION_TERMINATED") for one in others} == {0}
+    assert {events_of(story, one, told) for one in others} == {0}

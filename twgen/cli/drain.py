@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from twgen.cli.draining import end_workflows, what_ends
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
@@ -17,7 +18,7 @@ from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.model.draining import DrainReport, HeldWorker
 from twgen.model.plan import WorkerVersions
 from twgen.model.spec import WorkerSpec
-from twgen.planning.draining import held_worker, may_be_held
+from twgen.planning.draining.report import held_worker, may_be_held
 from twgen.planning.plan import plan_versions
 from twgen.reading.rollout import specs_of
 from twgen.reading.rollouts import rollouts_in_cluster
@@ -37,15 +38,24 @@ _REPORTS: dict[str, Callable[[DrainReport], str]] = {
 @click.command()
 @paths_argument
 @output_option(*_REPORTS)
-@options("window", *READING, *INPUT, "namespace", "operator_config", "quiet")
-@options("from_cluster", "all_namespaces", from_cluster="Tell of the workers whose rollouts a cluster has.")
+@options("window", "from_cluster", "all_namespaces", from_cluster="Tell of the workers of a cluster.")
+@options("of_version", "workflow_type", "older_than", "move", "to_version", "without_replay")
+@options("signal", "signal_input", "cancel", "terminate", "again", "wait", "yes")
+@options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
 def command(output: str, window: timedelta, **params: Any) -> None:
     """Say which workflows hold the versions that are no longer current, and what that costs.
 
     \b
     twgen drain .
     twgen drain --from-cluster -A -o markdown
+    twgen drain . --version v1 --type Poller --signal stop --wait
+
+    With --version it ends them: it says what it would do to how many, asks, and lets a batch operation of the
+    server do it. Where the same was begun before, it tells how far that is.
     """
+    if what := what_ends(params):
+        end_workflows(params, what)
+        return
     settings = settings_of(params)
     if params["all_namespaces"] and not params["from_cluster"]:
         raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")

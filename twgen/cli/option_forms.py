@@ -1,5 +1,6 @@
 """What the value of an option may be: each form says what a text means, and what is wrong with it."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -146,6 +147,15 @@ def _prometheus(text: str) -> object:
         raise ValueError(f"is not NAME=URL such as shared=http://127.0.0.1:9090: {error}") from error
 
 
+def _json(text: str) -> bytes:
+    """JSON, as it is written."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError('is no JSON, such as {"now": true} or "a text"') from error
+    return text.encode()
+
+
 _OBJECT = re.compile(r"[a-z0-9-]{1,63}/[a-z0-9][a-z0-9.-]{0,252}")
 
 
@@ -200,4 +210,5 @@ ADDRESSES = Form("ADDRESS=ADDRESS", _addresses)
 FILE_OF_SECRET = Form("SECRET=FILE", _file_of_secret)
 OBJECT = Form("NAMESPACE/NAME", _object)
 GATE = Form("DURATION|fails", _gate)
+JSON = Form("JSON", _json)
 PROMETHEUS = Form("NAME=URL", _prometheus)

@@ -3,13 +3,17 @@
 import json
 from base64 import b64decode
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
+from twgen.model.draining import Batch, Ending
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan
 from twgen.model.spec import WorkerSpec
 from twgen.planning.routing.gates import GATE_TIMEOUT
+
+if TYPE_CHECKING:
+    from temporalio.api.workflow.v1 import VersioningOverride
 
 
 class TemporalWriter:
@@ -67,16 +71,10 @@ class TemporalWriter:
         """Start a gate workflow on the target, with JSON as its input; None: without."""
         from google.protobuf.duration_pb2 import Duration
         from temporalio.api.common.v1 import Payload, Payloads, WorkflowType
-        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
         from temporalio.api.enums.v1 import WorkflowIdConflictPolicy, WorkflowIdReusePolicy
         from temporalio.api.taskqueue.v1 import TaskQueue
-        from temporalio.api.workflow.v1 import VersioningOverride
         from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
 
-        version = WorkerDeploymentVersion(
-            deployment_name=self._spec.worker_deployment, build_id=self._spec.build_id
-        )
-        behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
         payload = Payload(metadata={"encoding": b"json/plain"}, data=gate_input or b"null")
         request = StartWorkflowExecutionRequest(
             namespace=self._spec.temporal_namespace,
@@ -89,11 +87,50 @@ class TemporalWriter:
             request_id=gate.request_id,
             workflow_id_reuse_policy=WorkflowIdReusePolicy.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
             workflow_id_conflict_policy=WorkflowIdConflictPolicy.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-            versioning_override=VersioningOverride(
-                pinned=VersioningOverride.PinnedOverride(behavior=behavior, version=version)
-            ),
+            versioning_override=self._pinned_to(self._spec.build_id),
         )
         await self._write("start_workflow_execution", request)
+
+    async def start_batch(self, batch: Batch, reason: str) -> None:
+        """Begin a batch operation on the workflows that its query finds; the server goes on with it alone."""
+        from google.protobuf.field_mask_pb2 import FieldMask
+        from temporalio.api.batch.v1 import (
+            BatchOperationCancellation,
+            BatchOperationSignal,
+            BatchOperationTermination,
+            BatchOperationUpdateWorkflowExecutionOptions,
+        )
+        from temporalio.api.common.v1 import Payload, Payloads
+        from temporalio.api.workflow.v1 import WorkflowExecutionOptions
+        from temporalio.api.workflowservice.v1 import StartBatchOperationRequest
+
+        what, who = batch.what, self._identity
+        operation: dict[str, Any]
+        match what.ending:
+            case Ending.MOVE:
+                options = WorkflowExecutionOptions(versioning_override=self._pinned_to(what.to_build_id))
+                mask = FieldMask(paths=["versioning_override"])
+                moving = BatchOperationUpdateWorkflowExecutionOptions(
+                    workflow_execution_options=options, update_mask=mask, identity=who
+                )
+                operation = {"update_workflow_options_operation": moving}
+            case Ending.SIGNAL:
+                payload = Payload(metadata={"encoding": b"json/plain"}, data=what.signal_input or b"null")
+                told = None if what.signal_input is None else Payloads(payloads=[payload])
+                signal = BatchOperationSignal(signal=what.signal_name, input=told, identity=who)
+                operation = {"signal_operation": signal}
+            case Ending.CANCEL:
+                operation = {"cancellation_operation": BatchOperationCancellation(identity=who)}
+            case Ending.TERMINATE:
+                operation = {"termination_operation": BatchOperationTermination(identity=who)}
+        request = StartBatchOperationRequest(
+            namespace=self._spec.temporal_namespace,
+            visibility_query=batch.query,
+            job_id=batch.job_id,
+            reason=reason,
+            **operation,
+        )
+        await self._write("start_batch_operation", request)
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
         """Write entries of a version's metadata, as JSON; none is ever removed.
@@ -117,6 +154,16 @@ class TemporalWriter:
             identity=self._identity,
         )
         await self._write("update_worker_deployment_version_metadata", request)
+
+    def _pinned_to(self, build_id: str) -> "VersioningOverride":
+        from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+        from temporalio.api.workflow.v1 import VersioningOverride
+
+        version = WorkerDeploymentVersion(deployment_name=self._spec.worker_deployment, build_id=build_id)
+        behavior = VersioningOverride.PINNED_OVERRIDE_BEHAVIOR_PINNED
+        return VersioningOverride(
+            pinned=VersioningOverride.PinnedOverride(behavior=behavior, version=version)
+        )
 
     async def _write(self, method: str, request: Any) -> None:
         who = f"{self._spec.worker_deployment} of {self._spec.document.source}"

@@ -1,6 +1,7 @@
 """What holds versions that are no longer current: the workflows that are pinned to them."""
 
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from twgen.model.temporal import VersionStatus
 from twgen.model.values import dataclass
@@ -120,3 +121,53 @@ class DrainReport:
     window: timedelta
     """The time back from now whose closed workflows tell how long they last."""
     workers: tuple[HeldWorker, ...]
+
+
+class Ending(StrEnum):
+    """What ends the workflows of a version that drains, in Temporal's words, or moves them."""
+
+    MOVE = "Move"
+    SIGNAL = "Signal"
+    CANCEL = "Cancel"
+    TERMINATE = "Terminate"
+
+
+@dataclass(frozen=True, slots=True)
+class WhatEnds:
+    """Which workflows of a version are to be ended, and how."""
+
+    ending: Ending
+    workflow_type: str = ""
+    """Empty: those of every type."""
+    older_than: timedelta | None = None
+    to_build_id: str = ""
+    """Of a move; empty: to the current version."""
+    signal_name: str = ""
+    signal_input: bytes | None = None
+    """As JSON; None: without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch operation of a server, on all workflows that a query finds when it begins."""
+
+    job_id: str
+    """The same for the same demand, so that what was begun is not begun again."""
+    what: WhatEnds
+    query: str
+    will: str
+    """What it does to them, in words: `signal "stop" to`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """How far a batch operation is."""
+
+    is_running: bool
+    has_failed: bool
+    total: int
+    done: int
+    """Workflows that it has done something to."""
+    failed: int
+    """Workflows that it could do nothing to."""
+    closed_at: datetime | None = None

@@ -9,16 +9,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from twgen.model.draining import AGES, EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows
+from twgen.model.draining import AGES, BatchState, EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
+from twgen.planning.visibility import pinned_to
 from twgen.reading.temporal.answers import decoded, moment
 from twgen.reading.temporal.measuring import STUCK_FROM
-from twgen.reading.temporal.shared import SharedReads, all_of, quoted_text
+from twgen.reading.temporal.shared import SharedReads, all_of
 
 if TYPE_CHECKING:
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
-    from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
+    from temporalio.api.workflowservice.v1 import (
+        DescribeBatchOperationResponse,
+        DescribeWorkflowExecutionResponse,
+    )
 
 PAGE = 1000
 """Workflows of one call; a server gives no more."""
@@ -53,18 +57,37 @@ class Draining:
         none = {build_id: PinnedWorkflows(0) for build_id in build_ids}
         return none | dict(zip(held, found, strict=True))
 
-    async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
-        version = quoted_text(f"{self._spec.worker_deployment}:{build_id}")
-        pinned = (
-            f"TemporalWorkerDeploymentVersion = {version} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+    async def batch(self, job_id: str) -> BatchState | None:
+        """How far a batch operation is; None: there is none of that ID."""
+        from temporalio.api.enums.v1 import BatchOperationState
+        from temporalio.api.workflowservice.v1 import DescribeBatchOperationRequest
+
+        def state(answer: "DescribeBatchOperationResponse | None") -> BatchState | None:
+            if answer is None:
+                return None
+            return BatchState(
+                is_running=answer.state == BatchOperationState.BATCH_OPERATION_STATE_RUNNING,
+                has_failed=answer.state == BatchOperationState.BATCH_OPERATION_STATE_FAILED,
+                total=answer.total_operation_count,
+                done=answer.complete_operation_count,
+                failed=answer.failure_operation_count,
+                closed_at=moment(answer, "close_time"),
+            )
+
+        request = DescribeBatchOperationRequest(namespace=self._spec.temporal_namespace, job_id=job_id)
+        return await self._shared.ask(
+            self._spec, "describe_batch_operation", request, state, may_be_absent=True
         )
+
+    async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
+        pinned = pinned_to(self._spec.worker_deployment, build_id)
         still_open = f"{pinned} AND CloseTime IS NULL"
         listed = oldest = await self._list(still_open, MOST_PAGES)
         older: tuple[int, ...] = ()
         if number > len(listed):
             starts = (format_time(self._now - age) for age in AGES)
             older = tuple(
-                await all_of([self._count(f"{still_open} AND StartTime < '{start}'") for start in starts])
+                await all_of([self.count(f"{still_open} AND StartTime < '{start}'") for start in starts])
             )
             oldest = await self._oldest(still_open, listed[-1][2].started_at)
         looked_at = await self._look_at(oldest[-_MOST_DESCRIBED:])
@@ -104,7 +127,8 @@ class Draining:
             lambda answer: (list(answer.executions), answer.next_page_token),
         )
 
-    async def _count(self, query: str) -> int:
+    async def count(self, query: str) -> int:
+        """How many workflows a query finds."""
         from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
 
         request = CountWorkflowExecutionsRequest(namespace=self._spec.temporal_namespace, query=query)
@@ -118,7 +142,7 @@ class Draining:
         for _ in range(_MOST_HALVINGS):
             age = (youngest + before) / 2
             query = f"{still_open} AND StartTime < '{format_time(self._now - age)}'"
-            number = await self._count(query)
+            number = await self.count(query)
             if 0 < number <= PAGE:
                 return await self._list(query, 1)
             youngest, before = (age, before) if number else (youngest, age)

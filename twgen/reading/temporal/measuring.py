@@ -19,8 +19,9 @@ from twgen.model.analysis import (
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, Version
 from twgen.model.times import format_time
+from twgen.planning.visibility import quoted_text
 from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, failure_count
-from twgen.reading.temporal.shared import SharedReads, all_of, quoted_text
+from twgen.reading.temporal.shared import SharedReads, all_of
 
 if TYPE_CHECKING:
     from temporalio.api.taskqueue.v1 import TaskQueueStats

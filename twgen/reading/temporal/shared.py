@@ -10,6 +10,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.planning.namespaces import MOST_COUNTED
+from twgen.planning.visibility import quoted_text
 
 Answer = TypeVar("Answer")
 NamedVersion = tuple[str, str]
@@ -187,11 +188,6 @@ async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
             raise answer
         answers.append(answer)
     return answers
-
-
-def quoted_text(text: str) -> str:
-    """A text as a query of visibility has it."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _named(spec: WorkerSpec) -> str:

@@ -1,0 +1,117 @@
+"""Of which version workflows are ended, by whom, and what a server is asked for."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    SPEC,
+    ago,
+    drained,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
+from tests.strategies import NOW
+from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
+from twgen.model.draining import Batch, Ending, WhatEnds
+from twgen.model.temporal import VersionStatus
+from twgen.planning.draining.endings import batch_of
+from twgen.planning.plan import worker_world
+from twgen.planning.routing.target import Target
+
+S = VersionStatus
+CANCEL = WhatEnds(Ending.CANCEL)
+
+
+def target(*, manager: str = "me", current: str | None = "v2", now: Any = NOW) -> Target:
+    versions = (
+        version("v0", S.DRAINING, created_at=ago(9 * DAY)),
+        drained(DAY, "v1"),
+        version("v2", S.CURRENT if current else S.INACTIVE),
+        version("v3", S.INACTIVE),
+        version("v4", S.RAMPING),
+        version("v5", S.CREATED),
+    )
+    says = temporal(*versions, traffic=routing(current, ("v4", 5)), manager_identity=manager)
+    return Target(SPEC, worker_world(SPEC, situation(says, [live("v3")])), now, "me", "")
+
+
+def asked(what: WhatEnds = CANCEL, build_id: str = "v0", **facts: Any) -> Batch:
+    return batch_of(target(**facts), build_id, what)
+
+
+@pytest.mark.parametrize("build_id", ["v0", "v1"])
+def test_version_that_drains_or_is_drained_may_be_emptied(build_id: str) -> None:
+    assert asked(build_id=build_id).query == (
+        f"TemporalWorkerDeploymentVersion = 'shop/payments:{build_id}'"
+        " AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("build_id", "because"),
+    [
+        ("v2", "it is Current, and only a version that drains is emptied"),
+        ("v3", "it is the target, and only a version that drains is emptied"),
+        ("v4", "it is Ramping, and only a version that drains is emptied"),
+        ("v5", "it is Created, and only a version that drains is emptied"),
+        ("v9", "Temporal does not know it"),
+    ],
+)
+def test_no_other_version_is_emptied(build_id: str, because: str) -> None:
+    with pytest.raises(NegativeAnswer, match=f"^shop/payments, version {build_id}: {because}$"):
+        asked(build_id=build_id)
+
+
+def test_worker_that_somebody_else_manages_is_left_alone() -> None:
+    with pytest.raises(OwnedBySomebodyElse, match="somebody manages it, and this is me"):
+        asked(manager="somebody")
+
+
+def test_type_and_age_are_part_of_the_query_whatever_is_in_them() -> None:
+    batch = asked(WhatEnds(Ending.SIGNAL, "it's \\ here", HOUR, signal_name="stop"))
+    assert batch.query.endswith(r" AND WorkflowType = 'it\'s \\ here' AND StartTime < '2026-11-21T11:00:00Z'")
+    assert batch.will == "send signal stop to"
+
+
+def test_same_demand_is_the_same_batch_operation_at_any_time() -> None:
+    older = WhatEnds(Ending.CANCEL, older_than=HOUR)
+    first, later = asked(older), asked(older, now=NOW + timedelta(minutes=5))
+    assert first.job_id == later.job_id
+    assert first.query != later.query
+    others = [
+        asked(),
+        asked(build_id="v1"),
+        asked(WhatEnds(Ending.TERMINATE)),
+        asked(WhatEnds(Ending.SIGNAL, signal_name="a")),
+        asked(WhatEnds(Ending.SIGNAL, signal_name="a", signal_input=b"1")),
+        asked(WhatEnds(Ending.CANCEL, "Order")),
+    ]
+    assert len({batch.job_id for batch in [first, *others]}) == 1 + len(others)
+
+
+def test_workflows_move_to_the_current_version_or_to_one_that_is_named() -> None:
+    assert asked(WhatEnds(Ending.MOVE)).what.to_build_id == "v2"
+    assert asked(WhatEnds(Ending.MOVE, to_build_id="v3")).will == "move to v3"
+
+
+@pytest.mark.parametrize(
+    ("to", "current", "because"),
+    [
+        ("", None, "there is no current version: --to says where to move them"),
+        ("v0", "v2", "they are on v0 already"),
+        ("v5", "v2", "no worker of v5 has polled"),
+        ("v9", "v2", "no worker of v9 has polled"),
+    ],
+)
+def test_workflows_do_not_move_where_nobody_goes_on_with_them(
+    to: str, current: str | None, because: str
+) -> None:
+    with pytest.raises(NegativeAnswer, match=because):
+        asked(WhatEnds(Ending.MOVE, to_build_id=to), current=current)

@@ -1,0 +1,141 @@
+"""Ending the workflows of a version that drains, by a batch operation of the server."""
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from twgen.cli.intervention import the_worker
+from twgen.cli.live import Connections, Servers
+from twgen.cli.options import OPTIONS
+from twgen.cli.output import say, say_for_now, write
+from twgen.cli.settings import clock
+from twgen.clients.deadline import Deadline
+from twgen.errors import InvalidInput, NegativeAnswer
+from twgen.executing.temporal import TemporalWriter
+from twgen.model.draining import Batch, BatchState, Ending, WhatEnds
+from twgen.planning.draining.endings import batch_of
+from twgen.planning.ownership import acting_identity
+from twgen.planning.plan import worker_world
+from twgen.planning.routing.target import Target
+from twgen.planning.sentences import counted
+from twgen.reading.temporal.draining import Draining
+from twgen.reading.temporal.shared import SharedReads
+
+_NEEDS = {
+    "to_version": "move",
+    "without_replay": "move",
+    "signal_input": "signal",
+    **dict.fromkeys(("workflow_type", "older_than", "again", "wait", "yes"), "of_version"),
+}
+"""Options that mean nothing without another one."""
+_BETWEEN_LOOKS = 1.0
+"""Seconds."""
+
+
+def what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
+    """What the options ask for; None: nothing but the report. Raises InvalidInput where they do not agree."""
+    given = {
+        Ending.MOVE: params["move"],
+        Ending.SIGNAL: params["signal"],
+        Ending.CANCEL: params["cancel"],
+        Ending.TERMINATE: params["terminate"],
+    }
+    asked = [ending for ending, value in given.items() if value]
+    version = params["of_version"]
+    for name, needs in _NEEDS.items():
+        if params[name] and not params[needs]:
+            raise InvalidInput(f"--{OPTIONS[name].name} goes with --{OPTIONS[needs].name}")
+    if not asked and not version:
+        return None
+    if len(asked) != 1 or not version:
+        raise InvalidInput(
+            "--version goes with one of --move, --signal, --cancel and --terminate, and each of them with it"
+        )
+    [ending] = asked
+    if ending is Ending.MOVE and not params["without_replay"]:
+        raise InvalidInput(
+            "nothing has replayed these workflows on the version that they would move to: one that cannot be"
+            " replayed there is stuck. --move --without-replay moves them all the same"
+        )
+    return WhatEnds(
+        ending,
+        workflow_type=params["workflow_type"] or "",
+        older_than=params["older_than"],
+        to_build_id=params["to_version"] or "",
+        signal_name=params["signal"] or "",
+        signal_input=params["signal_input"],
+    )
+
+
+def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
+    """Show what would be done to how many, ask, and let the server do it, once for each demand."""
+    settings, specs = the_worker(params)
+    [spec] = specs.workers
+    build_id = params["of_version"]
+
+    async def story(opened: Connections) -> str:
+        async def look() -> Target:
+            worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
+            identity = acting_identity(spec, worker, settings.planning_caller)
+            return Target(spec, worker, clock(), identity, not_created="")
+
+        def reader() -> Draining:
+            shared = SharedReads(opened.temporal, Deadline(settings.timeout))
+            return Draining(spec, shared, clock(), timedelta())
+
+        target = await look()
+        batch, state = await _latest(reader(), batch_of(target, build_id, what), again=params["again"])
+        if not state:
+            number = await reader().count(f"{batch.query} AND CloseTime IS NULL")
+            change = f"{batch.will} {counted(number, 'workflow')} of {build_id}"
+            if not number:
+                return f"{spec.worker_deployment}: there is none to {batch.will}"
+            _confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
+            # whoever was asked may have thought for long, and the version be current again
+            sure = replace(batch, query=batch_of(await look(), build_id, what).query)
+            writer = TemporalWriter(spec, target.identity, opened.temporal, settings.timeout)
+            await writer.start_batch(sure, f"twgen: {change}")
+            say(f"{spec.worker_deployment}: will {change}")
+        while params["wait"] and (state is None or state.is_running):
+            await asyncio.sleep(_BETWEEN_LOOKS)
+            state = await reader().batch(batch.job_id)
+            if state and sys.stderr.isatty() and not settings.quiet:
+                say_for_now(f"{state.done + state.failed} of {state.total} workflows")
+        return _told(batch, state)
+
+    with Servers(settings) as servers:
+        write(f"{servers.run([spec], story)}\n")
+
+
+async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch, BatchState | None]:
+    """The batch operation as it was begun before, or with `again` and where it has ended, one anew."""
+    state, first, attempt = await reader.batch(batch.job_id), batch.job_id, 1
+    while again and state and not state.is_running:
+        attempt += 1
+        batch = replace(batch, job_id=f"{first}-{attempt}")
+        state = await reader.batch(batch.job_id)
+    return batch, state
+
+
+def _confirm(change: str, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin or not sys.stdin.isatty():
+        raise InvalidInput(f"{change}? Nobody is there to ask: -y says yes")
+    click.confirm(change, abort=True, err=True)
+
+
+def _told(batch: Batch, state: BatchState | None) -> str:
+    """How far it is; raises NegativeAnswer where it could not do all."""
+    what = f"batch operation {batch.job_id}"
+    if not state or state.is_running:
+        return f"{what} runs; --wait waits for its end"
+    done = f"{what} has ended: {state.done} of {counted(state.total, 'workflow')}"
+    if state.failed or state.has_failed:
+        raise NegativeAnswer(f"{done}, {state.failed} failed; --again does it once more")
+    return f"{done}; --again does it once more"

@@ -1,0 +1,1 @@
+"""What holds versions that drain, and what ends it."""

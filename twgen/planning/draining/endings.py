@@ -1,0 +1,78 @@
+"""What ends the workflows of a version that drains: of which it may be asked, by whom, and what is asked."""
+
+from dataclasses import astuple, replace
+from hashlib import sha256
+
+from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
+from twgen.model.draining import Batch, Ending, WhatEnds
+from twgen.model.temporal import VersionStatus
+from twgen.model.times import format_time
+from twgen.planning.routing.target import Target
+from twgen.planning.version_status import status_of
+from twgen.planning.visibility import pinned_to, quoted_text
+
+_DRAINS = {VersionStatus.DRAINING, VersionStatus.DRAINED}
+_UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
+
+
+def batch_of(target: Target, build_id: str, what: WhatEnds) -> Batch:
+    """The batch operation that does it to the workflows that are pinned to a version.
+
+    Raises NegativeAnswer for a version that does not drain, and OwnedBySomebodyElse where another one manages
+    the worker.
+    """
+    spec = target.spec
+    if target.is_foreign:
+        raise OwnedBySomebodyElse(
+            f"{spec.worker_deployment}: {target.temporal.manager_identity} manages it, and this is"
+            f" {target.identity}; `twgen ownership claim` takes it over, --identity says as whom to act"
+        )
+    _refuse_what_does_not_drain(target, build_id)
+    if what.ending is Ending.MOVE:
+        what = replace(what, to_build_id=_destination(target, build_id, what.to_build_id))
+    query = pinned_to(spec.worker_deployment, build_id)
+    if what.workflow_type:
+        query = f"{query} AND WorkflowType = {quoted_text(what.workflow_type)}"
+    if what.older_than:
+        query = f"{query} AND StartTime < '{format_time(target.now - what.older_than)}'"
+    demand = sha256(repr(astuple(what)).encode()).hexdigest()[:8]
+    job_id = f"twgen-{spec.worker_deployment}:{build_id}-{what.ending.lower()}-{demand}"
+    return Batch(job_id, what, query, _in_words(what))
+
+
+def _refuse_what_does_not_drain(target: Target, build_id: str) -> None:
+    name, rule = (
+        f"{target.spec.worker_deployment}, version {build_id}",
+        "only a version that drains is emptied",
+    )
+    if build_id not in target.versions:
+        raise NegativeAnswer(f"{name}: Temporal does not know it")
+    if build_id == target.build_id:
+        raise NegativeAnswer(f"{name}: it is the target, and {rule}")
+    status = status_of(build_id, target.versions[build_id], target.temporal)
+    if status not in _DRAINS:
+        raise NegativeAnswer(f"{name}: it is {status}, and {rule}")
+
+
+def _destination(target: Target, build_id: str, asked: str) -> str:
+    """The build ID to which workflows move: by default that of the current version."""
+    name, to = target.spec.worker_deployment, asked or target.current or ""
+    if not to:
+        raise NegativeAnswer(f"{name}: there is no current version: --to says where to move them")
+    if to == build_id:
+        raise NegativeAnswer(f"{name}: they are on {to} already")
+    if status_of(to, target.versions.get(to), target.temporal) in _UNREGISTERED:
+        raise NegativeAnswer(f"{name}: no worker of {to} has polled: they would wait there for ever")
+    return to
+
+
+def _in_words(what: WhatEnds) -> str:
+    match what.ending:
+        case Ending.MOVE:
+            return f"move to {what.to_build_id}"
+        case Ending.SIGNAL:
+            return f"send signal {what.signal_name} to"
+        case Ending.CANCEL:
+            return "cancel"
+        case Ending.TERMINATE:
+            return "terminate"

@@ -1,0 +1,12 @@
+"""Queries of visibility, as Temporal's servers read them."""
+
+
+def quoted_text(text: str) -> str:
+    """A text as a query has it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def pinned_to(worker_deployment: str, build_id: str) -> str:
+    """The workflows that are pinned to a version, open or closed."""
+    version = quoted_text(f"{worker_deployment}:{build_id}")
+    return f"TemporalWorkerDeploymentVersion = {version} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
