@@ -10,7 +10,7 @@ import click
 from twgen.cli.draining import end_workflows, what_ends
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
-from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, READING, given_options, options, output_option, paths_argument
 from twgen.cli.output import write
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.deadline import AnswerDeadline, Deadline
@@ -54,31 +54,45 @@ def command(output: str, window: timedelta, **params: Any) -> None:
     server do it. Where the same was begun before, it tells how far that is.
     """
     if what := what_ends(params):
+        of_report = given_options(["window", "from_cluster", "all_namespaces"])
+        if of_report or output != "text":
+            options_of_report = ", ".join(of_report) or f"-o {output}"
+            raise InvalidInput(f"--version goes without what the report takes: {options_of_report}")
         end_workflows(params, what)
         return
-    settings = settings_of(params)
-    if params["all_namespaces"] and not params["from_cluster"]:
+    report, failures = _report(params, window)
+    write(_REPORTS[output](report))
+    if failures:
+        raise StateUnavailable("; ".join(failures))
+
+
+def _report(params: dict[str, Any], window: timedelta) -> tuple[DrainReport, list[str]]:
+    """What holds the versions of the workers that are asked for, and why some are left out."""
+    settings, in_cluster, everywhere = settings_of(params), params["from_cluster"], params["all_namespaces"]
+    if everywhere and not in_cluster:
         raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
-    if params["from_cluster"] and params["paths"]:
+    if in_cluster and params["paths"]:
         raise InvalidInput("--from-cluster takes the workers of a cluster: it goes with no PATH")
-    specs = () if params["from_cluster"] else load_specs(settings).workers
-    namespace = "" if params["all_namespaces"] else settings.namespace_rule.default
-    if params["from_cluster"] and not (namespace or params["all_namespaces"]):
+    namespace = "" if everywhere else settings.namespace_rule.default
+    if in_cluster and not (namespace or everywhere):
         raise InvalidInput("--from-cluster needs a namespace: give -n NAMESPACE, or -A for all")
+    specs = () if in_cluster else load_specs(settings).workers
     with Servers(settings) as servers:
 
         async def story(opened: Connections) -> tuple[DrainReport, list[str]]:
             found: Sequence[WorkerSpec] = specs
             failures: list[str] = []
-            if params["from_cluster"]:
+            if in_cluster:
                 found, failures = await _rolled_out(opened, namespace, Deadline(settings.timeout))
+            if name := params["worker"]:
+                names = ", ".join(sorted(spec.worker_deployment for spec in found))
+                found = [spec for spec in found if name in {spec.name, spec.worker_deployment}]
+                if not found:
+                    raise InvalidInput(f"there is no worker {name!r}: there is {names or 'none'}")
             report, more = await _reported(settings, servers, opened, found, window)
             return report, failures + more
 
-        report, failures = servers.run(specs, story)
-    write(_REPORTS[output](report))
-    if failures:
-        raise StateUnavailable("; ".join(failures))
+        return servers.run(specs, story)
 
 
 async def _rolled_out(

@@ -18,6 +18,7 @@ from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.draining import Batch, BatchState, Ending, WhatEnds
+from twgen.model.times import format_time
 from twgen.planning.draining.endings import batch_of
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world
@@ -106,6 +107,10 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             state = await reader().batch(batch.job_id)
             if state and sys.stderr.isatty() and not settings.quiet:
                 say_for_now(f"{state.done + state.failed} of {state.total} workflows")
+        if state and not state.is_running and (left := await _begun_since(reader(), batch, state)):
+            raise NegativeAnswer(
+                f"{_told(batch, state)}; it has not done so to {counted(left, 'workflow')} of today"
+            )
         return _told(batch, state)
 
     with Servers(settings) as servers:
@@ -113,13 +118,23 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
 
 
 async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch, BatchState | None]:
-    """The batch operation as it was begun before, or with `again` and where it has ended, one anew."""
-    state, first, attempt = await reader.batch(batch.job_id), batch.job_id, 1
-    while again and state and not state.is_running:
-        attempt += 1
-        batch = replace(batch, job_id=f"{first}-{attempt}")
-        state = await reader.batch(batch.job_id)
+    """The batch operation as it was begun last, or with `again` and where that has ended, one anew."""
+    attempt, state = 1, await reader.batch(batch.job_id)
+    while state and not state.is_running:
+        following = replace(batch, job_id=f"{batch.job_id.removesuffix(f'-{attempt}')}-{attempt + 1}")
+        begun = await reader.batch(following.job_id)
+        if not begun and not again:
+            break
+        batch, state, attempt = following, begun, attempt + 1
     return batch, state
+
+
+async def _begun_since(reader: Draining, batch: Batch, state: BatchState) -> int:
+    """How many workflows the same demand means by now that it did not mean then."""
+    if not state.started_at:
+        return 0
+    meant = format_time(state.started_at - (batch.what.older_than or timedelta()))
+    return await reader.count(f"{batch.query} AND CloseTime IS NULL AND StartTime > '{meant}'")
 
 
 def _confirm(change: str, *, yes: bool) -> None:

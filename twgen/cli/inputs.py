@@ -91,8 +91,8 @@ def parse(settings: Settings, read: Documents) -> Specs:
         specs = specs._replace(warnings=(*specs.warnings, *local_addresses(specs.workers)))
     where = settings.surroundings
     if operator.file or where.in_repository:
-        usable = (*where.prometheus(operator), *settings.prometheus)
-        doubts = unusable_prometheus(specs.workers, usable, where.prometheus_remedy(operator))
+        remedy = where.prometheus_remedy(operator)
+        doubts = unusable_prometheus(specs.workers, settings.usable_prometheus(), remedy)
         specs = specs._replace(warnings=(*specs.warnings, *doubts))
     if not tracks_jobs(specs.workers, operator.rollout_image):
         return specs

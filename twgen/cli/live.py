@@ -158,21 +158,14 @@ class Servers:
 def usable_prometheus(
     settings: Settings, others: Sequence[PrometheusServer] = (), remedy: str = ""
 ) -> "Callable[[], PrometheusServers]":
-    """Those that a command may ask, made once one is needed.
-
-    Of two of one name, that of an option goes before the operator's, and this before one of the `others`.
-    """
+    """Those that a command may ask, made once one is needed."""
 
     @cache
     def made() -> "PrometheusServers":
         from twgen.clients.prometheus import PrometheusServers
 
-        where = settings.surroundings
-        servers = (*others, *where.prometheus(settings.operator), *settings.prometheus)
-        by_name = {server.name: server for server in servers}
-        return PrometheusServers(
-            tuple(by_name.values()), remedy or where.prometheus_remedy(settings.operator)
-        )
+        what_to_do = remedy or settings.surroundings.prometheus_remedy(settings.operator)
+        return PrometheusServers(settings.usable_prometheus(others), what_to_do)
 
     return made
 

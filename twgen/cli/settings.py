@@ -1,6 +1,6 @@
 """What the command line asked for, in the program's own types."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,14 @@ class Settings:
     def namespace_rule(self) -> "NamespaceRule":
         """Whose namespace a document gets."""
         return self.surroundings.namespace_rule(self.namespace)
+
+    def usable_prometheus(self, others: Sequence[PrometheusServer] = ()) -> tuple[PrometheusServer, ...]:
+        """Those that a command may ask.
+
+        Of two of one name, that of an option goes before the operator's, and this before one of the `others`.
+        """
+        servers = (*others, *self.surroundings.prometheus(self.operator), *self.prometheus)
+        return tuple({server.name: server for server in servers}.values())
 
     @property
     def rendering_caller(self) -> Caller:

@@ -51,8 +51,8 @@ class PrometheusServers:
     usable: tuple[PrometheusServer, ...]
     remedy: str
     """What to do where there is none of that name: the end of a sentence."""
-    _unanswered: set[int] = field(default_factory=set)
-    """The threads that still wait for an answer."""
+    _unanswered: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """The threads that still wait for an answer of each server."""
     _free: defaultdict[str, asyncio.Semaphore] = field(
         default_factory=lambda: defaultdict(lambda: asyncio.Semaphore(_AT_ONCE))
     )
@@ -72,8 +72,8 @@ class PrometheusServers:
         deadline.
         """
         deadline, who = deadline.for_answer(), _who(server)
-        if len(self._unanswered) >= _MOST_UNANSWERED:
-            raise StateUnavailable(f"{who} has left {len(self._unanswered)} questions without an end")
+        if (unanswered := len(self._unanswered[server.name])) >= _MOST_UNANSWERED:
+            raise StateUnavailable(f"{who} has left {unanswered} questions without an end")
 
         async def answer() -> tuple[int, bytes]:
             await deadline.turn(self._turn(server))
@@ -97,11 +97,11 @@ class PrometheusServers:
 
     def _post(self, server: PrometheusServer, asked: RangeQuery, seconds: float) -> tuple[int, bytes]:
         # headers that trickle in keep a thread for longer than anybody waits for it
-        self._unanswered.add(thread := get_ident())
+        self._unanswered[server.name].add(thread := get_ident())
         try:
             return _post(server, asked, seconds)
         finally:
-            self._unanswered.discard(thread)
+            self._unanswered[server.name].discard(thread)
 
     async def _turn(self, server: PrometheusServer) -> None:
         await self._free[server.name].acquire()

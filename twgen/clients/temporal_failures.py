@@ -20,11 +20,13 @@ _ADVICE = {
 _CONFLICTS = {
     "ManagerIdentity '": "nothing was changed: somebody else manages the worker",
     "conflict token mismatch": "nothing was changed: somebody else changed the traffic at the same time",
+    "Workflow execution is already running": "nothing was started: the same was begun at the same time",
     "already running": "nothing was started: somebody else started the gate at the same time",
 }
 """Of the server's own words: such an error has no code of its own."""
 _LOST = "due to unexpected workflow task failure"
 """Its own workflow of a worker or a version did not come to carry out a change: FAILED_PRECONDITION."""
+_ONE_BATCH = "Max concurrent batch operations"
 _OTHER_ADVICE = "answered with an error: look into its log"
 _HANGS_UP = "hangs up: it may ask for TLS, or for another client certificate than that of {profile}"
 _NOT_TRUSTED = "InvalidCertificate"
@@ -96,6 +98,8 @@ def refusal(server: str, error: "RPCError") -> TwgenError:
         )
     status = error.status.name
     advice = _ADVICE.get(status, _OTHER_ADVICE)
+    if _ONE_BATCH in str(error):
+        advice = "runs another batch operation in this namespace: try again when that has ended"
     if _LOST in str(error):
         advice = "did not come to make this change: try again"
     return StateUnavailable(f"{server}: the server {advice} ({status}: {_one_line(error)})")

@@ -59,7 +59,7 @@ class PinnedWorkflows:
     @property
     def are_listed(self) -> bool:
         """All of them are."""
-        return len(self.listed) >= self.number
+        return len(self.listed) == self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,4 +170,4 @@ class BatchState:
     """Workflows that it has done something to."""
     failed: int
     """Workflows that it could do nothing to."""
-    closed_at: datetime | None = None
+    started_at: datetime | None

@@ -51,6 +51,7 @@ def test_version_that_drains_or_is_drained_may_be_emptied(build_id: str) -> None
     assert asked(build_id=build_id).query == (
         f"TemporalWorkerDeploymentVersion = 'shop/payments:{build_id}'"
         " AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+        " AND StartTime <= '2026-11-21T12:00:00Z'"
     )
 
 
@@ -76,7 +77,9 @@ def test_worker_that_somebody_else_manages_is_left_alone() -> None:
 
 def test_type_and_age_are_part_of_the_query_whatever_is_in_them() -> None:
     batch = asked(WhatEnds(Ending.SIGNAL, "it's \\ here", HOUR, signal_name="stop"))
-    assert batch.query.endswith(r" AND WorkflowType = 'it\'s \\ here' AND StartTime < '2026-11-21T11:00:00Z'")
+    assert batch.query.endswith(
+        r" AND WorkflowType = 'it\'s \\ here' AND StartTime <= '2026-11-21T11:00:00Z'"
+    )
     assert batch.will == "send signal stop to"
 
 

@@ -314,7 +314,8 @@ def test_progressive_begins_with_the_first_step(other: tuple[str, float] | None)
 def test_ramp_to_a_version_that_the_spec_no_longer_describes_ends_at_once(
     target: Version | None, spec: WorkerSpec
 ) -> None:
-    versions = [OLD, version("v2", S.RAMPING), *([target] if target else [])]
+    before = version("v2", S.RAMPING, created_at=ago(2 * DAY))
+    versions = [OLD, before, *([target] if target else [])]
     traffic = routing("v1", ("v2", 75))
     plan = routed(serving(temporal(*versions, traffic=traffic)), spec)
     assert told(plan) == CLEARED
@@ -337,6 +338,20 @@ def test_ramp_to_a_version_that_the_spec_no_longer_describes_stays_where(
     current = facts.get("current", live("v1"))
     plan = routed(situation(says, [live("v3", 0), current]), spec)
     assert plan.action is NONE
+
+
+def test_pause_of_a_rollout_itself_keeps_no_other_ramp() -> None:
+    paused = version(metadata={"twgen.io/paused": {"by": "me", "because": "failures: 9 of 41 failed"}})
+    says = temporal(OLD, version("v2", S.RAMPING), paused, traffic=routing("v1", ("v2", 75)))
+    assert told(routed(serving(says), STEPWISE)) == CLEARED
+
+
+@pytest.mark.parametrize("deployment", [[], [live("v3", age=9 * DAY)]], ids=["without", "of long ago"])
+def test_rollout_of_an_older_spec_leaves_a_ramp_alone_that_began_since(
+    deployment: list[dict[str, Any]],
+) -> None:
+    says = temporal(OLD, version("v4", S.RAMPING, created_at=ago(HOUR)), traffic=routing("v1", ("v4", 5)))
+    assert told(routed(situation(says, [live("v1"), *deployment]), STEPWISE)) == WAITS
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,6 @@ def _failures(name: str, asked: WorkflowFailures, found: Failures, *, is_last: b
         if not found.current:
             return Judgement(name, Verdict.UNDECIDED, "the current version was not measured")
         bound = upper_bound(found.current.failed, found.current.started)
-        if bound > _WIDE and found.current.started < _COMPARABLE and found.target.failed:
-            because = (
-                f"{found.target.failed} of {found.target.started} failed, and the current version started"
-                f" {found.current.started}: too few to compare with"
-            )
-            return Judgement(name, Verdict.UNDECIDED, because)
     failed, started = found.target.failed, found.target.started
     ratio = failed / started if started else 0.0
     alarm = false_alarm(failed, started, bound)
@@ -102,6 +96,11 @@ def _failures(name: str, asked: WorkflowFailures, found: Failures, *, is_last: b
     if alarm <= asked.false_alarms:
         because = f"{because}, false alarm {_percent(alarm)}"
         return Judgement(name, Verdict.FAILS, because, ratio, bound)
+    compared = found.current if asked.max_ratio is None else None
+    if failed and compared and bound > _WIDE and compared.started < _COMPARABLE:
+        few = f"only {compared.started} have started on the current version, too few to compare with"
+        because = f"{because}; {few}"
+        return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)
     if is_last and started < asked.at_least:
         because = f"{because}; {asked.at_least} must have started before its last step ends"
         return Judgement(name, Verdict.UNDECIDED, because, ratio, bound)

@@ -1,6 +1,7 @@
 """What ends the workflows of a version that drains: of which it may be asked, by whom, and what is asked."""
 
 from dataclasses import astuple, replace
+from datetime import timedelta
 from hashlib import sha256
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
@@ -33,8 +34,9 @@ def batch_of(target: Target, build_id: str, what: WhatEnds) -> Batch:
     query = pinned_to(spec.worker_deployment, build_id)
     if what.workflow_type:
         query = f"{query} AND WorkflowType = {quoted_text(what.workflow_type)}"
-    if what.older_than:
-        query = f"{query} AND StartTime < '{format_time(target.now - what.older_than)}'"
+    # also without an age: a server may begin late, when the version is current again
+    started_before = target.now - (what.older_than or timedelta())
+    query = f"{query} AND StartTime <= '{format_time(started_before)}'"
     demand = sha256(repr(astuple(what)).encode()).hexdigest()[:8]
     job_id = f"twgen-{spec.worker_deployment}:{build_id}-{what.ending.lower()}-{demand}"
     return Batch(job_id, what, query, _in_words(what))

@@ -53,7 +53,8 @@ def _held(version: VersionPlan, found: PinnedWorkflows, now: datetime) -> HeldVe
         number=found.number,
         groups=tuple(WorkflowGroup(*group, number) for group, number in _most_first(groups)),
         grouped=len(found.listed),
-        oldest=now - found.oldest_at if found.oldest_at else None,
+        # the clock of the server may be ahead
+        oldest=max(now - found.oldest_at, timedelta()) if found.oldest_at else None,
         ages=_ages(found, now),
         failing=max(found.looked_at.failing, sum(one.has_problems for one in found.listed)),
         paused=sum(one.is_paused for one in found.listed),
@@ -83,8 +84,11 @@ def _ages(found: PinnedWorkflows, now: datetime) -> tuple[int, ...]:
 def _requested(live: LiveDeployment) -> tuple[float | None, int | None]:
     """The cores and the bytes that all pods of a Deployment request; None: a quantity is none."""
     template = live.patch.template if live.patch else live.recorded.manifest["spec"]["template"]
-    resources = (container.get("resources") or {} for container in template["spec"]["containers"])
-    requests = [asked.get("requests") or {} for asked in resources]
+    pod = template["spec"]
+    sidecars = [one for one in pod.get("initContainers") or () if one.get("restartPolicy") == "Always"]
+    resources = (container.get("resources") or {} for container in (*pod["containers"], *sidecars))
+    # what is limited and not requested is requested as it is limited
+    requests = [{**(asked.get("limits") or {}), **(asked.get("requests") or {})} for asked in resources]
     try:
         cpu, memory = (
             live.replicas * sum(quantity_nanos(asked.get(name, 0)) for asked in requests)

@@ -224,8 +224,12 @@ def _paused(t: Target) -> str:
 
 def _is_replaced(t: Target) -> bool:
     """A version ramps that nobody wants any more, so that nothing judges it, and the current one has pods."""
-    is_ours = bool(t.other_ramp and t.other_ramp.build_id) and t.spec.rollout.strategy is not Strategy.MANUAL
-    if not is_ours or not t.current or t.is_current or t.is_rollback or t.is_paused:
+    ramp, is_moved_by_hand = t.other_ramp, t.spec.rollout.strategy is Strategy.MANUAL
+    if not ramp or not ramp.build_id or is_moved_by_hand or not t.current or t.is_current:
+        return False
+    goes_back_at_once = t.is_rollback and t.obstacle is None
+    is_paused = t.world.rollout.is_paused or (t.is_paused and not t.why_marked(PAUSED))
+    if goes_back_at_once or is_paused or not t.has_replaced(ramp.build_id):
         return False
     serves = t.deployments.get(t.current)
     return t.world.deployments is None or bool(serves and serves.available_replicas)

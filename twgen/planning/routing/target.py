@@ -236,7 +236,9 @@ class Target:
     @property
     def measured_since(self) -> datetime | None:
         """Since when its ramp is measured: from its begin, or since a person let it go on; None: not told."""
-        since, mark = self.ramp.since if self.ramp else None, self._mark(MEASURED_SINCE)
+        # since when it ramps may not be told, and since when it has its share be
+        since = (self.ramp.since or self.ramp.percentage_changed_at) if self.ramp else None
+        mark = self._mark(MEASURED_SINCE)
         try:
             told = parse_time(str(mark.get("at"))) if isinstance(mark, Mapping) else None
         except ValueError:
@@ -260,6 +262,19 @@ class Target:
         now = later(self.now, self.world.clocks_apart)
         window = self.spec.policy.rollback_window
         return self.version is not None and left_lately(self.version, self.temporal, now, window)
+
+    def has_replaced(self, build_id: str) -> bool:
+        """The spec describes it since, as far as anything tells: a rollout of an older spec may still look.
+
+        One that has polled takes the ramp of another one in any case, and one that is aborted had its own.
+        """
+        own, other = map(self._created_at, (self.build_id, build_id))
+        is_younger = own is not None and other is not None and own > other
+        return self.is_registered or self.is_aborted or is_younger
+
+    def _created_at(self, build_id: str) -> datetime | None:
+        known = self.versions.get(build_id) or self.deployments.get(build_id)
+        return known.created_at if known else None
 
     @property
     def was_moved_to(self) -> bool:

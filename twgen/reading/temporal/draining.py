@@ -71,7 +71,7 @@ class Draining:
                 total=answer.total_operation_count,
                 done=answer.complete_operation_count,
                 failed=answer.failure_operation_count,
-                closed_at=moment(answer, "close_time"),
+                started_at=moment(answer, "start_time"),
             )
 
         request = DescribeBatchOperationRequest(namespace=self._spec.temporal_namespace, job_id=job_id)
@@ -82,9 +82,9 @@ class Draining:
     async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
         pinned = pinned_to(self._spec.worker_deployment, build_id)
         still_open = f"{pinned} AND CloseTime IS NULL"
-        listed = oldest = await self._list(still_open, MOST_PAGES)
-        older: tuple[int, ...] = ()
-        if number > len(listed):
+        listed, are_all = await self._list(still_open, MOST_PAGES)
+        oldest, older = listed, tuple[int, ...]()
+        if not are_all:
             starts = (format_time(self._now - age) for age in AGES)
             older = tuple(
                 await all_of([self.count(f"{still_open} AND StartTime < '{start}'") for start in starts])
@@ -96,7 +96,8 @@ class Draining:
             f"{pinned} AND CloseTime >= '{since}' AND ExecutionStatus != 'ContinuedAsNew'"
         )
         return PinnedWorkflows(
-            number=max(number, len(listed)),
+            # between the count and the list some may have closed
+            number=len(listed) if are_all else max(number, len(listed)),
             listed=tuple(one for *_, one in listed),
             oldest_at=oldest[-1][2].started_at if oldest else None,
             looked_at=looked_at,
@@ -104,7 +105,8 @@ class Draining:
             older_than=older,
         )
 
-    async def _list(self, query: str, most: int) -> list[_Listed]:
+    async def _list(self, query: str, most: int) -> tuple[list[_Listed], bool]:
+        """The newest of so many pages, and whether they are all."""
         found: list[_Listed] = []
         token = b""
         for _ in range(most):
@@ -112,7 +114,7 @@ class Draining:
             found += [(info.execution.workflow_id, info.execution.run_id, _open(info)) for info in page]
             if not token:
                 break
-        return found
+        return found, not token
 
     async def _page(self, query: str, token: bytes = b"") -> tuple[list["WorkflowExecutionInfo"], bytes]:
         from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
@@ -144,7 +146,7 @@ class Draining:
             query = f"{still_open} AND StartTime < '{format_time(self._now - age)}'"
             number = await self.count(query)
             if 0 < number <= PAGE:
-                return await self._list(query, 1)
+                return (await self._list(query, 1))[0]
             youngest, before = (age, before) if number else (youngest, age)
         return []
 
