@@ -19,12 +19,14 @@ from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.draining import Batch, BatchState, Ending, WhatEnds
 from twgen.model.times import format_time
+from twgen.model.world import WorkerWorld
 from twgen.planning.draining.endings import batch_of
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import counted
 from twgen.reading.temporal.draining import Draining
+from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.shared import SharedReads
 
 _NEEDS = {
@@ -80,14 +82,17 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
     build_id = params["of_version"]
 
     async def story(opened: Connections) -> str:
-        async def look() -> Target:
-            worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
-            identity = acting_identity(spec, worker, settings.planning_caller)
-            return Target(spec, worker, clock(), identity, not_created="")
+        def shared() -> SharedReads:
+            return SharedReads(opened.temporal, Deadline(settings.timeout))
 
         def reader() -> Draining:
-            shared = SharedReads(opened.temporal, Deadline(settings.timeout))
-            return Draining(spec, shared, clock(), timedelta())
+            return Draining(spec, shared(), clock(), timedelta())
+
+        async def look() -> Target:
+            worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
+            worker = await _with_version(worker, TemporalReader(spec, shared()), build_id)
+            identity = acting_identity(spec, worker, settings.planning_caller)
+            return Target(spec, worker, clock(), identity, not_created="")
 
         target = await look()
         batch, state = await _latest(reader(), batch_of(target, build_id, what), again=params["again"])
@@ -117,11 +122,21 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
         write(f"{servers.run([spec], story)}\n")
 
 
+async def _with_version(worker: WorkerWorld, temporal: TemporalReader, build_id: str) -> WorkerWorld:
+    """The same with a version that was asked for by name: the list of 1.29.1 lacks some, now and then."""
+    if not (found := worker.temporal):
+        return worker
+    listed = {version.build_id: version for version in found.versions}
+    named = await temporal.version(build_id, listed.get(build_id))
+    versions = listed | ({build_id: named} if named else {})
+    return replace(worker, temporal=replace(found, versions=tuple(versions.values())))
+
+
 async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch, BatchState | None]:
     """The batch operation as it was begun last, or with `again` and where that has ended, one anew."""
-    attempt, state = 1, await reader.batch(batch.job_id)
+    first, attempt, state = batch.job_id, 1, await reader.batch(batch.job_id)
     while state and not state.is_running:
-        following = replace(batch, job_id=f"{batch.job_id.removesuffix(f'-{attempt}')}-{attempt + 1}")
+        following = replace(batch, job_id=f"{first}-{attempt + 1}")
         begun = await reader.batch(following.job_id)
         if not begun and not again:
             break
