@@ -3,7 +3,7 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from time import sleep
 from typing import Any
@@ -43,15 +43,23 @@ def report(story: Story, *options: str) -> dict[str, Any]:
     return {version["buildID"]: version for version in worker["versions"]}
 
 
+def start(story: Story, workflows: Mapping[str, Sequence[str]]) -> None:
+    """Workflows by type, each of which is on its version: it is that of the first workflow task."""
+    for workflow_type, names in workflows.items():
+        for name in names:
+            story.worker.start(workflow_type, name)
+    started = [name for names in workflows.values() for name in names]
+    eventually(lambda: all(events_of(story, name, "WORKFLOW_TASK_COMPLETED") for name in started), 120)
+
+
 @on_both_servers
 def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> None:
     name = story.worker.name.removeprefix("live/")
     for version, (waiting, parents) in STARTED.items():
         becomes_current(story, version)
-        for number in range(waiting):
-            story.worker.start("WaitingWorkflow", f"{name}-{version}-{number}")
-        for number in range(parents):
-            story.worker.start("ParentWorkflow", f"{name}-{version}-parent-{number}")
+        waits = [f"{name}-{version}-{number}" for number in range(waiting)]
+        has_child = [f"{name}-{version}-parent-{number}" for number in range(parents)]
+        start(story, {"WaitingWorkflow": waits, "ParentWorkflow": has_child})
     story.describe("v4", steps=())
     for number in range(BROKEN):
         story.worker.finish(f"{name}-v1-{number}", "break_down")
@@ -157,10 +165,7 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     parents = [f"{name}-parent-{number}" for number in range(2)]
     others = [f"{name}-other-{number}" for number in range(3)]
     becomes_current(story, "v1")
-    for workflow_id in waiting:
-        story.worker.start("WaitingWorkflow", workflow_id)
-    for workflow_id in parents:
-        story.worker.start("ParentWorkflow", workflow_id)
+    start(story, {"WaitingWorkflow": waiting, "ParentWorkflow": parents})
     becomes_current(story, "v2")
     for workflow_id in others:
         story.worker.start("WaitingWorkflow", workflow_id)
