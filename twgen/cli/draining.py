@@ -7,9 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import click
-
-from twgen.cli.intervention import the_worker
+from twgen.cli.intervention import confirm, the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import OPTIONS
 from twgen.cli.output import say, say_for_now, write
@@ -101,7 +99,7 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             change = f"{batch.will} {counted(number, 'workflow')} of {build_id}"
             if not number:
                 return f"{spec.worker_deployment}: there is none to {batch.will}"
-            _confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
+            confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
             # whoever was asked may have thought for long, and the version be current again
             sure = replace(batch, query=batch_of(await look(), build_id, what).query)
             writer = TemporalWriter(spec, target.identity, opened.temporal, settings.timeout)
@@ -150,14 +148,6 @@ async def _begun_since(reader: Draining, batch: Batch, state: BatchState) -> int
         return 0
     meant = format_time(state.started_at - (batch.what.older_than or timedelta()))
     return await reader.count(f"{batch.query} AND CloseTime IS NULL AND StartTime > '{meant}'")
-
-
-def _confirm(change: str, *, yes: bool) -> None:
-    if yes:
-        return
-    if not sys.stdin or not sys.stdin.isatty():
-        raise InvalidInput(f"{change}? Nobody is there to ask: -y says yes")
-    click.confirm(change, abort=True, err=True)
 
 
 def _told(batch: Batch, state: BatchState | None) -> str:

@@ -1,5 +1,6 @@
 """`twgen promote`, `abort`, `retry`, `pause`, `resume`: what a person does to the rollout of one worker."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -134,3 +135,12 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
     if not found:
         raise InvalidInput(f"there is no worker {name!r}: there is {names}")
     raise InvalidInput(f"--worker says which: {names}")
+
+
+def confirm(change: str, *, yes: bool) -> None:
+    """Ask the person at the terminal, unless yes is said; InvalidInput where nobody is there to ask."""
+    if yes:
+        return
+    if not sys.stdin or not sys.stdin.isatty():
+        raise InvalidInput(f"{change}? Nobody is there to ask: -y says yes")
+    click.confirm(change, abort=True, err=True)

@@ -1,16 +1,14 @@
 """`twgen ownership`: who manages a Worker Deployment."""
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from twgen.cli.intervention import the_worker
+from twgen.cli.intervention import confirm, the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, options, paths_argument
 from twgen.cli.output import write
-from twgen.errors import InvalidInput
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.world import WorkerWorld
 from twgen.planning.ownership import acting_identity, claimed, manager_of, released
@@ -77,10 +75,7 @@ def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *
         if not worker.temporal or wanted == manager:
             return f"{name}: managed by {manager or 'nobody'}; this is {identity}"
         change = f"{name}: managed by {manager or 'nobody'} before, by {wanted or 'nobody'} from now on"
-        if not yes:
-            if not sys.stdin or not sys.stdin.isatty():
-                raise InvalidInput(f"{change}? Nobody is there to ask: -y says yes")
-            click.confirm(change, abort=True, err=True)
+        confirm(change, yes=yes)
         writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
         await writer.set_manager(wanted, worker.temporal.conflict_token)
         return change
