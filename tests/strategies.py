@@ -27,6 +27,7 @@ from twgen.model.analysis import (
     StuckWorkflows,
     WorkflowFailures,
 )
+from twgen.model.draining import DrainingEntry, Ending, WhatEnds
 from twgen.model.policy import ConnectionChanges, Unserved, VersionPatch, WhenUnserved
 from twgen.model.problem import Document
 from twgen.model.spec import (
@@ -244,6 +245,13 @@ gate_runs = st.builds(
 )
 
 
+ENDINGS = (
+    DrainingEntry(timedelta(hours=1), WhatEnds(Ending.SIGNAL, ("Poller",), signal_name="stop")),
+    DrainingEntry(timedelta(days=1), WhatEnds(Ending.CANCEL)),
+    DrainingEntry(timedelta(days=2), WhatEnds(Ending.CANCEL)),
+)
+
+
 def analysis_of(on_failure: OnFailure) -> Analysis:
     """Of all that can be measured."""
     metrics = tuple(Metric(name, measure) for name, measure in MEASURES.items())
@@ -265,6 +273,7 @@ specs = st.builds(
             patches=patches,
             unserved=measured[0],
             analysis=measured[1],
+            draining=measured[2],
         ),
     ),
     st.builds(
@@ -296,6 +305,7 @@ specs = st.builds(
             st.sampled_from(WhenUnserved),
         ),
         st.none() | st.sampled_from(OnFailure).map(analysis_of),
+        st.sampled_from(((), ENDINGS[:1], ENDINGS)),
     ),
 )
 versions = st.builds(
@@ -309,7 +319,10 @@ versions = st.builds(
     drainage=st.none() | drainages,
     open_workflows=counts,
     auto_upgrade_workflows=counts,
-    metadata=st.none() | st.sampled_from(({}, {"twgen.io/aborted": {"by": "a person"}})),
+    metadata=st.none()
+    | st.sampled_from(
+        ({}, {"twgen.io/aborted": {"by": "a person"}}, {"twgen.io/drained-by": {"Cancel-1": "by hand"}})
+    ),
     task_queues=st.none()
     | st.lists(task_queues, max_size=3, unique_by=lambda queue: (queue.name, queue.type)).map(tuple),
     gate_runs=st.none() | st.lists(gate_runs, max_size=2).map(tuple),

@@ -89,6 +89,7 @@ def test_page_explains_every_field_of_a_policy_with_its_default() -> None:
     examples = {
         "deployment_labels",
         "deployment_annotations",
+        "draining",
         "draining_replicas",
         "patches",
         "analysis",

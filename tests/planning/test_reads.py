@@ -153,3 +153,20 @@ def test_pods_of_a_worker_that_temporal_has_never_heard_of_are_looked_at() -> No
     broken = live("v3")
     broken["status"] = {}
     assert [item.build_id for item in reads(None, [broken]).pods_of] == ["v3"]
+
+
+def test_workflows_of_what_drains_with_pods_are_asked_for_by_people_alone() -> None:
+    says = temporal(
+        version("v3", S.CURRENT),
+        version("v1", S.DRAINING),
+        version("v2", S.DRAINING),
+        version("v9", S.DRAINING),
+        drained(DAY, "v0"),
+        traffic=routing("v3"),
+    )
+    world = worker_world(SPEC, situation(says, [live("v3"), live("v1"), live("v2", 0), live("v0")]))
+    for_people = further_reads(SPEC, world, NOW, for_routing=True, for_people=True)
+    assert for_people.held == ("v1",)
+    assert further_reads(SPEC, world, NOW, for_routing=True).held == ()
+    unread = worker_world(SPEC, situation(says, None))
+    assert further_reads(SPEC, unread, NOW, for_routing=True, for_people=True).held == ("v1", "v2", "v9")

@@ -129,6 +129,17 @@ POLICY = {
             ],
         },
         "unserved": {"after": "5m", "action": "Abort"},
+        "draining": [
+            {
+                "after": "24h",
+                "action": "Signal",
+                "signalName": "continue-as-new",
+                "signalInput": {"soon": True},
+                "workflowTypes": ["Poller"],
+            },
+            {"after": "168h", "action": "Move", "withoutReplay": True},
+            {"after": "720h", "action": "Cancel", "allowTermination": True},
+        ],
         "deploymentLabels": {"team": "a"},
         "deploymentAnnotations": {"a.b/c": "d"},
         "drainingReplicas": 1,

@@ -21,6 +21,16 @@ STATUS = {
             "lastModifierIdentity": "",
             "gates": [{"taskQueue": "main", "workflowID": "i", "workflowType": "g", "status": "NotStarted"}],
             "analysis": [{"metric": "m", "verdict": "Passes", "value": 0.1, "bound": None, "because": "b"}],
+            "draining": [
+                {
+                    "buildID": "a",
+                    "action": "Signal",
+                    "workflowTypes": ["t"],
+                    "at": NOW,
+                    "begun": True,
+                    "workflows": None,
+                }
+            ],
             "unversionedPercentage": 95,
             "versionCount": {"deployed": 1, "maxVersions": 75, "registered": 2, "mostRegistered": 100},
             "versions": [
@@ -32,6 +42,7 @@ STATUS = {
                     "since": NOW,
                     "movedBy": None,
                     "openWorkflows": None,
+                    "oldestOpenAt": None,
                     "taskQueues": [
                         {"name": "main", "type": "Workflow", "pollers": None, "unversionedPollers": False}
                     ],
@@ -80,6 +91,16 @@ PLAN = {
             },
             "gates": [{"taskQueue": "main", "workflowID": "i", "workflowType": "g"}],
             "analysis": [{"metric": "m", "verdict": "Passes", "value": 0.1, "bound": None, "because": "b"}],
+            "draining": [
+                {
+                    "buildID": "a",
+                    "action": "Signal",
+                    "workflowTypes": ["t"],
+                    "at": NOW,
+                    "begun": True,
+                    "workflows": None,
+                }
+            ],
             "versions": [
                 {
                     "buildID": "a",

@@ -3,16 +3,11 @@
 import asyncio
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from time import sleep
 from typing import Any
 
 import pytest
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import EventType
-from temporalio.api.history.v1 import HistoryEvent
-from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 
 from testing.asking import succeeds
 from testing.processes import eventually
@@ -22,6 +17,7 @@ from tests.servers.live import ENVIRONMENT, TWGEN, Ended
 from tests.servers.reading import clients
 from tests.servers.specs import worker_spec
 from tests.servers.terminal import OPTIONS, Story, becomes_current, on_both_servers
+from tests.servers.workflows import events_of, history_of, start
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.model.draining import PinnedWorkflows
@@ -43,15 +39,6 @@ def report(story: Story, *options: str) -> dict[str, Any]:
     return {version["buildID"]: version for version in worker["versions"]}
 
 
-def start(story: Story, workflows: Mapping[str, Sequence[str]]) -> None:
-    """Workflows by type, each of which is on its version: it is that of the first workflow task."""
-    for workflow_type, names in workflows.items():
-        for name in names:
-            story.worker.start(workflow_type, name)
-    started = [name for names in workflows.values() for name in names]
-    eventually(lambda: all(events_of(story, name, "WORKFLOW_TASK_COMPLETED") for name in started), 120)
-
-
 @on_both_servers
 def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> None:
     name = story.worker.name.removeprefix("live/")
@@ -59,7 +46,7 @@ def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> No
         becomes_current(story, version)
         waits = [f"{name}-{version}-{number}" for number in range(waiting)]
         has_child = [f"{name}-{version}-parent-{number}" for number in range(parents)]
-        start(story, {"WaitingWorkflow": waits, "ParentWorkflow": has_child})
+        start(story.worker, {"WaitingWorkflow": waits, "ParentWorkflow": has_child})
     story.describe("v4", steps=())
     for number in range(BROKEN):
         story.worker.finish(f"{name}-v1-{number}", "break_down")
@@ -87,6 +74,10 @@ def test_report_tells_of_each_version_what_was_started_on_it(story: Story) -> No
         assert [each["workflows"] for each in one["ages"]] == [50, 0, 0, 0, 0]
         assert 0 <= one["oldestSeconds"] < 3600
         assert one["drainedWithinSeconds"] is None, "none has ended after as long a time"
+    [planned] = [one for one in story.planned()["versions"] if one["buildID"] == "v1"]
+    assert planned["because"].startswith("it is draining: 50 open workflows need it, the oldest "), planned
+    assert "v1: Draining for " in (shown := story.run("status").stdout), shown
+    assert ", 50 open workflows, the oldest " in shown
     text = story.run("drain").stdout
     assert "v3: Draining, 50 workflows are pinned to it, the oldest for " in text
     assert "3 with workflow tasks that keep failing, 10 waiting for a child" in text
@@ -136,24 +127,11 @@ def done(story: Story, *options: str) -> str:
     return ends(story, *options, "--yes", "--wait")
 
 
-def history_of(story: Story, workflow_id: str) -> Sequence[HistoryEvent]:
-    request = GetWorkflowExecutionHistoryRequest(
-        namespace="default", execution=WorkflowExecution(workflow_id=workflow_id)
-    )
-    events: Sequence[HistoryEvent] = story.worker.server.ask(
-        "get_workflow_execution_history", request
-    ).history.events
-    return events
-
-
-def events_of(story: Story, workflow_id: str, kind: str) -> int:
-    wanted = EventType.Value(f"EVENT_TYPE_{kind}")
-    return sum(event.event_type == wanted for event in history_of(story, workflow_id))
-
-
 def completed_on(story: Story, workflow_id: str) -> str:
     """The build ID of the version that completed the last workflow task."""
-    tasks = (event.workflow_task_completed_event_attributes for event in history_of(story, workflow_id))
+    tasks = (
+        event.workflow_task_completed_event_attributes for event in history_of(story.worker, workflow_id)
+    )
     *_, last = (task.deployment_version.build_id for task in tasks if task.scheduled_event_id)
     return str(last)
 
@@ -165,7 +143,7 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     parents = [f"{name}-parent-{number}" for number in range(2)]
     others = [f"{name}-other-{number}" for number in range(3)]
     becomes_current(story, "v1")
-    start(story, {"WaitingWorkflow": waiting, "ParentWorkflow": parents})
+    start(story.worker, {"WaitingWorkflow": waiting, "ParentWorkflow": parents})
     becomes_current(story, "v2")
     for workflow_id in others:
         story.worker.start("WaitingWorkflow", workflow_id)
@@ -193,10 +171,10 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     assert "has ended: " in done(story, *signal)
     signalled = "WORKFLOW_EXECUTION_SIGNALED"
     children = [f"{parent}-child" for parent in parents]
-    assert {events_of(story, one, signalled) for one in (*waiting, *children)} == {1}
-    assert {events_of(story, one, signalled) for one in (*parents, *others)} == {0}
+    assert {events_of(story.worker, one, signalled) for one in (*waiting, *children)} == {1}
+    assert {events_of(story.worker, one, signalled) for one in (*parents, *others)} == {0}
     done(story, *signal, "--again")
-    assert {events_of(story, one, signalled) for one in (*waiting, *children)} == {2}
+    assert {events_of(story.worker, one, signalled) for one in (*waiting, *children)} == {2}
 
     assert "there is none to cancel" in done(story, "--cancel", "--older-than", "1h")
     assert "nothing has replayed these workflows" in ends(story, "--move", "--yes", code=2)
@@ -204,11 +182,11 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     for workflow_id in waiting:
         story.worker.finish(workflow_id)
     told = "WORKFLOW_EXECUTION_COMPLETED"
-    eventually(lambda: all(events_of(story, one, told) for one in waiting), 120)
+    eventually(lambda: all(events_of(story.worker, one, told) for one in waiting), 120)
     assert {completed_on(story, one) for one in waiting} == {"v2"}
     done(story, "--cancel", "--type", "ParentWorkflow")
-    assert {events_of(story, one, "WORKFLOW_EXECUTION_CANCEL_REQUESTED") for one in parents} == {1}
+    assert {events_of(story.worker, one, "WORKFLOW_EXECUTION_CANCEL_REQUESTED") for one in parents} == {1}
     done(story, "--terminate")
     eventually(lambda: not report(story).get("v1", {}).get("workflows"), 120)
-    assert {events_of(story, one, "WORKFLOW_EXECUTION_TERMINATED") for one in others} == {0}
-    assert {events_of(story, one, told) for one in others} == {0}
+    assert {events_of(story.worker, one, "WORKFLOW_EXECUTION_TERMINATED") for one in others} == {0}
+    assert {events_of(story.worker, one, told) for one in others} == {0}

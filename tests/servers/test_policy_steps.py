@@ -34,9 +34,14 @@ def test_step_whose_gate_fails_does_not_begin_and_the_ramp_is_taken_back_until_a
     with story.rolling() as rollout:
         assert rollout.wait(SOON) == 1, "it ends as blocked"
     assert story.shares() == {"v1": 100, "v2": 0}
-    routing = story.planned()["routing"]
-    assert routing["reason"] == "Aborted"
-    assert "the gate GateWorkflow before 50 %" in routing["because"]
+
+    def aborted() -> str:
+        """Why; the oldest server does not know a version for a moment after a change."""
+        routing = story.planned()["routing"]
+        assert routing["reason"] == "Aborted", routing
+        return str(routing["because"])
+
+    assert "the gate GateWorkflow before 50 %" in eventually(aborted, SOON)
     assert story.run("retry").code == 0
     assert story.once().code == 0
     assert story.shares() == {"v1": 90, "v2": 10}

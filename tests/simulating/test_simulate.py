@@ -20,6 +20,7 @@ from tests.simulating.stories import (
 from tests.simulating.workers import ASSUMED, DAY, HOUR, MINUTE
 from tests.strategies import NOW, analysis_of
 from twgen.model.analysis import FailureCount, Failures, Measurement, OnFailure
+from twgen.model.draining import DrainingEntry, Ending, WhatEnds
 from twgen.model.operator import Caller
 from twgen.model.policy import Driver
 from twgen.model.spec import Rollout, Strategy
@@ -238,6 +239,26 @@ def test_draining_version_of_a_snapshot_keeps_its_workflows_from_when_it_was_lef
     worker = told(PROGRESSIVE, found, workflow_duration=3 * HOUR)
     assert when(worker, H.WORKFLOWS_ENDED, "v2") == 2 * HOUR
     assert when(worker, H.DRAINED, "v2") == 2 * HOUR
+
+
+def test_policy_signals_what_drains_and_ends_it_a_month_later() -> None:
+    entries = (
+        DrainingEntry(DAY, WhatEnds(Ending.SIGNAL, ("Poller",), signal_name="stop")),
+        DrainingEntry(30 * DAY, WhatEnds(Ending.TERMINATE)),
+    )
+    spec = a_worker_spec()
+    spec = replace(spec, policy=replace(spec.policy, draining=entries))
+    [worker] = tell([spec], workflow_duration=180 * DAY).workers
+    began = when(worker, H.BEGAN_DRAINING, "previous")
+    told = [(one.at - began, one.says) for one in worker.events if one.happening is H.ENDING_BEGUN]
+    assert told == [
+        (DAY, "its policy begins to send signal stop to its workflows"),
+        (30 * DAY, "its policy begins to terminate its workflows"),
+    ]
+    assert when(worker, H.WORKFLOWS_ENDED, "previous") == began + 30 * DAY + timedelta(seconds=1)
+    assert when(worker, H.DRAINED, "previous") - began < 30 * DAY + 2 * ASSUMED.drainage_interval
+    [left] = tell([a_worker_spec()], workflow_duration=180 * DAY).workers
+    assert when(left, H.WORKFLOWS_ENDED, "previous") == began + 180 * DAY
 
 
 def test_workflows_on_a_drained_version_hold_it_until_they_end() -> None:

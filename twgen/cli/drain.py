@@ -39,7 +39,7 @@ _REPORTS: dict[str, Callable[[DrainReport], str]] = {
 @paths_argument
 @output_option(*_REPORTS)
 @options("window", "from_cluster", "all_namespaces", from_cluster="Tell of the workers of a cluster.")
-@options("of_version", "workflow_type", "older_than", "move", "to_version", "without_replay")
+@options("of_version", "workflow_types", "older_than", "move", "to_version", "without_replay")
 @options("signal", "signal_input", "cancel", "terminate", "again", "wait", "yes")
 @options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
 def command(output: str, window: timedelta, **params: Any) -> None:

@@ -23,6 +23,7 @@ from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import counted
+from twgen.planning.visibility import still_open
 from twgen.reading.temporal.draining import Draining
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.shared import SharedReads
@@ -31,7 +32,7 @@ _NEEDS = {
     "to_version": "move",
     "without_replay": "move",
     "signal_input": "signal",
-    **dict.fromkeys(("workflow_type", "older_than", "again", "wait", "yes"), "of_version"),
+    **dict.fromkeys(("workflow_types", "older_than", "again", "wait", "yes"), "of_version"),
 }
 """Options that mean nothing without another one."""
 _BETWEEN_LOOKS = 1.0
@@ -65,7 +66,7 @@ def what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
         )
     return WhatEnds(
         ending,
-        workflow_type=params["workflow_type"] or "",
+        workflow_types=tuple(params["workflow_types"]),
         older_than=params["older_than"],
         to_build_id=params["to_version"] or "",
         signal_name=params["signal"] or "",
@@ -95,7 +96,7 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
         target = await look()
         batch, state = await _latest(reader(), batch_of(target, build_id, what), again=params["again"])
         if not state:
-            number = await reader().count(f"{batch.query} AND CloseTime IS NULL")
+            number = await reader().count(still_open(batch.query))
             change = f"{batch.will} {counted(number, 'workflow')} of {build_id}"
             if not number:
                 return f"{spec.worker_deployment}: there is none to {batch.will}"
@@ -147,7 +148,7 @@ async def _begun_since(reader: Draining, batch: Batch, state: BatchState) -> int
     if not state.started_at:
         return 0
     meant = format_time(state.started_at - (batch.what.older_than or timedelta()))
-    return await reader.count(f"{batch.query} AND CloseTime IS NULL AND StartTime > '{meant}'")
+    return await reader.count(f"{still_open(batch.query)} AND StartTime > '{meant}'")
 
 
 def _told(batch: Batch, state: BatchState | None) -> str:

@@ -207,7 +207,9 @@ OPTIONS: Mapping[str, Option] = {
     "failing": Option(("--failing",), "Tell when a version that fails this share is noticed.", RATIO),
     "window": _assumed("--window", "Tell by workflows that ended this lately.", INTERVAL, "7d"),
     "of_version": Option(("--version",), "End the workflows that are pinned to this version.", NAME),
-    "workflow_type": Option(("--type",), "With --version: those of this type alone.", NAME),
+    "workflow_types": Option(
+        ("--type",), "With --version: those of this type alone, or of these.", NAME, {"multiple": True}
+    ),
     "older_than": Option(("--older-than",), "With --version: those that started this long ago.", INTERVAL),
     "move": _flag("--move", text="Move them to the current version."),
     "to_version": Option(("--to",), "With --move: to this version.", NAME),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -22,10 +23,16 @@ from twgen.clients.kubernetes import Forbidden, KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.argocd import Refreshes
 from twgen.executing.cluster import ClusterWriter
+from twgen.executing.draining import begin
+from twgen.executing.temporal import TemporalWriter
 from twgen.executing.tick import Tick, Worker
+from twgen.model.draining import ScheduledEnding
 from twgen.model.status import RolloutStatus
+from twgen.planning.routing.target import Target
 from twgen.reading.rollout import specs_of
 from twgen.reading.rollouts import rollouts_in_cluster
+from twgen.reading.temporal.draining import Draining
+from twgen.reading.temporal.shared import SharedReads
 from twgen.records.intent import Intent
 from twgen.records.rollout_status import write_rollout_status
 from twgen.reporting.printable import printable
@@ -98,13 +105,13 @@ class _Looks:
         self.done, self.errors = 0, 0
         self.forbidden: set[str] = set()
         """The workers whose status the account may not keep."""
+        self.begun: set[str] = set()
+        """The batch operations that are known to have been begun."""
 
     def look(self) -> list[str]:
         """Look, and do what is due; what failed."""
         try:
-            self.statuses, failures = self.servers.run(
-                (), lambda opened: _look(self.settings, self.servers, opened, self.refreshes, self.forbidden)
-            )
+            self.statuses, failures = self.servers.run((), lambda opened: _look(self, opened))
             self.done += 1
         except TwgenError as error:
             failures = [str(error)]
@@ -149,15 +156,10 @@ def _say(line: str) -> None:
     write(f"{printable(line)}\n")
 
 
-async def _look(
-    settings: Settings,
-    servers: Servers,
-    opened: Connections,
-    refreshes: Refreshes | None,
-    forbidden: set[str],
-) -> tuple[Sequence[RolloutStatus], list[str]]:
+async def _look(looks: _Looks, opened: Connections) -> tuple[Sequence[RolloutStatus], list[str]]:
     """Do all that is due and can be done; the statuses of all rollouts, and the failures."""
-    client, timeout = opened.cluster_for("tick"), settings.timeout
+    settings, timeout = looks.settings, looks.settings.timeout
+    client = opened.cluster_for("tick")
     found = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
     workers, failures = [], list(found.unusable)
     told = {status.worker: status for status in found.statuses}
@@ -169,16 +171,31 @@ async def _look(
         except InvalidInput as error:
             failures.append(str(error))
     tick = Tick(
-        read=partial(servers.read_each, opened),
+        read=partial(looks.servers.read_each, opened),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),
-        record=partial(_keep, client, timeout, forbidden),
+        record=partial(_keep, client, timeout, looks.forbidden),
         say=_say,
+        drain=partial(_drain, opened, timeout) if settings.operator.tick_drains else None,
+        begun=looks.begun,
     )
     seen = await tick.act(workers)
     failures += seen.failures
-    if refreshes:
-        failures += await refreshes.ask(seen.applications, clock())
+    if looks.refreshes:
+        failures += await looks.refreshes.ask(seen.applications, clock())
     return seen.newer(found.statuses), failures
+
+
+async def _drain(
+    opened: Connections,
+    timeout: float,  # noqa: ASYNC109 - of each request
+    target: Target,
+    ending: ScheduledEnding,
+) -> bool:
+    """Begin what the policy of a worker does to the workflows of a version that drains."""
+    shared = SharedReads(opened.temporal, Deadline(timeout))
+    batches = Draining(target.spec, shared, target.now, timedelta())
+    writer = TemporalWriter(target.spec, target.identity, opened.temporal, timeout)
+    return await begin(target, ending, batches, writer, _say)
 
 
 async def _keep(

@@ -61,6 +61,10 @@ _EXPIRED = {"CANCELLED", "DEADLINE_EXCEEDED"}
 _TIMEOUT_EXPIRED = "Timeout expired"
 
 
+class OneAtATime(StateUnavailable):
+    """The server runs another batch operation in this namespace, and none beside it."""
+
+
 def is_expired(error: Exception) -> bool:
     """The SDK gave up waiting, which it calls cancelled."""
     status = getattr(error, "status", None)
@@ -99,7 +103,9 @@ def refusal(server: str, error: "RPCError") -> TwgenError:
     status = error.status.name
     advice = _ADVICE.get(status, _OTHER_ADVICE)
     if _ONE_BATCH in str(error):
-        advice = "runs another batch operation in this namespace: try again when that has ended"
+        return OneAtATime(
+            f"{server}: another batch operation runs in this namespace: try again when it has ended"
+        )
     if _LOST in str(error):
         advice = "did not come to make this change: try again"
     return StateUnavailable(f"{server}: the server {advice} ({status}: {_one_line(error)})")

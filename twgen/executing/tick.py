@@ -9,13 +9,15 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from twgen.errors import TwgenError
+from twgen.model.draining import ScheduledEnding
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan
-from twgen.model.rollout import EndedJob, JobReference
+from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.values import dataclass
 from twgen.model.world import World
+from twgen.planning.draining.schedule import due_endings, may_end_workflows, old_enough, schedules
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
 from twgen.planning.rollout import since_its_hook
@@ -90,11 +92,19 @@ class _Observation:
         return rollout_status(status, self.plan.now, self.worker.intent.hash)
 
     @property
-    def moves(self) -> bool:
-        """Its target has not all of the traffic."""
-        spec = self.worker.spec
-        target = Target(spec, worker_world(spec, self.world), self.plan.now, identity="", not_created="")
-        return not target.has_all_traffic
+    def target(self) -> Target:
+        """Its target, as its rollout sees it."""
+        intent, spec = self.worker.intent, self.worker.spec
+        world = worker_world(spec, self.world)
+        world = replace(world, rollout=RolloutInCluster(is_paused=intent.is_paused))
+        return Target(spec, world, self.plan.now, intent.identity, not_created="")
+
+    @property
+    def may_end(self) -> frozenset[str]:
+        """The batch operations that its policy may want by now."""
+        if not may_end_workflows(target := self.target):
+            return frozenset()
+        return old_enough(target.spec, target.temporal, target.now)
 
     @property
     def _caller(self) -> Caller:
@@ -130,6 +140,10 @@ class Tick:
     """Keeps the status of a worker in the cluster."""
     say: Callable[[str], None]
     """Gets every change that was made."""
+    drain: Callable[[Target, ScheduledEnding], Awaitable[bool]] | None = None
+    """Begins what a policy does to the workflows of a version, if it can be; None: nobody allows that."""
+    begun: set[str] = field(default_factory=set)
+    """The batch operations that are known to have been begun: nobody is asked for those again."""
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def act(self, workers: Sequence[Worker]) -> Seen:
@@ -147,7 +161,8 @@ class Tick:
                     with seen.whatever_fails():
                         look.note(seen)
                         # what decides on traffic is only read where there may be something to do
-                        if look.moves and (worker.ended or by_hand):
+                        moves = not look.target.has_all_traffic and (worker.ended or by_hand)
+                        if moves or (self.drain and look.may_end - self.begun):
                             unsettled.append(worker)
                         else:
                             await self._keep(look, seen)
@@ -156,6 +171,7 @@ class Tick:
                         with seen.whatever_fails():
                             await self._keep(look, seen)
                             await self._run_again(look)
+                        await self._drain(look, seen)
 
         await asyncio.gather(*map(look_at, by_namespace.values()))
         return seen
@@ -200,3 +216,15 @@ class Tick:
             job, because = ended.job, plan.routing.because
             await self.delete(worker.intent, job)
             self.say(f"{worker.spec.worker_deployment}: deleted Job {job.name}, which has ended: {because}")
+
+    async def _drain(self, look: _Observation, seen: Seen) -> None:
+        """Begin what is due to the workflows of its versions that drain, and note what was begun before."""
+        if not self.drain:
+            return
+        target = look.target
+        for schedule in schedules(target.spec, target.temporal, target.now).values():
+            self.begun.update(ending.job_id for ending in schedule if ending.is_begun)
+        for ending in due_endings(target):
+            with seen.whatever_fails():
+                if await self.drain(target, ending):
+                    self.begun.add(ending.job_id)

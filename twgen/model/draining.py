@@ -137,7 +137,7 @@ class WhatEnds:
     """Which workflows of a version are to be ended, and how."""
 
     ending: Ending
-    workflow_type: str = ""
+    workflow_types: tuple[str, ...] = ()
     """Empty: those of every type."""
     older_than: timedelta | None = None
     to_build_id: str = ""
@@ -145,6 +145,37 @@ class WhatEnds:
     signal_name: str = ""
     signal_input: bytes | None = None
     """As JSON; None: without."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainingEntry:
+    """What a policy does to the workflows of a version that drains, once."""
+
+    after: timedelta
+    """Since it began to drain."""
+    what: WhatEnds
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledEnding:
+    """An entry of a policy for one version that drains, and when its turn is."""
+
+    build_id: str
+    what: WhatEnds
+    demand: str
+    """What tells it from the other entries."""
+    job_id: str
+    """Of the batch operation that does it while the version drains as it does now."""
+    since: datetime
+    """Since when the version drains."""
+    at: datetime
+    """From when on it may be begun, or when it was."""
+    is_begun: bool = False
+    """It was begun, as far as that was read, and is not begun again."""
+    workflows: int | None = None
+    """So many were meant when it was begun."""
+    is_next: bool = False
+    """It is the first that was not begun."""
 
 
 @dataclass(frozen=True, slots=True)

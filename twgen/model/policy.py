@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from twgen.model.analysis import Analysis
+from twgen.model.draining import DrainingEntry
 from twgen.model.problem import Document
 from twgen.model.values import dataclass
 
@@ -144,6 +145,8 @@ class Policy:
     """What the Deployments of all versions get beside what twgen gives them."""
     draining_replicas: int | None = None
     """What a draining version has; None: what it had before."""
+    draining: tuple[DrainingEntry, ...] = ()
+    """What is done to the workflows of its versions that drain, in order."""
     patches: tuple[VersionPatch, ...] = ()
     """One for a version at most."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)

@@ -74,6 +74,8 @@ class VersionView:
     """When it got this percentage, began to drain or was drained; of any other status, was registered."""
     open_workflows: int | None
     """Running and paused ones pinned to it; None: not counted."""
+    oldest_open_at: datetime | None
+    """When the oldest of these started; None: not read, or there is none."""
     task_queues: tuple[TaskQueue, ...] | None
     """Those that it has polled; None: not read."""
     cluster_was_read: bool

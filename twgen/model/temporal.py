@@ -101,6 +101,8 @@ class Version:
     drainage: Drainage | None = None
     open_workflows: int | None = None
     """Running and paused workflows pinned to it; None: not counted."""
+    oldest_open_at: datetime | None = None
+    """When the oldest of these started; None: not read, or there is none."""
     auto_upgrade_workflows: int | None = None
     """Running and paused auto-upgrade workflows on it; None: not counted."""
     metadata: Mapping[str, Any] | None = None

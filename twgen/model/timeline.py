@@ -23,6 +23,7 @@ class Happening(StrEnum):
     TAKEN_BACK = "TakenBack"
     BECAME_CURRENT = "BecameCurrent"
     BEGAN_DRAINING = "BeganDraining"
+    ENDING_BEGUN = "EndingBegun"
     WORKFLOWS_ENDED = "WorkflowsEnded"
     DRAINED = "Drained"
     SCALED_DOWN = "ScaledDown"

@@ -1,5 +1,6 @@
 """What must be read of a worker before anything about it is decided."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from twgen.model.analysis import Metric
@@ -9,6 +10,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Drainage, TaskQueue, Version, VersionStatus, WorkerDeployment
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
+from twgen.planning.draining.schedule import schedules
 from twgen.planning.routing.gates import on_queues, possible_gates
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import LOOKS_IDLE, may_have_work, status_of
@@ -40,6 +42,8 @@ class Reads:
     """Those of its Temporal namespace are counted: it may be full, which only the log of its server says."""
     pods_of: tuple[LiveDeployment, ...] = ()
     """The Deployments that should have pods, and have none that is available."""
+    held: tuple[str, ...] = ()
+    """Build IDs of the versions that keep pods while they drain, whose open workflows people ask for."""
 
 
 def versions_to_describe(
@@ -49,18 +53,22 @@ def versions_to_describe(
 
     A live version that the list leaves out: the list may lag behind, and a version taken for unknown is
     scaled away. One that is said to be draining on the word of an old check. And with `for_routing` those
-    whose metadata and task queues decide on traffic.
+    whose metadata and task queues decide on traffic, or on what their policy does to their workflows.
     """
     if not world.temporal:
         return ()
     listed = {version.build_id: version for version in world.temporal.versions}
     live = {live.build_id for live in world.deployments or () if may_be_ours(live.build_id)}
     stale = {version.build_id for version in listed.values() if _is_stale(version, now)}
-    routed = _deciding_on_traffic(spec, world.temporal) if for_routing else set()
-    return tuple(sorted((live - listed.keys()) | stale | (routed & listed.keys())))
+    asked: set[str] = set()
+    if for_routing:
+        asked = _deciding_on_traffic(spec, world.temporal) | schedules(spec, world.temporal, now).keys()
+    return tuple(sorted((live - listed.keys()) | stale | (asked & listed.keys())))
 
 
-def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool) -> Reads:
+def further_reads(
+    spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_routing: bool, for_people: bool = False
+) -> Reads:
     """What is to be read beside the versions; without `for_routing` only what holds a version that may go."""
     holding = frozenset(versions_to_count(spec, world, now)) | _idle_without_deployment(spec, world)
     if not for_routing:
@@ -90,7 +98,18 @@ def further_reads(spec: WorkerSpec, world: WorkerWorld, now: datetime, *, for_ro
             for live in world.deployments or ()
             if live.replicas > 0 and not live.serving and not live.terminating
         ),
+        held=tuple(_held(target)) if for_people else (),
     )
+
+
+def _held(target: Target) -> Iterator[str]:
+    """Those that drain, as Temporal says itself, and may have pods."""
+    for version in target.temporal.versions:
+        live = target.deployments.get(version.build_id)
+        has_pods = live.replicas > 0 if live else target.world.deployments is None
+        status = status_of(version.build_id, version, target.temporal)
+        if status is VersionStatus.DRAINING and has_pods and version.build_id != target.build_id:
+            yield version.build_id
 
 
 def versions_to_count(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> tuple[str, ...]:

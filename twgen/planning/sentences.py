@@ -19,6 +19,13 @@ def spoken(length: timedelta, units: int = 2) -> str:
     return "".join(parts[:units]) or "0s"
 
 
+def in_days(length: timedelta) -> str:
+    """A length in days and hours, which may be months; one of less than a day as elsewhere."""
+    days, rest = divmod(length, timedelta(days=1))
+    hours = rest // timedelta(hours=1)
+    return f"{days}d{f' {hours}h' if hours else ''}" if days else spoken(length)
+
+
 def clock_time(moment: datetime, now: datetime) -> str:
     """The time of day in UTC, with the date unless it is today's."""
     day = "" if moment.date() == now.date() else f"{moment:%Y-%m-%d} "

@@ -10,3 +10,8 @@ def pinned_to(worker_deployment: str, build_id: str) -> str:
     """The workflows that are pinned to a version, open or closed."""
     version = quoted_text(f"{worker_deployment}:{build_id}")
     return f"TemporalWorkerDeploymentVersion = {version} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+
+
+def still_open(query: str) -> str:
+    """Those of them that run or are paused: a close time tells on servers with and without pausing."""
+    return f"{query} AND CloseTime IS NULL"

@@ -99,6 +99,7 @@ def _versions(worker: WorkerPlan, target: Target) -> list[VersionView]:
             percentage=_percentage(version.build_id, target.world.temporal),
             since=_since(version, of_temporal, target.temporal.routing),
             open_workflows=of_temporal.open_workflows if of_temporal else None,
+            oldest_open_at=of_temporal.oldest_open_at if of_temporal else None,
             task_queues=of_temporal.task_queues if of_temporal else None,
             cluster_was_read=target.world.deployments is not None,
             pod_problem=target.world.pod_problems.get(version.build_id, ""),

@@ -41,6 +41,11 @@ class Reading:
     prometheus: "Callable[[], PrometheusReader] | None" = None
     """Makes what reads metrics of Prometheus, where there is one; None: they cannot be read."""
 
+    @property
+    def for_people(self) -> bool:
+        """Somebody looks: what decides nothing, and says more, is read too."""
+        return self.for_routing and not self.goes_on
+
     def cluster_of(self, spec: WorkerSpec) -> ClusterReader | None:
         """What reads a worker's Deployments and pods."""
         return ClusterReader(spec, self.cluster) if self.cluster else None
@@ -117,7 +122,9 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
 async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) -> WorkerWorld:
     """The same worker with its open workflows and, for routing, its pollers, gates and pods."""
     temporal, cluster = TemporalReader(spec, reading.temporal), reading.cluster_of(spec)
-    reads = further_reads(spec, world, reading.now, for_routing=reading.for_routing)
+    reads = further_reads(
+        spec, world, reading.now, for_routing=reading.for_routing, for_people=reading.for_people
+    )
     async with TaskGroup() as group:
         counting = group.create_task(temporal.open_workflows(reads.open_workflows))
         upgrading = {
@@ -131,16 +138,20 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         neighbours = (
             group.create_task(_worker_deployments(temporal, reading)) if reads.worker_deployments else None
         )
+        holding = {build_id: group.create_task(temporal.held(build_id)) for build_id in reads.held}
         pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
     if found := world.temporal:
         polled = {queue: task.result() for queue, task in polling.items()}
         upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
         runs = tuple(run for task in gates if (run := task.result()))
         measurements = tuple(task.result() for task in measuring)
+        held = {build_id: task.result() for build_id, task in holding.items()}
+        counted = {**{build_id: one.number for build_id, one in held.items()}, **counting.result()}
         versions = tuple(
             replace(
                 version,
-                open_workflows=counting.result().get(version.build_id),
+                open_workflows=counted.get(version.build_id),
+                oldest_open_at=held[version.build_id].oldest_at if version.build_id in held else None,
                 auto_upgrade_workflows=upgraded.get(version.build_id),
                 task_queues=with_pollers(version, spec.worker_deployment, polled, reading.read_at),
                 measurements=measurements if version.build_id == spec.build_id and reads.metrics else None,

@@ -59,6 +59,8 @@ class Intent:
     """The Argo CD application that tracks the ConfigMap; empty: none does."""
     plan_hash: str = field(default="", compare=False)
     """Of the render that it comes from; empty: none is told."""
+    is_paused: bool = field(default=False, compare=False)
+    """Somebody annotated it so."""
 
     @cached_property
     def caller(self) -> Caller:
@@ -203,6 +205,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         or value_at(metadata, "labels", INSTANCE)
         or "",
         plan_hash=annotations.get(PLAN_HASH, ""),
+        is_paused=is_annotated_as_paused(annotations),
     )
     if missing := [name for name in ("worker", "identity", "target", _SPECS) if not data.get(name)]:
         message = f"{where} has no {' and no '.join(missing)}: it is no intent of a rollout"

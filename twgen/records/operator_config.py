@@ -71,6 +71,10 @@ class _Attached:
     kinds: tuple[GroupKind, ...] = ()
 
 
+class _Tick(NamedTuple):
+    drains: bool = False
+
+
 class _Rollout(NamedTuple):
     image: str = ""
     labels: Any = _POD.labels
@@ -99,6 +103,7 @@ class _OperatorConfig:
     rollout: _Rollout = field(default_factory=_Rollout)
     attached: _Attached = field(default_factory=_Attached)
     prometheus: tuple[PrometheusServer, ...] = ()
+    tick: _Tick = field(default_factory=_Tick)
     api_version: str = TWGEN_API
     kind: str = KIND
     metadata: Any = None
@@ -221,6 +226,7 @@ OPERATOR_CONFIG = record(
     Field("rollout", _ROLLOUT),
     Field("attached", record(_Attached, Field("kinds", listing(_GROUP_KIND)))),
     Field("prometheus", listing(PROMETHEUS, attrgetter("name"), "Prometheus")),
+    Field("tick", record(_Tick, Field("drains", FLAG))),
 )
 
 
@@ -239,5 +245,6 @@ def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
         rollout_pod=RolloutPod(*(getattr(read.rollout, name) for name in RolloutPod._fields)),
         attached_kinds=read.attached.kinds,
         prometheus=read.prometheus,
+        tick_drains=read.tick.drains,
     )
     return operator, []

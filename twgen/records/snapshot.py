@@ -132,6 +132,7 @@ _VERSION = record(
     Field("lastDeactivatedAt", TIME),
     Field("drainage", _DRAINAGE),
     Field("openWorkflows", COUNT),
+    Field("oldestOpenAt", TIME),
     Field("openAutoUpgradeWorkflows", COUNT, attribute="auto_upgrade_workflows"),
     Field("metadata", mapping()),
     Field("taskQueues", listing(_TASK_QUEUE, lambda queue: (queue.type.value, queue.name), "task queue")),

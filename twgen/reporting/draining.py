@@ -1,18 +1,16 @@
 """What holds versions, as text, JSON or Markdown."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 from twgen.model.draining import AGES, DrainReport, HeldVersion
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
-from twgen.planning.sentences import counted, spoken
+from twgen.planning.sentences import counted, in_days
 from twgen.reporting.plan.markdown import code, sentence
 from twgen.reporting.printable import printable, printable_copy
 from twgen.versioning.names import TWGEN_API
 
-_DAY = timedelta(days=1)
 _MOST_GROUPS = 10
 """Of a version that are told to people."""
 _COLUMNS = ("version", "status", "workflows", "oldest", "keeps", "drained within")
@@ -109,7 +107,7 @@ def _paragraph(worker: str, version: HeldVersion, report: DrainReport) -> Iterat
         yield f"  {group.number:>7}  {group.workflow_type} on {group.task_queue}"
     if more := version.groups[_MOST_GROUPS:]:
         yield f"  {sum(group.number for group in more):>7}  of {counted(len(more), 'other kind')}"
-    below = [f"{number} below {_long(age)}" for age, number in zip(AGES, version.ages, strict=False)]
+    below = [f"{number} below {in_days(age)}" for age, number in zip(AGES, version.ages, strict=False)]
     yield f"  age: {', '.join(below)}, {version.ages[-1]} older"
     if told := _trouble(version):
         yield f"  {told}"
@@ -128,15 +126,8 @@ def _trouble(version: HeldVersion) -> str:
     return f"{told} (of the oldest {version.looked_at})" if is_sample else told
 
 
-def _long(length: timedelta) -> str:
-    """A length in days and hours, which may be months; one of less than a day as elsewhere."""
-    days, rest = divmod(length, _DAY)
-    hours = rest // timedelta(hours=1)
-    return f"{days}d{f' {hours}h' if hours else ''}" if days else spoken(length)
-
-
 def _oldest(version: HeldVersion) -> str:
-    return _long(version.oldest) if version.oldest is not None else ""
+    return in_days(version.oldest) if version.oldest is not None else ""
 
 
 def _kept(version: HeldVersion) -> str:
@@ -156,6 +147,6 @@ def _drained(version: HeldVersion, report: DrainReport) -> str:
         return ""
     if not version.ends_within:
         return f"a time that is not known: {version.unknown_because}"
-    soonest, latest = map(_long, version.ends_within)
+    soonest, latest = map(in_days, version.ends_within)
     span = soonest if soonest == latest else f"{soonest} to {latest}"
-    return f"{span}, if they last as those that ended in the last {_long(report.window)}"
+    return f"{span}, if they last as those that ended in the last {in_days(report.window)}"

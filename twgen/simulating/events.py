@@ -95,6 +95,11 @@ RULES: tuple[EventRule, ...] = (
         shares=True,
     ),
     EventRule(
+        Happening.ENDING_BEGUN,
+        lambda was, now: len(now.begun) > len(was.begun),
+        lambda _, now: f"its policy begins to {now.begun[-1]} its workflows",
+    ),
+    EventRule(
         Happening.WORKFLOWS_ENDED,
         lambda was, now: was.is_held and not now.is_held and now.was_active,
         lambda _, __: "its last pinned workflow ends",

@@ -8,7 +8,6 @@ from itertools import groupby
 from twgen.model.temporal import GateStatus, Version, VersionStatus, WorkerDeployment
 from twgen.model.timeline import Lane, Span, Stage
 from twgen.model.values import dataclass
-from twgen.model.world import LiveDeployment
 from twgen.planning.routing.gates import worst
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import ever_active, shares, status_of
@@ -34,6 +33,8 @@ class VersionState:
     """A workflow that is pinned to it runs, or may be started."""
     gate: GateStatus | None = None
     """The worst of its gate's runs; None: none was started."""
+    begun: tuple[str, ...] = ()
+    """What its policy has done to its workflows while it drains, in words."""
     aborted: str | None = None
     """Why it is marked as aborted, to go on a sentence; None: it is not."""
 
@@ -59,11 +60,10 @@ def frame_of(worker: SimulatedWorker) -> Frame:
     build_ids = sorted({*versions, *live, *share} - {UNVERSIONED})
     states = {
         build_id: _version(
-            versions.get(build_id),
-            live.get(build_id),
+            worker,
+            build_id,
             status=status_of(build_id, versions.get(build_id), described),
             percentage=share.get(build_id),
-            is_held=worker.temporal.is_held(build_id),
         )
         for build_id in build_ids
     }
@@ -97,13 +97,10 @@ def stage_of(version: VersionState) -> Stage:
 
 
 def _version(
-    version: Version | None,
-    live: LiveDeployment | None,
-    *,
-    status: VersionStatus,
-    percentage: float | None,
-    is_held: bool,
+    worker: SimulatedWorker, build_id: str, *, status: VersionStatus, percentage: float | None
 ) -> VersionState:
+    version = worker.temporal.versions.get(build_id)
+    live = worker.cluster.deployments.get(build_id)
     return VersionState(
         percentage=percentage or 0,
         status=status,
@@ -112,7 +109,8 @@ def _version(
         replicas=live.replicas if live else 0,
         autoscaled=live is not None and live.replicas_are_external and live.replicas > 0,
         was_active=version is not None and ever_active(version),
-        is_held=is_held,
+        is_held=worker.temporal.is_held(build_id),
+        begun=worker.begun.get(build_id, ()),
         gate=_gate(version),
     )
 

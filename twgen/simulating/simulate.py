@@ -54,7 +54,8 @@ def simulate(
 def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
     """The worker at each moment at which anything may change, and the plan that is made of it, to the last.
 
-    A moment has up to three frames: after what happens by itself, after a sync, and after the rollout.
+    A moment has up to four frames: after what happens by itself, after a sync, after the rollout, and after
+    what a policy does to workflows.
     """
     for _ in range(_MOST_MOMENTS):
         plan = worker.plan()
@@ -64,6 +65,9 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
             yield frame_of(worker), plan
         rolled_out = worker.roll_out(plan)
         if rolled_out is not plan:
+            yield frame_of(worker), rolled_out
+        if worker.end_workflows(rolled_out):
+            rolled_out = worker.plan()
             yield frame_of(worker), rolled_out
         moment = worker.next_change(rolled_out)
         if moment >= FOREVER:
@@ -132,6 +136,8 @@ def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: Worke
         yield from too_short(*measured, _judged(worker.spec))
     if (measured := _measured(worker.spec)) and (least := measured[1].least_started):
         yield f"its last step ends once {least} workflows have started on it: no simulation counts those"
+    if worker.spec.policy.draining:
+        yield "`twgen tick` is taken to do what `draining` says; what is signalled or cancelled goes on"
     yield from first.versions.warnings
     for version in last.versions.versions:
         if version.build_id != worker.spec.build_id and version.live and version.status not in _ROUTED:

@@ -24,6 +24,8 @@ from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, shares
 NEWEST = "1.32.0"
 """The newest server whose ways are modelled."""
 _UNKNOWN = (99, 0)
+_BATCH = timedelta(seconds=1)
+"""How long a batch operation takes."""
 _PROPAGATION = timedelta(seconds=1)
 """How long a change of routing takes to reach every task queue."""
 _IDLE = {VersionStatus.INACTIVE, VersionStatus.DRAINED}
@@ -140,6 +142,11 @@ class TemporalModel:
         self.held_until[build_id] = max(until, self.held_until.get(build_id, until))
         if self.server.pinned_start_drains and version.status in _IDLE:
             self._drain(build_id)
+
+    def release(self, build_id: str) -> None:
+        """End, or move away, all workflows that are pinned to a version."""
+        if self.is_held(build_id):
+            self.held_until[build_id] = later(self.now, _BATCH)
 
     def start_gate(self, build_id: str, run: GateRun, until: datetime, ends_as: GateStatus) -> None:
         """Start a workflow of the gate on the version, which runs until then."""

@@ -18,13 +18,16 @@ from twgen.model.analysis import (
     Verdict,
     WorkflowFailures,
 )
+from twgen.model.draining import Ending
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
-from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType
+from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType, WorkerDeployment
 from twgen.model.timeline import Assumptions
 from twgen.model.times import FOREVER, later
 from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, WorkerWorld
+from twgen.planning.draining.endings import in_words
+from twgen.planning.draining.schedule import begun_mark, due_endings
 from twgen.planning.plan import plan_worker
 from twgen.planning.rollout import Claim, Mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT
@@ -35,6 +38,7 @@ from twgen.simulating.temporal import TemporalModel
 
 UNNAMED_QUEUE = "<task queue>"
 """Stands for a task queue of which neither specs nor world tell the name."""
+_LEAVES_NONE = {Ending.MOVE, Ending.TERMINATE}
 _MOST_CHANGES_AT_ONCE = 200
 """More than a gate for each task queue that a version may have: 100 on a server as it comes."""
 
@@ -105,6 +109,8 @@ class SimulatedWorker:
     planned_on: WorkerWorld | None = None
     """The world of the newest plan, for as long as no time has passed since."""
     measure: Measuring = _well
+    begun: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """What its policy has done to the workflows of versions that drain, in words, by build ID."""
 
     @property
     def now(self) -> datetime:
@@ -157,6 +163,31 @@ class SimulatedWorker:
             plan = self.plan()
         return plan
 
+    def end_workflows(self, plan: WorkerPlan) -> bool:
+        """Do what is due to the workflows of versions that drain, as `twgen tick` does; whether anything was.
+
+        Workflows are taken to go on as before when they are signalled, or asked to cancel.
+        """
+        if not plan.endings:
+            return False
+        world = self.planned_on or self.world()
+        temporal = world.temporal or WorkerDeployment()
+        read = (replace(version, metadata=version.metadata or {}) for version in temporal.versions)
+        world = replace(world, temporal=replace(temporal, versions=tuple(read)))
+        target = Target(self.spec, world, self.now, plan.identity, "")
+        due = due_endings(target)
+        for ending in due:
+            build_id, what = ending.build_id, ending.what
+            is_held = self.temporal.is_held(build_id)
+            self.temporal.mark(
+                build_id, begun_mark(target.versions[build_id], ending, self.now, int(is_held))
+            )
+            if what.ending in _LEAVES_NONE and not what.workflow_types:
+                self.temporal.release(build_id)
+            if is_held:
+                self.begun[build_id] = (*self.begun.get(build_id, ()), in_words(what))
+        return bool(due)
+
     def advance(self, now: datetime) -> None:
         """Let time pass until then."""
         self.planned_on = None
@@ -174,6 +205,7 @@ class SimulatedWorker:
             # a time is over just after it, not at it
             later(due, datetime.resolution) if due else None,
             *(self._tick_after(limit) for limit in self._limits() if limit >= self.now),
+            *(ending.at for ending in plan.endings if ending.is_next),
         ]
         found = min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
         tick = self._tick_after(self.now)

@@ -22,6 +22,7 @@ from twgen.model.policy import (
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.analysis import parse_analysis
 from twgen.specs.deployments import parse_marks
+from twgen.specs.draining import parse_draining
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.patches import parse_patches
 from twgen.specs.policy_steps import check_metrics, parse_steps
@@ -59,6 +60,7 @@ def parse_policy(spec: Fields) -> Policy:
         steps=parse_steps(spec),
         deployment_labels=parse_marks(spec, "deploymentLabels", "labels"),
         deployment_annotations=parse_marks(spec, "deploymentAnnotations", "annotations"),
+        draining=parse_draining(spec),
         patches=parse_patches(spec),
         draining_replicas=spec.integer("drainingReplicas", least=1),
     )

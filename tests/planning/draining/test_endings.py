@@ -76,9 +76,9 @@ def test_worker_that_somebody_else_manages_is_left_alone() -> None:
 
 
 def test_type_and_age_are_part_of_the_query_whatever_is_in_them() -> None:
-    batch = asked(WhatEnds(Ending.SIGNAL, "it's \\ here", HOUR, signal_name="stop"))
+    batch = asked(WhatEnds(Ending.SIGNAL, ("it's \\ here", "Order"), HOUR, signal_name="stop"))
     assert batch.query.endswith(
-        r" AND WorkflowType = 'it\'s \\ here' AND StartTime <= '2026-11-21T11:00:00Z'"
+        r" AND WorkflowType IN ('it\'s \\ here', 'Order') AND StartTime <= '2026-11-21T11:00:00Z'"
     )
     assert batch.will == "send signal stop to"
 
@@ -94,7 +94,7 @@ def test_same_demand_is_the_same_batch_operation_at_any_time() -> None:
         asked(WhatEnds(Ending.TERMINATE)),
         asked(WhatEnds(Ending.SIGNAL, signal_name="a")),
         asked(WhatEnds(Ending.SIGNAL, signal_name="a", signal_input=b"1")),
-        asked(WhatEnds(Ending.CANCEL, "Order")),
+        asked(WhatEnds(Ending.CANCEL, ("Order",))),
     ]
     assert len({batch.job_id for batch in [first, *others]}) == 1 + len(others)
 

@@ -242,3 +242,22 @@ def test_autoscaled_version_at_zero_gets_a_pod_unless_its_autoscaler_would_bring
     plan = decided(situation(CURRENT, [live("v3"), scaled]), "v1", replace(SPEC, attached=attached))
     assert plan
     assert plan.replicas == replicas
+
+
+@pytest.mark.parametrize(
+    ("workflows", "oldest", "deployments", "because"),
+    [
+        (None, None, [live("v1", 3)], "workflows may still need it"),
+        (0, None, [live("v1", 3)], "workflows may still need it"),
+        (12, 41 * DAY, [live("v1", 3)], "it keeps its pods for 12 open workflows, the oldest 41d old"),
+        (1, None, [live("v1", 1)], "it keeps its pods for 1 open workflow"),
+        (2, 5 * HOUR, [], "2 open workflows need it, the oldest 5h old; it has no Deployment"),
+    ],
+)
+def test_version_that_drains_says_for_whom_it_keeps_its_pods(
+    workflows: int | None, oldest: Any, deployments: list[Any], because: str
+) -> None:
+    held = version("v1", S.DRAINING, open_workflows=workflows, oldest_open_at=oldest and ago(oldest))
+    plan = decided(situation(knows(held), deployments), "v1")
+    assert plan
+    assert plan.because.startswith(f"it is draining: {because}")

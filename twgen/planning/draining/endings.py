@@ -1,6 +1,6 @@
 """What ends the workflows of a version that drains: of which it may be asked, by whom, and what is asked."""
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 
@@ -16,8 +16,8 @@ _DRAINS = {VersionStatus.DRAINING, VersionStatus.DRAINED}
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
-def batch_of(target: Target, build_id: str, what: WhatEnds) -> Batch:
-    """The batch operation that does it to the workflows that are pinned to a version.
+def batch_of(target: Target, build_id: str, what: WhatEnds, job_id: str = "") -> Batch:
+    """The batch operation that does it to the workflows that are pinned to a version, with an ID of its own.
 
     Raises NegativeAnswer for a version that does not drain, and OwnedBySomebodyElse where another one manages
     the worker.
@@ -32,14 +32,31 @@ def batch_of(target: Target, build_id: str, what: WhatEnds) -> Batch:
     if what.ending is Ending.MOVE:
         what = replace(what, to_build_id=_destination(target, build_id, what.to_build_id))
     query = pinned_to(spec.worker_deployment, build_id)
-    if what.workflow_type:
-        query = f"{query} AND WorkflowType = {quoted_text(what.workflow_type)}"
+    if what.workflow_types:
+        query = f"{query} AND WorkflowType IN ({', '.join(map(quoted_text, what.workflow_types))})"
     # also without an age: a server may begin late, when the version is current again
     started_before = target.now - (what.older_than or timedelta())
     query = f"{query} AND StartTime <= '{format_time(started_before)}'"
-    demand = sha256(repr(astuple(what)).encode()).hexdigest()[:8]
-    job_id = f"twgen-{spec.worker_deployment}:{build_id}-{what.ending.lower()}-{demand}"
-    return Batch(job_id, what, query, _in_words(what))
+    own = f"twgen-{spec.worker_deployment}:{build_id}-{what.ending.lower()}-{digest(what)}"
+    return Batch(job_id or own, what, query, in_words(what))
+
+
+def digest(*demand: object) -> str:
+    """Eight hex digits, the same for all who ask for the same."""
+    return sha256(repr(demand).encode()).hexdigest()[:8]
+
+
+def in_words(what: WhatEnds) -> str:
+    """What it does to workflows, before how many and of which version."""
+    match what.ending:
+        case Ending.MOVE:
+            return f"move to {what.to_build_id or 'the current version'}"
+        case Ending.SIGNAL:
+            return f"send signal {what.signal_name} to"
+        case Ending.CANCEL:
+            return "cancel"
+        case Ending.TERMINATE:
+            return "terminate"
 
 
 def _refuse_what_does_not_drain(target: Target, build_id: str) -> None:
@@ -66,15 +83,3 @@ def _destination(target: Target, build_id: str, asked: str) -> str:
     if status_of(to, target.versions.get(to), target.temporal) in _UNREGISTERED:
         raise NegativeAnswer(f"{name}: no worker of {to} has polled: they would wait there for ever")
     return to
-
-
-def _in_words(what: WhatEnds) -> str:
-    match what.ending:
-        case Ending.MOVE:
-            return f"move to {what.to_build_id}"
-        case Ending.SIGNAL:
-            return f"send signal {what.signal_name} to"
-        case Ending.CANCEL:
-            return "cancel"
-        case Ending.TERMINATE:
-            return "terminate"

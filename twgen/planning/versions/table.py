@@ -20,7 +20,7 @@ from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import RecordedDeployment
 from twgen.planning.row import Row, first_match
-from twgen.planning.sentences import counted, spoken
+from twgen.planning.sentences import counted, in_days, spoken
 from twgen.planning.version_status import IN_ROUTING, LOOKS_IDLE, may_have_work
 from twgen.planning.versions.attached import autoscalers_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts
@@ -81,7 +81,7 @@ LIVE: _Table = (
     Row(Reason.MAY_BE_NEEDED,
         lambda v: v.status in _KEEPS_PODS,
         lambda v: _keep(_while_draining(v) or _live_or_spec(v),
-                        f"{_state(v)}: workflows may still need it{_as_draining(v)}")),
+                        f"{_state(v)}: {_need(v)}{_as_draining(v)}")),
     Row(Reason.WORKER_UNKNOWN,
         lambda v: v.world.temporal is None,
         lambda v: _keep(_live(v), "Temporal does not know the worker, so nothing speaks against it")),
@@ -155,7 +155,7 @@ WITHOUT_DEPLOYMENT: _Table = (
     Row(Reason.MAY_BE_NEEDED,
         lambda _: True,
         lambda v: _create(_while_draining(v) or _recorded(v),
-                          f"{_state(v)}: workflows may still need it{_as_draining(v)}{_absence(v)}")),
+                          f"{_state(v)}: {_need(v)}{_as_draining(v)}{_absence(v)}")),
 )
 # fmt: on
 
@@ -250,6 +250,17 @@ def _scaledown_delay(v: VersionFacts) -> str:
 
 def _state(v: VersionFacts) -> str:
     return f"it is {v.status.value.lower()}"
+
+
+def _need(v: VersionFacts) -> str:
+    """What a version that drains keeps for whom, where that was counted."""
+    if not v.open_workflows:
+        return "workflows may still need it"
+    oldest = v.version.oldest_open_at if v.version else None
+    aged = f", the oldest {in_days(v.now - oldest)} old" if oldest else ""
+    # how many pods it keeps, the number of its replicas tells
+    held = f"it keeps its pods for {counted(v.open_workflows, 'open workflow')}"
+    return f"{held if v.live else _open_workflows(v)}{aged}"
 
 
 def _as_draining(v: VersionFacts) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from twgen.model.draining import AGES, BatchState, EndedWorkflow, LookedAt, OpenWorkflow, PinnedWorkflows
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
-from twgen.planning.visibility import pinned_to
+from twgen.planning.visibility import pinned_to, still_open
 from twgen.reading.temporal.answers import decoded, moment
 from twgen.reading.temporal.measuring import STUCK_FROM
 from twgen.reading.temporal.shared import SharedReads, all_of
@@ -81,15 +81,15 @@ class Draining:
 
     async def _of_version(self, build_id: str, number: int) -> PinnedWorkflows:
         pinned = pinned_to(self._spec.worker_deployment, build_id)
-        still_open = f"{pinned} AND CloseTime IS NULL"
-        listed, are_all = await self._list(still_open, MOST_PAGES)
+        open_ones = still_open(pinned)
+        listed, are_all = await self._list(open_ones, MOST_PAGES)
         oldest, older = listed, tuple[int, ...]()
         if not are_all:
             starts = (format_time(self._now - age) for age in AGES)
             older = tuple(
-                await all_of([self.count(f"{still_open} AND StartTime < '{start}'") for start in starts])
+                await all_of([self.count(f"{open_ones} AND StartTime < '{start}'") for start in starts])
             )
-            oldest = await self._oldest(still_open, listed[-1][2].started_at)
+            oldest = await self._oldest(open_ones, listed[-1][2].started_at)
         looked_at = await self._look_at(oldest[-_MOST_DESCRIBED:])
         since = format_time(self._now - self._window)
         ended = await self._ended(
@@ -138,12 +138,12 @@ class Draining:
             self._spec, "count_workflow_executions", request, lambda answer: int(answer.count)
         )
 
-    async def _oldest(self, still_open: str, newest: datetime) -> list[_Listed]:
+    async def _oldest(self, open_ones: str, newest: datetime) -> list[_Listed]:
         """A page or less of the oldest workflows, older than the newest of them; empty: not found."""
         youngest, before = self._now - newest, _LONGEST_AGO
         for _ in range(_MOST_HALVINGS):
             age = (youngest + before) / 2
-            query = f"{still_open} AND StartTime < '{format_time(self._now - age)}'"
+            query = f"{open_ones} AND StartTime < '{format_time(self._now - age)}'"
             number = await self.count(query)
             if 0 < number <= PAGE:
                 return (await self._list(query, 1))[0]

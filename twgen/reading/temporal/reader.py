@@ -12,7 +12,7 @@ from twgen.reading.temporal.answers import (
     pollers,
     worker_deployment,
 )
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.shared import Held, SharedReads
 
 
 class TemporalReader:
@@ -92,6 +92,10 @@ class TemporalReader:
     async def open_workflows(self, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of the versions."""
         return await self._shared.open_workflows(self._spec, build_ids)
+
+    async def held(self, build_id: str) -> Held:
+        """By how many open workflows a version is held, and since when; unknown where many versions are."""
+        return await self._shared.held(self._spec, build_id)
 
     async def auto_upgrade_workflows(self, build_id: str) -> int:
         """How many open auto-upgrade workflows run on a version."""

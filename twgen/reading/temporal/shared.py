@@ -1,21 +1,26 @@
 """What one reading asks Temporal once for several workers."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import WorkerSpec
 from twgen.planning.namespaces import MOST_COUNTED
-from twgen.planning.visibility import quoted_text
+from twgen.planning.visibility import pinned_to, quoted_text, still_open
+from twgen.reading.temporal.answers import moment
 
 Answer = TypeVar("Answer")
 NamedVersion = tuple[str, str]
 """A worker, as Temporal calls it, and a build ID."""
 
+_MOST_LISTED = 8
+"""Versions of a Temporal namespace of which one reading lists the open workflows."""
+_PAGE = 1000
 _IN_ONE_QUERY = 500
 """Versions; a server takes as many in some milliseconds."""
 
@@ -31,6 +36,15 @@ class _Counts:
     """Why those were not counted that a call was for."""
 
 
+class Held(NamedTuple):
+    """The open workflows that are pinned to a version."""
+
+    number: int | None = None
+    """None: not counted."""
+    oldest_at: datetime | None = None
+    """When the oldest started; None: there is none, or it was not found."""
+
+
 class SharedReads:
     """The connections and the deadline of one reading, and the answers that its workers share."""
 
@@ -41,6 +55,7 @@ class SharedReads:
         self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
         self._worker_deployments: dict[tuple[str, str], asyncio.Task[int]] = {}
         self._reporting: dict[tuple[str, str], asyncio.Task[bool]] = {}
+        self._listed: Counter[tuple[str, str]] = Counter()
 
     def require_credentials(self, specs: Iterable[WorkerSpec]) -> None:
         """Raise StateUnavailable when a worker has none that may be used; to be called before any other."""
@@ -148,6 +163,34 @@ class SharedReads:
             for part in parts:
                 counts.counted.update(part.result())
         return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
+
+    async def held(self, spec: WorkerSpec, build_id: str) -> Held:
+        """By how many open workflows a version is held, and since when.
+
+        Of more versions of a namespace than a few nothing is asked: the server lists but ten times a second.
+        """
+        from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
+
+        key = (spec.connection.host_port, spec.temporal_namespace)
+        self._listed[key] += 1
+        if self._listed[key] > _MOST_LISTED:
+            return Held()
+        query = still_open(pinned_to(spec.worker_deployment, build_id))
+        request = ListWorkflowExecutionsRequest(
+            namespace=spec.temporal_namespace, query=query, page_size=_PAGE
+        )
+        number, starts = await self.ask(
+            spec,
+            "list_workflow_executions",
+            request,
+            lambda answer: (
+                None if answer.next_page_token else len(answer.executions),
+                [moment(one, "start_time") for one in answer.executions],
+            ),
+        )
+        if number is None:
+            return Held(await self.count(spec, [(spec.worker_deployment, build_id)], "Pinned"))
+        return Held(number, min(filter(None, starts), default=None))
 
     async def _count_each(
         self, spec: WorkerSpec, versions: Sequence[NamedVersion]

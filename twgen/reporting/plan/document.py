@@ -41,6 +41,7 @@ def _worker(worker: WorkerPlan) -> dict[str, Any]:
             for gate in worker.gates
         ],
         "analysis": judgement_items(worker),
+        "draining": ending_items(worker),
         "versions": [_version(version) for version in worker.versions.versions],
         "warnings": list(worker.versions.warnings),
     }
@@ -71,6 +72,21 @@ def judgement_items(worker: WorkerPlan) -> list[dict[str, Any]]:
             "because": one.because,
         }
         for one in worker.judgements
+    ]
+
+
+def ending_items(worker: WorkerPlan) -> list[dict[str, Any]]:
+    """What a worker's policy does to the workflows of its versions that drain."""
+    return [
+        {
+            "buildID": ending.build_id,
+            "action": ending.what.ending.value,
+            "workflowTypes": list(ending.what.workflow_types),
+            "at": format_time(ending.at),
+            "begun": ending.is_begun,
+            "workflows": ending.workflows,
+        }
+        for ending in worker.endings
     ]
 
 

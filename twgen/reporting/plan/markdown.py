@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.reporting.plan.phrases import (
     COLUMNS,
+    endings_of_versions,
+    endings_phrase,
     folded_warnings,
     judgement_phrase,
     next_with_reason,
@@ -25,12 +28,12 @@ _MEANS_MORE = re.compile(r"://|www\.|:\w+:|(?<![^\W_])_|_(?![^\W_])", re.IGNOREC
 def plan_markdown(plan: Plan) -> str:
     """The plan, a section a worker: what happens next and why, then a table of its versions."""
     plan = printable_copy(plan)
-    sections = ["\n".join(_worker(worker)) for worker in plan.workers]
+    sections = ["\n".join(_worker(worker, plan.now)) for worker in plan.workers]
     sections += [f"> **Warning:** {sentence(warning)}" for warning in plan.warnings]
     return "\n\n".join(sections) + "\n"
 
 
-def _worker(worker: WorkerPlan) -> Iterator[str]:
+def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
     spec, routing = worker.spec, worker.routing
     # what stands beside a name is read with it: `:1` and a colon are an emoji
     yield f"### {sentence(f'{spec.worker_deployment}: {routing.phase}')}"
@@ -46,6 +49,9 @@ def _worker(worker: WorkerPlan) -> Iterator[str]:
     for judged in worker.judgements:
         yield ""
         yield f"Analysis: {sentence(judgement_phrase(judged))}."
+    for endings in endings_of_versions(worker):
+        yield ""
+        yield f"Drains: {sentence(endings_phrase(endings, now))}."
     yield ""
     yield f"| {' | '.join(COLUMNS)} |"
     yield "| --- | --- | --- | ---: | --- |"

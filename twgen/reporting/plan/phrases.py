@@ -1,11 +1,17 @@
 """What the reports of a plan, and of a status, say alike; their texts have been made printable."""
 
+import shlex
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import TypeVar
 
 from twgen.model.analysis import Judgement
+from twgen.model.draining import Ending, ScheduledEnding
 from twgen.model.plan import RoutingPlan, VersionAction, VersionPlan, WorkerPlan
-from twgen.planning.sentences import counted, described_change
+from twgen.planning.draining.endings import in_words
+from twgen.planning.sentences import counted, described_change, listed, spoken
 
 Item = TypeVar("Item")
 
@@ -26,6 +32,45 @@ def next_with_reason(worker: WorkerPlan) -> str:
 def judgement_phrase(judged: Judgement) -> str:
     """What a metric says: `failures passes: 1 of 41 failed (2.44 %), bound 5 %`."""
     return f"{judged.metric} {judged.verdict.lower()}: {judged.because}"
+
+
+def endings_of_versions(worker: WorkerPlan) -> list[list[ScheduledEnding]]:
+    """What its policy does to the workflows of each version that drains, in order."""
+    return [list(own) for _, own in groupby(worker.endings, attrgetter("build_id"))]
+
+
+def endings_phrase(endings: Sequence[ScheduledEnding], now: datetime) -> str:
+    """The same of one version: what was done, what is due and by which command, what comes."""
+    due = next((ending for ending in endings if ending.is_next and ending.at <= now), None)
+    by = f" (`{_drain_command(due)}`, or `twgen tick` where its operator lets it)" if due else ""
+    told = ", then ".join(_ending_phrase(ending, now) for ending in endings)
+    return f"{endings[0].build_id}: {told}{by}"
+
+
+def _ending_phrase(ending: ScheduledEnding, now: datetime) -> str:
+    of = f" those of type {listed(ending.what.workflow_types)}" if ending.what.workflow_types else " all"
+    does = f"{in_words(ending.what)}{of}"
+    if ending.is_begun:
+        number = "" if ending.workflows is None else f", {counted(ending.workflows, 'workflow')}"
+        return f"{does} (begun {spoken(now - ending.at)} ago{number})"
+    if ending.at <= now:
+        return f"{does} (due for {spoken(now - ending.at)})"
+    return f"{does} (in {spoken(ending.at - now)})"
+
+
+def _drain_command(ending: ScheduledEnding) -> str:
+    what = ending.what
+    types = [f"--type {shlex.quote(name)}" for name in what.workflow_types]
+    match what.ending:
+        case Ending.SIGNAL:
+            does = [f"--signal {shlex.quote(what.signal_name)}"]
+            if what.signal_input is not None:
+                does.append(f"--signal-input {shlex.quote(what.signal_input.decode())}")
+        case Ending.MOVE:
+            does = ["--move", "--without-replay"]
+        case Ending.CANCEL | Ending.TERMINATE:
+            does = [f"--{what.ending.lower()}"]
+    return " ".join(["twgen drain PATH", f"--version {shlex.quote(ending.build_id)}", *does, *types])
 
 
 def next_change(routing: RoutingPlan) -> str:

@@ -10,6 +10,8 @@ from twgen.planning.sentences import clock_time
 from twgen.reporting.layout import ALARM, PHASES, labelled, table, warning, wrapped, written
 from twgen.reporting.plan.phrases import (
     COLUMNS,
+    endings_of_versions,
+    endings_phrase,
     folded_warnings,
     judgement_phrase,
     next_with_reason,
@@ -57,6 +59,8 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
         yield from labelled("gate:", starts, width, "  ")
     for judged in worker.judgements:
         yield from labelled("analysis:", judgement_phrase(judged), width, "  ")
+    for endings in endings_of_versions(worker):
+        yield from labelled("drains:", endings_phrase(endings, now), width, "  ")
     rows: list[list[Text | str]] = []
     for versions, (status, action, replicas, because) in version_rows(worker):
         names = Text(several([version.build_id for version in versions]))

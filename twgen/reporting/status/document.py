@@ -7,7 +7,7 @@ from twgen.model.plan import RoutingAction, RoutingPlan
 from twgen.model.status import RolloutStatus, Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
-from twgen.reporting.plan.document import attached_objects, judgement_items
+from twgen.reporting.plan.document import attached_objects, ending_items, judgement_items
 from twgen.versioning.names import TWGEN_API
 
 _NOT_STARTED = "NotStarted"
@@ -61,6 +61,8 @@ def _told(status: RolloutStatus) -> tuple[object, ...]:
             **worker,
             "because": "",
             "analysis": [judged.get("verdict") for judged in worker.get("analysis") or ()],
+            # of one that is late, those after it come later with every look
+            "draining": [{**ending, "at": ""} for ending in worker.get("draining") or ()],
             "versions": [{**version, "because": ""} for version in worker.get("versions") or ()],
         }
         for worker in workers
@@ -100,6 +102,7 @@ def _worker(worker: WorkerView) -> dict[str, Any]:
             for gate in worker.gates
         ],
         "analysis": judgement_items(worker.plan),
+        "draining": ending_items(worker.plan),
         "unversionedPercentage": worker.unversioned_percentage,
         "versionCount": {
             "deployed": worker.count.deployed,
@@ -147,6 +150,7 @@ def _version(version: VersionView) -> dict[str, Any]:
         if version.moved
         else None,
         "openWorkflows": version.open_workflows,
+        "oldestOpenAt": _time(version.oldest_open_at),
         "taskQueues": None if version.task_queues is None else queues,
         "deployment": plan.deployment,
         "clusterWasRead": version.cluster_was_read,

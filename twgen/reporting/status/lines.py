@@ -5,7 +5,12 @@ from datetime import datetime
 
 from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.values import dataclass
-from twgen.reporting.plan.phrases import folded_warnings, judgement_phrase
+from twgen.reporting.plan.phrases import (
+    endings_of_versions,
+    endings_phrase,
+    folded_warnings,
+    judgement_phrase,
+)
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.phrases import (
     gate_phrase,
@@ -67,6 +72,9 @@ def _worker(worker: WorkerView, now: datetime) -> Iterator[StatusLine]:
         # the numbers change with each workflow
         meaning = (name, "analysis", judged.metric, judged.verdict)
         yield StatusLine(f"{name}: analysis: {judgement_phrase(judged)}", meaning)
+    for endings in endings_of_versions(worker.plan):
+        stand = ((one.build_id, one.is_begun, one.is_next and one.at <= now) for one in endings)
+        yield StatusLine(f"{name}: drains: {endings_phrase(endings, now)}", (name, "drains", *stand))
     for version in worker.versions:
         yield _version(name, spec.namespace, version, now)
     if worker.unversioned_percentage is not None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from twgen.model.plan import Phase, RoutingAction, VersionAction
 from twgen.model.status import Ownership, VersionView, WorkerView
 from twgen.model.temporal import GateStatus, VersionStatus
-from twgen.planning.sentences import clock_time, counted, how_to_resume, spoken
+from twgen.planning.sentences import clock_time, counted, how_to_resume, in_days, spoken
 from twgen.reporting.plan.phrases import next_change
 
 _STATES: Mapping[VersionStatus, str] = {
@@ -81,6 +81,8 @@ def state_phrase(version: VersionView, now: datetime) -> str:
     else:
         state = _STATES.get(status, f"{status.value} for {{age}}").format(age=spoken(now - version.since))
     held = f", {counted(version.open_workflows, 'open workflow')}" if version.open_workflows else ""
+    if held and version.oldest_open_at:
+        held = f"{held}, the oldest {in_days(now - version.oldest_open_at)} old"
     moved = version.moved
     cause = f", moved by {moved.application or moved.identity}" if moved else ""
     return state + held + (f"{cause} (intent {moved.intent[:8]})" if moved and moved.intent else cause)

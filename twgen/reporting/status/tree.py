@@ -13,7 +13,14 @@ from twgen.model.temporal import VersionStatus
 from twgen.planning.sentences import counted
 from twgen.planning.worker_status import worst_first
 from twgen.reporting.layout import ALARM, PHASES, labelled, warning, wrapped, written
-from twgen.reporting.plan.phrases import folded, folded_warnings, judgement_phrase, several
+from twgen.reporting.plan.phrases import (
+    endings_of_versions,
+    endings_phrase,
+    folded,
+    folded_warnings,
+    judgement_phrase,
+    several,
+)
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.status.phrases import (
     gate_phrase,
@@ -166,6 +173,7 @@ def _head(worker: WorkerView, now: datetime, width: int) -> Iterator[Text]:
         ("next", next_phrase(worker, now), style),
         ("gate", gate_phrase(worker), ""),
         *(("metric", judgement_phrase(judged), "") for judged in plan.judgements),
+        *(("drains", endings_phrase(endings, now), "") for endings in endings_of_versions(plan)),
         ("owner", owner_phrase(worker), ""),
         ("pods", "" if cluster_was_read else "the cluster was not read", ""),
     ):

@@ -1,0 +1,169 @@
+"""`twgen tick` carries out what a RolloutPolicy says of versions that drain, on both servers."""
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
+
+from testing.asking import succeeds
+from testing.kubernetes.cluster import Cluster
+from testing.processes import eventually
+from testing.workers import DeployedWorker
+from tests.servers.live import (
+    ENVIRONMENT,
+    PATIENT,
+    TWGEN,
+    Document,
+    connection_document,
+    in_namespace,
+    policy_document,
+    run,
+    worker_document,
+)
+from tests.servers.workflows import events_of, start
+from twgen.versioning.names import DRAINED_BY
+from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+pytestmark = pytest.mark.server
+MANAGER = "twgen/testing"
+SIGNALLED, CANCEL_ASKED, TERMINATED = (
+    f"WORKFLOW_EXECUTION_{end}" for end in ("SIGNALED", "CANCEL_REQUESTED", "TERMINATED")
+)
+ENTRIES: Sequence[Document] = (
+    {"after": "1s", "action": "Signal", "signalName": "poke", "workflowTypes": ["WaitingWorkflow"]},
+    {"after": "5s", "action": "Cancel", "allowTermination": True, "workflowTypes": ["ParentWorkflow"]},
+    {"after": "8s", "action": "Cancel", "allowTermination": True, "workflowTypes": ["NobodyStartsIt"]},
+    {"after": "11s", "action": "Terminate", "allowTermination": True},
+)
+_LONGEST_LIFE = 6.0
+"""Seconds of a tick that is killed; its first look takes two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """A worker whose intent a cluster has, and the ticks that look at it."""
+
+    cluster: Cluster
+    namespace: str
+    worker: DeployedWorker
+    folder: Path
+    moments: Random = field(default_factory=lambda: Random("ticks"))  # noqa: S311 - any moment will do
+
+    def apply(self, build_id: str, entries: Sequence[Document]) -> None:
+        specs, operator = self.folder / "specs", self.folder / "operator.json"
+        specs.mkdir(exist_ok=True)
+        documents = in_namespace(
+            self.namespace,
+            connection_document(self.worker.server.address),
+            worker_document("greeter", build_id, steps=()),
+            policy_document("greeter", draining=list(entries)),
+        )
+        (specs / "specs.yaml").write_text(write_documents(documents))
+        self.operator(drains=True)
+        given = ("--operator-config", str(operator), "--identity", MANAGER, "--no-cluster", "-q", *PATIENT)
+        rendered = run(specs, "render", options=given)
+        assert rendered.code == 0, rendered
+        self.cluster.apply([one for one in read_documents(rendered.stdout) if one["kind"] == "ConfigMap"])
+
+    def operator(self, *, drains: bool) -> None:
+        head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
+        config = {**head, "rollout": {"image": "twgen"}, "tick": {"drains": drains}}
+        (self.folder / "operator.json").write_text(json.dumps(config))
+
+    @property
+    def options(self) -> Sequence[str]:
+        kubeconfig = ("--kubeconfig", str(self.cluster.kubeconfig), *PATIENT)
+        return ("-n", self.namespace, "--operator-config", str(self.folder / "operator.json"), *kubeconfig)
+
+    def tick(self) -> str:
+        ended = run(self.folder, "tick", options=self.options, takes_paths=False)
+        assert (ended.code, ended.stderr) == (0, ""), ended
+        return ended.stdout
+
+    def killed_tick(self) -> None:
+        """Looks every second, and is killed at some moment."""
+        command = [TWGEN, "tick", "--every", "1s", *self.options]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=ENVIRONMENT) as process:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(self.moments.uniform(0.5, _LONGEST_LIFE))
+            process.kill()
+
+    def marks(self, build_id: str) -> Mapping[str, Any]:
+        """What was begun, by the metadata of a version; the oldest server may not know it for a moment."""
+        version = WorkerDeploymentVersion(deployment_name=self.worker.name, build_id=build_id)
+        request = DescribeWorkerDeploymentVersionRequest(namespace="default", deployment_version=version)
+        found = eventually(
+            lambda: self.worker.server.ask("describe_worker_deployment_version", request), 120
+        ).worker_deployment_version_info.metadata.entries
+        marks: Mapping[str, Any] = json.loads(found[DRAINED_BY].data) if DRAINED_BY in found else {}
+        return marks
+
+
+@pytest.mark.parametrize("server", ["oldest_temporal", "newest_temporal"])
+def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
+    cluster: Cluster, namespace: str, server: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    worker = DeployedWorker(request.getfixturevalue(server), f"{namespace}/greeter", f"drains-{namespace}")
+    ticked = Ticked(cluster, namespace, worker, tmp_path)
+    waiting = [f"{namespace}-waits-{number}" for number in range(6)]
+    parents = [f"{namespace}-parent-{number}" for number in range(2)]
+    others = [f"{namespace}-other-{number}" for number in range(3)]
+    children = [f"{parent}-child" for parent in parents]
+    with worker.version("v1"), worker.version("v2"):
+        for build_id, workflows in (
+            ("v1", {"WaitingWorkflow": waiting, "ParentWorkflow": parents}),
+            ("v2", {"WaitingWorkflow": others}),
+        ):
+            eventually(lambda build_id=build_id: succeeds(lambda: worker.set_current(build_id)), 300)
+            start(worker, workflows)
+
+        def touched() -> dict[str, set[int]]:
+            return {
+                kind: {events_of(worker, one, kind) for one in (*waiting, *parents, *others)}
+                for kind in (SIGNALLED, CANCEL_ASKED, TERMINATED)
+            }
+
+        untouched = {kind: {0} for kind in (SIGNALLED, CANCEL_ASKED, TERMINATED)}
+        ticked.apply("v2", ENTRIES)
+        assert ticked.tick() == "", "nobody manages it yet"
+        eventually(lambda: succeeds(lambda: worker.set_manager(MANAGER)), 300)
+        ticked.operator(drains=False)
+        assert ticked.tick() == "", "its operator does not let it"
+        ticked.operator(drains=True)
+        paused = ("annotate", "configmap", "greeter-rollout", "-n", namespace)
+        cluster.kubectl(*paused, "twgen.io/paused=true")
+        assert ticked.tick() == "", "it is paused"
+        assert touched() == untouched
+        shown = run(
+            tmp_path / "specs", "plan", options=("--no-cluster", "-q", "--identity", MANAGER, *PATIENT)
+        )
+        told = "`twgen drain PATH --version v1 --signal poke --type WaitingWorkflow`, or `twgen tick`"
+        assert told in " ".join(shown.stdout.split()), shown
+        cluster.kubectl(*paused, "twgen.io/paused-")
+
+        def ended() -> bool:
+            ticked.killed_tick()
+            assert len(ticked.marks("v1")) == len(ENTRIES)
+            return True
+
+        eventually(ended, 300)
+        of_v1 = (*waiting, *parents, *children)
+        eventually(lambda: {events_of(worker, one, TERMINATED) for one in waiting} == {1}, 120)
+        ticked.tick()
+        assert {events_of(worker, one, SIGNALLED) for one in (*waiting, *children)} == {1}
+        assert {events_of(worker, one, CANCEL_ASKED) for one in parents} == {1}
+        for kind in (SIGNALLED, CANCEL_ASKED, TERMINATED):
+            assert {events_of(worker, one, kind) for one in others} == {0}, kind
+        assert {events_of(worker, one, "WORKFLOW_EXECUTION_COMPLETED") for one in of_v1} == {0}
+        begun = sorted((mark["action"], mark["workflows"]) for mark in ticked.marks("v1").values())
+        assert begun == [("Cancel", 0), ("Cancel", 2), ("Signal", 8), ("Terminate", begun[-1][1])]
+        assert ticked.marks("v2") == {}

@@ -1,0 +1,81 @@
+"""What a RolloutPolicy does to the workflows of versions that drain, as people write it and mistake it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
+from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+
+SIGNAL = {"after": "24h", "action": "Signal", "signalName": "continue-as-new"}
+MOVE = {"after": "168h", "action": "Move", "withoutReplay": True}
+TERMINATE = {"after": "800h", "action": "Terminate", "allowTermination": True}
+
+UNPROVEN = "nothing has replayed these workflows on the version that they would move to"
+
+
+def found(*entries: Any) -> Any:
+    return parsed(worker(), CONNECTION, policy(draining=list(entries)))
+
+
+def without(entry: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != name}
+
+
+def test_entries_say_when_what_and_to_which_workflows() -> None:
+    specs = found({**SIGNAL, "signalInput": {"soon": True}, "workflowTypes": ["Poller"]}, MOVE, TERMINATE)
+    assert (specs.problems, specs.warnings) == ((), ())
+    signal = WhatEnds(
+        Ending.SIGNAL, ("Poller",), signal_name="continue-as-new", signal_input=b'{"soon":true}'
+    )
+    assert specs.workers[0].policy.draining == (
+        DrainingEntry(timedelta(hours=24), signal),
+        DrainingEntry(timedelta(hours=168), WhatEnds(Ending.MOVE)),
+        DrainingEntry(timedelta(hours=800), WhatEnds(Ending.TERMINATE)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "entries"),
+    [
+        ("spec.draining[0].after: is required", [without(SIGNAL, "after")]),
+        ("spec.draining[0].action: is required", [{"after": "1h"}]),
+        ("spec.draining[0].after: 0s is shorter than 1s", [{**SIGNAL, "after": "0s"}]),
+        (
+            "spec.draining[1].after: is shorter than that of the entry above: order them by age",
+            [SIGNAL, {**MOVE, "after": "1h"}],
+        ),
+        (
+            "spec.draining[0].action: 'End' is not one of Move, Signal, Cancel, Terminate",
+            [{**TERMINATE, "action": "End"}],
+        ),
+        (
+            "spec.draining[0].action: Terminate ends workflows: it needs `allowTermination: true` beside it",
+            [without(TERMINATE, "allowTermination")],
+        ),
+        (
+            "spec.draining[0].action: Cancel ends workflows: it needs `allowTermination: true` beside it",
+            [{"after": "1h", "action": "Cancel", "allowTermination": False}],
+        ),
+        (
+            f"spec.draining[0].action: {UNPROVEN}: Move needs `withoutReplay: true` beside it",
+            [without(MOVE, "withoutReplay")],
+        ),
+        ("spec.draining[0].signalName: is required", [without(SIGNAL, "signalName")]),
+        ("spec.draining[0].signalName: goes with Signal, not with Move", [{**MOVE, "signalName": "stop"}]),
+        (
+            "spec.draining[0].workflowTypes: must not be empty: leave it out for all types",
+            [{**TERMINATE, "workflowTypes": []}],
+        ),
+        ("spec.draining: 11 entries are more than 10", [SIGNAL] * 11),
+    ],
+)
+def test_mistake_is_told(wrong: str, entries: list[dict[str, Any]]) -> None:
+    assert told(found(*entries).problems) == [wrong]
+
+
+def test_consent_that_consents_to_nothing_is_doubtful() -> None:
+    assert told(found({**SIGNAL, "allowTermination": True}).warnings) == [
+        "spec.draining[0].allowTermination: has no effect on Signal"
+    ]

@@ -1,0 +1,57 @@
+"""Beginning what a policy does to the workflows of versions that drain."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from twgen.clients.temporal_failures import OneAtATime
+from twgen.model.draining import Batch, BatchState, ScheduledEnding
+from twgen.planning.draining.endings import batch_of
+from twgen.planning.draining.schedule import begun_mark
+from twgen.planning.routing.target import Target
+from twgen.planning.sentences import counted
+from twgen.planning.visibility import still_open
+
+
+class Batches(Protocol):
+    """What is known of workflows and of batch operations on them."""
+
+    async def batch(self, job_id: str) -> BatchState | None:
+        """How far a batch operation is; None: there is none of that ID."""
+
+    async def count(self, query: str) -> int:
+        """How many workflows a query finds."""
+
+
+class BatchWriter(Protocol):
+    """What may be changed; each method is one call that is made once."""
+
+    async def start_batch(self, batch: Batch, reason: str) -> None:
+        """Begin a batch operation on the workflows that its query finds."""
+
+    async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
+        """Write entries of a version's metadata, as JSON."""
+
+
+async def begin(
+    target: Target, ending: ScheduledEnding, batches: Batches, writer: BatchWriter, say: Callable[[str], None]
+) -> bool:
+    """Let the server do what is due to the workflows of a version; whether it was begun, and written down so.
+
+    The batch operation has the ID of its entry, so that one that was begun and not written down is found.
+    An entry that finds no workflow is behind its version all the same.
+    """
+    spec, build_id = target.spec, ending.build_id
+    batch = batch_of(target, build_id, ending.what, ending.job_id)
+    state = await batches.batch(batch.job_id)
+    number = state.total if state else await batches.count(still_open(batch.query))
+    change = f"{batch.will} {counted(number, 'workflow')} of {build_id}"
+    if number and not state:
+        try:
+            await writer.start_batch(batch, f"twgen, by its RolloutPolicy: {change}")
+        except OneAtATime:
+            say(f"{spec.worker_deployment}: will {change} when the server's other batch operation has ended")
+            return False
+    await writer.mark(build_id, begun_mark(target.versions[build_id], ending, target.now, number))
+    if number:
+        say(f"{spec.worker_deployment}: began to {change}, as its RolloutPolicy says (batch {batch.job_id})")
+    return True

@@ -1,0 +1,75 @@
+"""Reading what a RolloutPolicy does to the workflows of versions that drain."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.specs.fields import Fields
+
+MOST_ENTRIES = 10
+"""Each costs a version an entry in its metadata."""
+MOST_TYPES = 50
+LONGEST_INPUT = 10_000
+"""Characters; it is part of every intent."""
+_LEAST_AGE = timedelta(seconds=1)
+_ENDS = {Ending.CANCEL, Ending.TERMINATE}
+
+
+def parse_draining(spec: Fields) -> tuple[DrainingEntry, ...]:
+    """The entries of a policy's `spec`, in order of age."""
+    written = spec.raw("draining")
+    if isinstance(written, list) and len(written) > MOST_ENTRIES:
+        spec.problem("draining", f"{len(written)} entries are more than {MOST_ENTRIES}")
+        return ()
+    return tuple(_entries(spec))
+
+
+def _entries(spec: Fields) -> Iterator[DrainingEntry]:
+    before = timedelta()
+    for fields in spec.mappings("draining"):
+        for name in ("after", "action"):
+            if not fields.has(name):
+                fields.problem(name, "is required")
+        after = fields.duration("after", before, least=_LEAST_AGE)
+        if after < before:
+            fields.problem("after", "is shorter than that of the entry above: order them by age")
+        before = max(before, after)
+        ending = fields.choice("action", Ending, Ending.SIGNAL)
+        # of an action that is none, nothing else is wrong yet
+        is_told = fields.raw("action") == ending
+        if is_told:
+            _check_consent(fields, ending)
+        yield DrainingEntry(after, _what(fields, ending, is_told=is_told))
+        fields.close()
+
+
+def _check_consent(fields: Fields, ending: Ending) -> None:
+    """What nobody can undo is written twice."""
+    allowed, unproven = fields.boolean("allowTermination"), fields.boolean("withoutReplay")
+    if ending in _ENDS and not allowed:
+        fields.problem("action", f"{ending} ends workflows: it needs `allowTermination: true` beside it")
+    if ending is Ending.MOVE and not unproven:
+        why = "nothing has replayed these workflows on the version that they would move to"
+        fields.problem("action", f"{why}: Move needs `withoutReplay: true` beside it")
+    for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {Ending.MOVE})):
+        if fields.has(name) and ending not in goes_with:
+            fields.warning(name, f"has no effect on {ending}")
+
+
+def _what(fields: Fields, ending: Ending, *, is_told: bool) -> WhatEnds:
+    is_signal = is_told and ending is Ending.SIGNAL
+    signal_name = fields.line("signalName", required=is_signal)
+    types = fields.lines("workflowTypes")
+    if len(types) > MOST_TYPES:
+        fields.problem("workflowTypes", f"{len(types)} types are more than {MOST_TYPES}")
+    if fields.raw("workflowTypes") == []:
+        fields.problem("workflowTypes", "must not be empty: leave it out for all types")
+    told = fields.raw("signalInput")
+    signal_input = None if told is None else json.dumps(told, separators=(",", ":")).encode()
+    if signal_input and len(signal_input) > LONGEST_INPUT:
+        fields.problem("signalInput", f"is longer than {LONGEST_INPUT} characters")
+    for name in ("signalName", "signalInput"):
+        if is_told and not is_signal and fields.has(name):
+            fields.problem(name, f"goes with Signal, not with {ending}")
+    return WhatEnds(ending, types, signal_name=signal_name, signal_input=signal_input)
