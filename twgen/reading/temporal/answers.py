@@ -85,10 +85,11 @@ def described_version(
     """What DescribeWorkerDeploymentVersion adds to what the list says; None: neither knows the version.
 
     It never says when a version was active, and where the list says that a version drains, it knows better.
+    Of one that the oldest server does not know for a moment after a change nobody knows the metadata.
     https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
     """
     if answer is None:
-        return replace(listed, metadata={}, task_queues=()) if listed else None
+        return replace(listed, metadata=None, task_queues=()) if listed else None
     info = answer.worker_deployment_version_info
     status = _STATUSES.get(info.status, VersionStatus.UNSPECIFIED)
     drainage = _drainage(info.drainage_info) if info.HasField("drainage_info") else None
