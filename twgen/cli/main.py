@@ -26,6 +26,7 @@ _COMMANDS = {
     "tick": "Keep what Argo CD has rendered up to date.",
     "status": "Show where every worker and its versions stand.",
     "drain": "Say which workflows hold the versions that are no longer current.",
+    "histories": "Write histories of workflows, for a program that replays them.",
     "simulate": "Tell a whole rollout in advance: what would happen when.",
     "validate": "Check specs without reading any server.",
     "snapshot": "Record what Temporal says of the workers.",

@@ -116,6 +116,7 @@ def _number(text: str, most: float) -> float:
     return number
 
 
+_MOST_BYTES = 10 * 2**30
 _ADDRESS = re.compile(r"[^\s=/]+:\d{1,5}")
 """A host and a port."""
 
@@ -154,6 +155,26 @@ def _json(text: str) -> bytes:
     except (ValueError, RecursionError) as error:
         raise ValueError('is no JSON, such as {"now": true} or "a text"') from error
     return text.encode()
+
+
+def _count(text: str) -> int:
+    """A whole number from 1."""
+    if not re.fullmatch(r"[1-9]\d{0,4}", text, re.ASCII):
+        raise ValueError("is no whole number from 1 to 99999")
+    return int(text)
+
+
+def _bytes(text: str) -> int:
+    """A number of bytes, as Kubernetes writes one."""
+    from twgen.versioning.quantities import quantity_nanos
+
+    try:
+        number = quantity_nanos(text) // 10**9
+    except ValueError as error:
+        raise ValueError("is no number of bytes such as 64Mi") from error
+    if not 1 <= number <= _MOST_BYTES:
+        raise ValueError("is not from 1 to 10Gi")
+    return number
 
 
 _OBJECT = re.compile(r"[a-z0-9-]{1,63}/[a-z0-9][a-z0-9.-]{0,252}")
@@ -195,6 +216,9 @@ def _values(text: str) -> str:
 
 
 FILE = Form("FILE")
+FOLDER = Form("FOLDER")
+COUNT = Form("NUMBER", _count)
+BYTES = Form("BYTES", _bytes)
 FILES = Form("FILE,FILE", _files)
 RELEASE = Form("NAME", release_name)
 VALUES = Form("YAML", _values)

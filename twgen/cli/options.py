@@ -8,10 +8,13 @@ import click
 
 from twgen.cli.option_forms import (
     ADDRESSES,
+    BYTES,
+    COUNT,
     DURATION,
     FILE,
     FILE_OF_SECRET,
     FILES,
+    FOLDER,
     GATE,
     IDENTITY,
     INTERVAL,
@@ -220,6 +223,9 @@ OPTIONS: Mapping[str, Option] = {
     "terminate": _flag("--terminate", text="Terminate them."),
     "again": _flag("--again", text="Do once more what has been done to this version before."),
     "wait": _flag("--wait", text="Wait until the server has done it to all."),
+    "folder": Option(("-d", "--folder"), "Where the histories are written.", FOLDER, {"required": True}),
+    "sample": Option(("--sample",), "Histories of each workflow type (50).", COUNT, {"default": "50"}),
+    "max_bytes": Option(("--max-bytes",), "Of all histories together (64Mi).", BYTES, {"default": "64Mi"}),
     "from_cluster": _flag(
         "--from-cluster", text="Show what rollouts left in the cluster, without Git and Temporal."
     ),

@@ -15,3 +15,8 @@ def pinned_to(worker_deployment: str, build_id: str) -> str:
 def still_open(query: str) -> str:
     """Those of them that run or are paused: a close time tells on servers with and without pausing."""
     return f"{query} AND CloseTime IS NULL"
+
+
+def of_deployment(worker_deployment: str) -> str:
+    """The workflows that run, or ran, on any version of a worker."""
+    return f"TemporalWorkerDeployment = {quoted_text(worker_deployment)}"

@@ -1,0 +1,86 @@
+"""`twgen histories` and the program of its page that replays them, on both servers."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from testing.processes import eventually
+from tests.servers.live import PATIENT, Ended, run
+from tests.servers.terminal import Story, becomes_current, on_both_servers
+from tests.servers.workflows import events_of, start
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "replay.md").read_text()
+[PROGRAM] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+ALL = "ParentWorkflow, WaitingWorkflow, GreetingWorkflow, {} as SleepingWorkflow"
+pytestmark = pytest.mark.server
+
+
+def replayed(folder: Path, sleeping: str) -> tuple[int, str]:
+    """Exit code and output of the page's program, in an image whose SleepingWorkflow is this one."""
+    shop = folder.with_name(f"{folder.name}-{sleeping}") / "shop"
+    shop.mkdir(parents=True, exist_ok=True)
+    imported = f"from testing.worker_program import {ALL.format(sleeping)}\n"
+    names = "WORKFLOWS = [ParentWorkflow, WaitingWorkflow, GreetingWorkflow, SleepingWorkflow]\n"
+    (shop / "workflows.py").write_text(imported + names)
+    (shop / "replay.py").write_text(PROGRAM)
+    ended = subprocess.run(
+        [sys.executable, "-m", "shop.replay", folder],
+        cwd=shop.parent,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ended.returncode, ended.stdout
+
+
+def histories(story: Story, folder: Path, *options: str) -> Ended:
+    return run(story.folder, "histories", options=("--folder", str(folder), *options, "-q", *PATIENT))
+
+
+@on_both_servers
+def test_histories_are_replayed_by_what_is_deployed_and_not_by_changed_code(story: Story) -> None:
+    name = story.worker.name.removeprefix("live/")
+    folder = story.folder.parent / f"{name}-histories"
+    becomes_current(story, "v1")
+    sleeping, greeting = (
+        [f"{name}/sleeps {each}" for each in range(3)],
+        [f"{name}-greets-{each}" for each in range(4)],
+    )
+    start(
+        story.worker,
+        {"SleepingWorkflow": sleeping, "GreetingWorkflow": greeting, "ParentWorkflow": [f"{name}-parent"]},
+    )
+    ended = "WORKFLOW_EXECUTION_COMPLETED"
+    eventually(lambda: all(events_of(story.worker, one, ended) for one in greeting), 120)
+
+    def written() -> set[str]:
+        """The workflows whose histories are there; visibility is some moments behind."""
+        told = histories(story, folder, "--sample", "2")
+        assert told.code == 0, told
+        assert "6 histories" in told.stdout, told
+        assert "4 of open workflows: 2 of GreetingWorkflow, 1 of ParentWorkflow" in told.stdout, told
+        return {unquote(file.name.rsplit(".", 2)[0]) for file in folder.iterdir()}
+
+    found = eventually(written, 120)
+    assert {f"{name}-parent", f"{name}-parent-child"} < found
+    assert len(found & set(sleeping)) == len(found & set(greeting)) == 2
+    for file in folder.iterdir():
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert (
+            json.loads(file.read_text())["events"][0]["eventType"] == "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED"
+        )
+    assert replayed(folder, "SleepingWorkflow") == (0, "")
+    code, output = replayed(folder, "ChangedSleepingWorkflow")
+    # the SDK warns of each on the same stream
+    cannot = sorted(re.findall(r"^(\S+ \d) cannot be replayed: NondeterminismError$", output, re.MULTILINE))
+    assert (code, cannot) == (1, sorted(found & set(sleeping))), output
+    few = histories(story, folder.parent / f"{name}-few", "--max-bytes", "100")
+    assert (few.code, few.stdout.count("histories")) == (0, 0), few
+    assert "left out: larger than what is left of --max-bytes" in few.stderr

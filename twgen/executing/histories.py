@@ -1,0 +1,70 @@
+"""Writing histories into a folder, one file each, as many as fit."""
+
+import os
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from twgen.errors import InvalidInput
+from twgen.model.histories import Recorded, Sample
+from twgen.planning.histories import chosen
+
+_LONGEST_NAME = 200
+"""Of a file name, without the run's ID; file systems take 255 bytes."""
+
+
+class Written(NamedTuple):
+    """What was written into a folder."""
+
+    histories: tuple[Recorded, ...]
+    left_out: tuple[Recorded, ...]
+    """Larger than what was left of the bytes, or forgotten since they were listed."""
+    bytes: int
+
+
+async def write_histories(
+    folder: Path,
+    recorded: Sequence[Recorded],
+    sample: Sample,
+    history: Callable[[Recorded, int], Awaitable[str | None]],
+) -> Written:
+    """Write a sample of histories, one file each; raises InvalidInput where the folder takes none."""
+    written: list[Recorded] = []
+    left_out: list[Recorded] = []
+    size = 0
+    with _told_of(folder):
+        _make(folder)
+    for one in chosen(recorded, sample.of_each_type):
+        text = await history(one, sample.most_bytes - size)
+        if text is None:
+            left_out.append(one)
+            continue
+        with _told_of(folder):
+            size += _write(folder / file_name(one), text)
+        written.append(one)
+    return Written(tuple(written), tuple(left_out), size)
+
+
+@contextmanager
+def _told_of(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"{folder}: histories cannot be written there ({error.strerror})") from error
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _write(path: Path, text: str) -> int:
+    """Write a file that nobody else may read, since it holds what a workflow was given; its size."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        return file.write(text.encode())
+
+
+def file_name(recorded: Recorded) -> str:
+    """The name of its file: the ID of the workflow as a URL has it, shortened, and that of the run."""
+    return f"{quote(recorded.workflow_id, safe='')[:_LONGEST_NAME]}.{recorded.run_id}.json"
