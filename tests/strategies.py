@@ -28,6 +28,7 @@ from twgen.model.analysis import (
     WorkflowFailures,
 )
 from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
 from twgen.model.policy import ConnectionChanges, Unserved, VersionPatch, WhenUnserved
 from twgen.model.problem import Document
 from twgen.model.spec import (
@@ -274,6 +275,7 @@ specs = st.builds(
             unserved=measured[0],
             analysis=measured[1],
             draining=measured[2],
+            replay=measured[3],
         ),
     ),
     st.builds(
@@ -306,6 +308,8 @@ specs = st.builds(
         ),
         st.none() | st.sampled_from(OnFailure).map(analysis_of),
         st.sampled_from(((), ENDINGS[:1], ENDINGS)),
+        st.none()
+        | st.builds(Replay, st.just(("replay",)), st.just(Sample(5, 1000)), st.sampled_from(ReplayBefore)),
     ),
 )
 versions = st.builds(
@@ -424,7 +428,10 @@ def worlds(draw: st.DrawFn) -> World:
     }
     found = world(draw(st.none() | temporals), manifests).remembering(ledger)
     counted = draw(st.none() | st.sampled_from((0, 99, 100, 1000)))
-    workers = {key: replace(one, worker_deployments=counted) for key, one in found.workers.items()}
+    replay = draw(st.none() | st.builds(ReplayRun, st.sampled_from(ReplayState), st.just("replay-1")))
+    workers = {
+        key: replace(one, worker_deployments=counted, replay=replay) for key, one in found.workers.items()
+    }
     return replace(found, workers=workers)
 
 

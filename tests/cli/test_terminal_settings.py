@@ -215,7 +215,6 @@ def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
         (("--cancel", "."), "--version goes with one of --move, --signal, --cancel and --terminate"),
         (("--version", "v1", "."), "--version goes with one of --move, --signal, --cancel and --terminate"),
         (("--version", "v1", "--cancel", "--terminate"), "--version goes with one of"),
-        (("--version", "v1", "--move"), "--move --without-replay moves them all the same"),
         (("--version", "v1", "--cancel", "--to", "v2"), "--to goes with --move"),
         (("--type", "Order", "."), "--type goes with --version"),
         (("--version", "v1", "--signal", "a", "--signal-input", "{"), "is no JSON, such as"),

@@ -92,6 +92,7 @@ def test_page_explains_every_field_of_a_policy_with_its_default() -> None:
         "draining",
         "draining_replicas",
         "patches",
+        "replay",
         "analysis",
         "steps",
     }

@@ -25,6 +25,7 @@ from twgen.versioning.names import (
     PAUSED,
     attached_resource_name,
     rollout_labels,
+    rollout_selector,
     selector_labels,
 )
 
@@ -240,5 +241,6 @@ class Cluster(Server):
         for _ in range(2 + len(self.gates_end_as)):
             for deed in ("resume", "retry", "release"):
                 await self._do(deed)
-            await restart_job(self, SPECS[self.name], Deadline(9))
+            spec = SPECS[self.name]
+            await restart_job(self, spec.namespace, rollout_selector(spec.name), Deadline(9))
             await self.sleep(HOUR)

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from tests.strategies import a_spec
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import OutOfTime
 from twgen.executing.restart import restart_job
+from twgen.versioning.names import rollout_selector
 
 ENDED = {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}
 LATE = "Kubernetes did not answer within 5 s"
@@ -45,7 +45,11 @@ class Cluster:
 
 
 def restarted(cluster: Cluster, seconds: float = 5) -> str:
-    return asyncio.run(restart_job(cast("KubernetesClient", cluster), a_spec(), Deadline(seconds)))
+    return asyncio.run(
+        restart_job(
+            cast("KubernetesClient", cluster), "shop", rollout_selector("payments"), Deadline(seconds)
+        )
+    )
 
 
 def test_newest_job_is_started_again_when_it_has_ended() -> None:

@@ -143,7 +143,7 @@ def test_every_wait_of_the_table_has_an_end_of_its_kind() -> None:
     ends = {row.reason: row.reason.until for row in TABLE}
     assert {reason for reason, until in ends.items() if until is Until.TIME} == {Reason.RAMP_PAUSED}
     again = {reason for reason, until in ends.items() if until is Until.ANOTHER_INTENT}
-    assert again == {Reason.ABORTED, Reason.GATE_FAILED}
+    assert again == {Reason.ABORTED, Reason.GATE_FAILED, Reason.REPLAY_FAILED}
     assert {*Reason} - {*ends} == {
         Reason.MANUAL,
         Reason.LOOK_FAILED,

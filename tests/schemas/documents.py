@@ -140,6 +140,7 @@ POLICY = {
             {"after": "168h", "action": "Move", "withoutReplay": True},
             {"after": "720h", "action": "Cancel", "allowTermination": True},
         ],
+        "replay": {"command": ["replay"], "sample": 50, "maxBytes": "64Mi", "when": "Both"},
         "deploymentLabels": {"team": "a"},
         "deploymentAnnotations": {"a.b/c": "d"},
         "drainingReplicas": 1,

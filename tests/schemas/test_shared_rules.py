@@ -75,6 +75,7 @@ def may_be_empty(rules: dict[str, Any]) -> dict[str, Any]:
         ("rolloutpolicy", "spec.adoptFrom[]", LINES),
         ("rolloutpolicy", "spec.serviceAccountName", may_be_empty(NAMES)),
         ("rolloutpolicy", "spec.controlPlaneSecretRef.name", may_be_empty(NAMES)),
+        ("rolloutpolicy", "spec.replay.maxBytes", {"pattern": limits.BYTES}),
         ("rolloutpolicy", "spec.maxVersions", {"minimum": 1, "maximum": MOST_VERSIONS}),
         ("workerresourcetemplate", "spec.workerDeploymentRef.name", NAMES),
     ],

@@ -14,6 +14,8 @@ TERMINATE = {"after": "800h", "action": "Terminate", "allowTermination": True}
 
 UNPROVEN = "nothing has replayed these workflows on the version that they would move to"
 
+REMEDY = "Move needs spec.replay with `when: BeforeMove`, or `withoutReplay: true` beside it"
+
 
 def found(*entries: Any) -> Any:
     return parsed(worker(), CONNECTION, policy(draining=list(entries)))
@@ -31,7 +33,7 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
     )
     assert specs.workers[0].policy.draining == (
         DrainingEntry(timedelta(hours=24), signal),
-        DrainingEntry(timedelta(hours=168), WhatEnds(Ending.MOVE)),
+        DrainingEntry(timedelta(hours=168), WhatEnds(Ending.MOVE, without_replay=True)),
         DrainingEntry(timedelta(hours=800), WhatEnds(Ending.TERMINATE)),
     )
 
@@ -59,7 +61,7 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
             [{"after": "1h", "action": "Cancel", "allowTermination": False}],
         ),
         (
-            f"spec.draining[0].action: {UNPROVEN}: Move needs `withoutReplay: true` beside it",
+            f"spec.draining[0].action: {UNPROVEN}: {REMEDY}",
             [without(MOVE, "withoutReplay")],
         ),
         ("spec.draining[0].signalName: is required", [without(SIGNAL, "signalName")]),

@@ -59,11 +59,6 @@ def what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
             "--version goes with one of --move, --signal, --cancel and --terminate, and each of them with it"
         )
     [ending] = asked
-    if ending is Ending.MOVE and not params["without_replay"]:
-        raise InvalidInput(
-            "nothing has replayed these workflows on the version that they would move to: one that cannot be"
-            " replayed there is stuck. --move --without-replay moves them all the same"
-        )
     return WhatEnds(
         ending,
         workflow_types=tuple(params["workflow_types"]),
@@ -71,6 +66,7 @@ def what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
         to_build_id=params["to_version"] or "",
         signal_name=params["signal"] or "",
         signal_input=params["signal_input"],
+        without_replay=params["without_replay"],
     )
 
 
@@ -88,7 +84,8 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             return Draining(spec, shared(), clock(), timedelta())
 
         async def look() -> Target:
-            worker = worker_world(spec, await servers.read_soon(opened, [spec], for_routing=False))
+            world = await servers.read_soon(opened, [spec], for_routing=what.needs_replay)
+            worker = worker_world(spec, world)
             worker = await _with_version(worker, TemporalReader(spec, shared()), build_id)
             identity = acting_identity(spec, worker, settings.planning_caller)
             return Target(spec, worker, clock(), identity, not_created="")

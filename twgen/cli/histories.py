@@ -11,7 +11,7 @@ from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, options, paths_argument
 from twgen.cli.output import warn, write
 from twgen.clients.deadline import AnswerDeadline
-from twgen.executing.histories import Written, write_histories
+from twgen.executing.histories import Folder, Written, write_histories
 from twgen.model.histories import Sample
 from twgen.planning.sentences import counted
 from twgen.reading.temporal.histories import Histories
@@ -20,9 +20,19 @@ from twgen.reading.temporal.shared import SharedReads
 
 @click.command()
 @paths_argument
-@options("folder", "sample", "max_bytes", "worker", "via", "ca_file", "timeout", "only_listed_connections")
+@options(
+    "folder",
+    "shared",
+    "sample",
+    "max_bytes",
+    "worker",
+    "via",
+    "ca_file",
+    "timeout",
+    "only_listed_connections",
+)
 @options(*INPUT, "namespace", "operator_config", "quiet")
-def command(folder: str, sample: int, max_bytes: int, **params: Any) -> None:
+def command(folder: str, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001
     """Write histories of a worker's workflows into a folder, for a program that replays them.
 
     Of each workflow type the newest, those of open workflows first. They hold what workflows were given and
@@ -35,11 +45,12 @@ def command(folder: str, sample: int, max_bytes: int, **params: Any) -> None:
     [spec] = specs.workers
 
     async def story(opened: Connections) -> Written:
-        shared = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
-        shared.require_credentials([spec])
-        histories = Histories(spec, shared)
+        reads = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
+        reads.require_credentials([spec])
+        histories = Histories(spec, reads)
         of_all = await histories.recorded()
-        return await write_histories(Path(folder), of_all, Sample(sample, max_bytes), histories.history)
+        into = Folder(Path(folder), mode=0o644 if shared else 0o600)
+        return await write_histories(into, of_all, Sample(sample, max_bytes), histories.history)
 
     with Servers(settings) as servers:
         written = servers.run([spec], story)

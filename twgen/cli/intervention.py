@@ -26,6 +26,7 @@ from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.reporting.status.lines import status_lines
 from twgen.specs.parse import Specs
+from twgen.versioning.names import replay_selector, rollout_selector
 
 _common = options("worker", *MEASURING, *INPUT, "identity", "namespace", "operator_config", "quiet")
 
@@ -108,9 +109,14 @@ def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention])
             return TemporalWriter(spec, identity, opened.temporal, settings.timeout)
 
         done = await intervene(look, decide, writer, say)
-        client = opened.kubernetes if done.goes_on else None
-        if client and (told := await restart_job(client, spec, Deadline(settings.timeout))):
-            say(told)
+        again = [replay_selector(spec.name)] if done.replays else []
+        again += [rollout_selector(spec.name)] if done.goes_on else []
+        client = opened.kubernetes
+        for selector in again if client else ():
+            if client and (
+                told := await restart_job(client, spec.namespace, selector, Deadline(settings.timeout))
+            ):
+                say(told)
         return await servers.read_soon(opened, [spec], for_routing=True)
 
     with Servers(settings) as servers:

@@ -15,6 +15,14 @@ _LONGEST_NAME = 200
 """Of a file name, without the run's ID; file systems take 255 bytes."""
 
 
+class Folder(NamedTuple):
+    """Where histories are written, and who may read them there."""
+
+    path: Path
+    mode: int
+    """Of each file."""
+
+
 class Written(NamedTuple):
     """What was written into a folder."""
 
@@ -25,7 +33,7 @@ class Written(NamedTuple):
 
 
 async def write_histories(
-    folder: Path,
+    folder: Folder,
     recorded: Sequence[Recorded],
     sample: Sample,
     history: Callable[[Recorded, int], Awaitable[str | None]],
@@ -34,15 +42,15 @@ async def write_histories(
     written: list[Recorded] = []
     left_out: list[Recorded] = []
     size = 0
-    with _told_of(folder):
-        _make(folder)
+    with _told_of(folder.path):
+        _make(folder.path)
     for one in chosen(recorded, sample.of_each_type):
         text = await history(one, sample.most_bytes - size)
         if text is None:
             left_out.append(one)
             continue
-        with _told_of(folder):
-            size += _write(folder / file_name(one), text)
+        with _told_of(folder.path):
+            size += _write(folder, file_name(one), text)
         written.append(one)
     return Written(tuple(written), tuple(left_out), size)
 
@@ -59,9 +67,10 @@ def _make(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def _write(path: Path, text: str) -> int:
-    """Write a file that nobody else may read, since it holds what a workflow was given; its size."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+def _write(folder: Folder, name: str, text: str) -> int:
+    """Write a file, which holds what a workflow was given; its size."""
+    opened = os.open(folder.path / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, folder.mode)
+    with os.fdopen(opened, "wb") as file:
         return file.write(text.encode())
 
 

@@ -10,8 +10,6 @@ from twgen.clients.kubernetes import KubernetesClient, deletion_of, jobs_path
 from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
-from twgen.model.spec import WorkerSpec
-from twgen.versioning.names import rollout_selector
 
 _MAKE_IT = "Argo CD makes it again; elsewhere, apply what `twgen render` prints once more"
 _UNTIL_GONE = 0.5
@@ -24,16 +22,18 @@ _OF_THE_CONTROLLER = ("batch.kubernetes.io/", "controller-uid", "job-name")
 """Labels that the job controller gives to a Job and its Pods."""
 
 
-async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Deadline) -> str:
-    """Start the worker's Job again when it has ended; what was done, or is to do by hand, empty: nothing.
+async def restart_job(client: KubernetesClient, namespace: str, selector: str, deadline: Deadline) -> str:
+    """Start the newest Job of a label selector again when it has ended.
+
+    What was done, or is to do by hand; empty: nothing.
 
     The same manifest is created under the same name, so that Argo CD takes it for its own.
     """
-    path = jobs_path(spec.namespace)
-    query = {"labelSelector": rollout_selector(spec.name)}
+    path = jobs_path(namespace)
+    query = {"labelSelector": selector}
     status, listed = await _answered(client, "GET", path, deadline, query=query)
     if status != HTTPStatus.OK:
-        look = f"kubectl get jobs -n {spec.namespace} -l {rollout_selector(spec.name)}"
+        look = f"kubectl get jobs -n {namespace} -l {selector}"
         return f"whether its Job has ended could not be read ({listed['message']}): run `{look}`"
     jobs = oldest_first(listed.get("items") or ())
     if not jobs or not ending_of(newest := jobs[-1]):
@@ -43,7 +43,7 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
     if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
         return (
             f"Job {name} has ended and was not started again ({refused['message']}):"
-            f" run `kubectl delete job {name} -n {spec.namespace}`, and {_MAKE_IT}"
+            f" run `kubectl delete job {name} -n {namespace}`, and {_MAKE_IT}"
         )
     status = HTTPStatus.CONFLICT
     while status == HTTPStatus.CONFLICT and deadline.remaining > 1:  # until the old one is gone
@@ -57,7 +57,7 @@ async def restart_job(client: KubernetesClient, spec: WorkerSpec, deadline: Dead
         return f"started Job {name} again"
     return (
         f"Job {name} was deleted and not made again ({refused['message']}):"
-        f" run `kubectl wait job/{name} -n {spec.namespace} --for=delete --timeout=10m`, and {_MAKE_IT}"
+        f" run `kubectl wait job/{name} -n {namespace} --for=delete --timeout=10m`, and {_MAKE_IT}"
     )
 
 

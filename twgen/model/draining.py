@@ -145,6 +145,13 @@ class WhatEnds:
     signal_name: str = ""
     signal_input: bytes | None = None
     """As JSON; None: without."""
+    without_replay: bool = False
+    """Of a move: though nothing has replayed them there."""
+
+    @property
+    def needs_replay(self) -> bool:
+        """It is done only once the replay of where the workflows move to has passed."""
+        return self.ending is Ending.MOVE and not self.without_replay
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
 """Histories of workflows that a new version has to replay, or may have to."""
 
+from enum import StrEnum
 from typing import NamedTuple
+
+from twgen.model.values import dataclass
 
 
 class Recorded(NamedTuple):
@@ -19,3 +22,41 @@ class Sample(NamedTuple):
     """Histories of each workflow type."""
     most_bytes: int
     """Of all of them together, as they are written."""
+
+
+class ReplayBefore(StrEnum):
+    """What waits for a replay."""
+
+    RAMP = "BeforeRamp"
+    MOVE = "BeforeMove"
+    BOTH = "Both"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How a version replays histories before it takes traffic, or workflows of older versions."""
+
+    command: tuple[str, ...]
+    """Of the worker's own image; it ends with 0 where all were replayed, and with 1 where one was not."""
+    sample: Sample
+    before: ReplayBefore = ReplayBefore.RAMP
+
+
+class ReplayState(StrEnum):
+    """How far the replay of a version is."""
+
+    MISSING = "Missing"
+    RUNNING = "Running"
+    PASSED = "Passed"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRun:
+    """The replay of the target, by its Job."""
+
+    state: ReplayState
+    job: str = ""
+    """The name of its Job; empty: there is none."""
+    because: str = ""
+    """Why it failed, in the words of its Job; why nobody knows."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from twgen.model.analysis import Analysis
 from twgen.model.draining import DrainingEntry
+from twgen.model.histories import Replay
 from twgen.model.problem import Document
 from twgen.model.values import dataclass
 
@@ -147,6 +148,8 @@ class Policy:
     """What a draining version has; None: what it had before."""
     draining: tuple[DrainingEntry, ...] = ()
     """What is done to the workflows of its versions that drain, in order."""
+    replay: Replay | None = None
+    """What must be replayed before the first step; None: nothing."""
     patches: tuple[VersionPatch, ...] = ()
     """One for a version at most."""
     document: Document = field(default=Document("", 0, None), compare=False, repr=False)

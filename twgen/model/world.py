@@ -5,6 +5,7 @@ from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from twgen.model.histories import ReplayRun
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerKey
 from twgen.model.temporal import WorkerDeployment
@@ -124,6 +125,8 @@ class WorkerWorld:
     """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
     worker_deployments: int | None = None
     """Those of its Temporal namespace; None: not counted."""
+    replay: ReplayRun | None = None
+    """The replay of the target; None: not read."""
     temporal_was_read: bool = True
     """False: only its Deployments are known, and nothing can be planned for it."""
 

@@ -79,7 +79,7 @@ def _driven(specs: Sequence[WorkerSpec]) -> list[WorkerSpec]:
 def _takes_long(spec: WorkerSpec) -> bool:
     """It may not be rolled out within `holdFor`, and a sync should not wait for it."""
     needs_others = spec.rollout.strategy is Strategy.MANUAL or spec.rollout.gate is not None
-    return needs_others or spec.rollout.pauses >= spec.policy.hold_for
+    return needs_others or spec.policy.replay is not None or spec.rollout.pauses >= spec.policy.hold_for
 
 
 def _is_autoscaled(spec: WorkerSpec) -> bool:

@@ -6,11 +6,13 @@ from typing import Any
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.analysis import Verdict
+from twgen.model.histories import ReplayState
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
 from twgen.planning.analysis.verdicts import told
 from twgen.planning.routing.gates import first_not_passed, gate_attempt, gate_failures, skipped_gates
+from twgen.planning.routing.replay import missing_replay
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import missing_queue, polls_until
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
@@ -26,6 +28,8 @@ class Intervention:
     marks: Mapping[str, Any]
     """By key; False: it counts no more."""
     change: RoutingPlan | None = None
+    replays: bool = False
+    """Its replay is begun again."""
     goes_on: bool = False
     """The rollout has something to do after it: its Job is started again when it has ended."""
 
@@ -40,8 +44,10 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         change = _change(target, RoutingAction.CLEAR_RAMP)
         return Intervention("end the ramp to anything else", {}, change, goes_on=True)
     missing = first_not_passed(target, skipped_gates(target, full=full))
-    if missing and not skip_gate:
-        raise _refused(target, f"its {missing} has not passed; --skip-gate goes on without it")
+    replay = missing_replay(target)
+    waits_for = str(missing or "") or ("replay" if replay else "")
+    if waits_for and not skip_gate:
+        raise _refused(target, f"its {waits_for} has not passed; --skip-gate goes on without it")
     share, change = "all", _change(target, RoutingAction.SET_CURRENT)
     if target.following_step and not full:
         percentage = plain_percentage(target.following_step.percentage)
@@ -55,11 +61,12 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
     if failing := told(target.judgements, Verdict.FAILS):
         will = f"{will}, though its analysis fails ({failing})"
     marks = _measured_anew(target, because=failing) if failing else {}
-    if not missing:
+    if not waits_for:
         return Intervention(will, marks, change, goes_on=True)
     # the gate of a step is behind it once the step has begun
-    skips = {GATE_SKIPPED: target.mark, **marks} if missing.percentage is None else marks
-    return Intervention(f"{will}, without its gate", skips, change, goes_on=True)
+    is_of_step = missing is not None and missing.percentage is not None and not replay
+    skips = marks if is_of_step else {GATE_SKIPPED: target.mark, **marks}
+    return Intervention(f"{will}, without its {'gate' if missing else 'replay'}", skips, change, goes_on=True)
 
 
 def abort(target: Target) -> Intervention:
@@ -78,15 +85,19 @@ def abort(target: Target) -> Intervention:
 def retry(target: Target) -> Intervention:
     """Another attempt after an abort or a failed gate."""
     _refuse_what_nobody_may(target)
-    failed = bool(gate_failures(target))
-    if not target.is_aborted and not failed:
-        raise _refused(target, "it is not aborted and no gate of it failed")
+    failed, replay = bool(gate_failures(target)), missing_replay(target)
+    replays = replay is not None and replay.state is ReplayState.FAILED
+    if not target.is_aborted and not failed and not replays:
+        of_replay = ", nor its replay" if target.spec.policy.replay else ""
+        raise _refused(target, f"it is not aborted and no gate of it failed{of_replay}")
     marks: dict[str, Any] = {ABORTED: False, **_measured_anew(target)} if target.is_aborted else {}
     what = [f"let {target.build_id} go on"] if target.is_aborted else []
     if failed:
         marks[GATE_ATTEMPT] = attempt = gate_attempt(target) + 1
         what.append(f"start its gate again (attempt {attempt})")
-    return Intervention(" and ".join(what), marks, goes_on=True)
+    if replays:
+        what.append("replay histories on it again")
+    return Intervention(" and ".join(what), marks, replays=replays, goes_on=True)
 
 
 def pause(target: Target) -> Intervention:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from twgen.model.analysis import Metric
+from twgen.model.histories import ReplayBefore
 from twgen.model.plan import VersionAction
 from twgen.model.policy import HistorySource
 from twgen.model.spec import WorkerSpec
@@ -42,6 +43,8 @@ class Reads:
     """Those of its Temporal namespace are counted: it may be full, which only the log of its server says."""
     pods_of: tuple[LiveDeployment, ...] = ()
     """The Deployments that should have pods, and have none that is available."""
+    replay: bool = False
+    """How far the replay of the target is."""
     held: tuple[str, ...] = ()
     """Build IDs of the versions that keep pods while they drain, whose open workflows people ask for."""
 
@@ -98,6 +101,8 @@ def further_reads(
             for live in world.deployments or ()
             if live.replicas > 0 and not live.serving and not live.terminating
         ),
+        replay=spec.policy.replay is not None
+        and (not target.is_current or spec.policy.replay.before is not ReplayBefore.RAMP),
         held=tuple(_held(target)) if for_people else (),
     )
 

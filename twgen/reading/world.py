@@ -14,6 +14,7 @@ from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.reads import Reads, further_reads, versions_to_describe
 from twgen.reading.kubernetes import ClusterReader, SharedLists
+from twgen.reading.replays import read_replay
 from twgen.reading.temporal.answers import with_pollers
 from twgen.reading.temporal.measuring import Measuring
 from twgen.reading.temporal.reader import TemporalReader
@@ -140,6 +141,11 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
         )
         holding = {build_id: group.create_task(temporal.held(build_id)) for build_id in reads.held}
         pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
+        replay = (
+            group.create_task(read_replay(spec, reading.cluster))
+            if reading.cluster and reads.replay
+            else None
+        )
     if found := world.temporal:
         polled = {queue: task.result() for queue, task in polling.items()}
         upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
@@ -163,6 +169,7 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
     return replace(
         world,
         pod_problems=pods.result() if pods else {},
+        replay=replay.result() if replay else None,
         worker_deployments=neighbours.result() if neighbours else None,
     )
 

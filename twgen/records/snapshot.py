@@ -6,6 +6,7 @@ from typing import Any
 
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.model.analysis import Backlog, FailureCount, Failures, Measurement, Point, StuckWorkflows
+from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.paths import Path, parse_path, value_at
 from twgen.model.problem import Finding, quoted
 from twgen.model.record_shapes import Field, excerpt, record
@@ -173,6 +174,12 @@ def _worker_world(deployments: tuple[LiveDeployment | None, ...] | None = None, 
     return WorkerWorld(**read, deployments=versions, temporal_was_read="temporal" in read)
 
 
+_REPLAY = record(
+    ReplayRun,
+    Field("state", choice(*ReplayState), required=True),
+    Field("job", TEXT, absent=""),
+    Field("because", TEXT, absent=""),
+)
 _WORKER_FIELDS = record(
     _worker_world,
     Field("name", _NAME, required=True),
@@ -181,6 +188,7 @@ _WORKER_FIELDS = record(
     Field("workerDeployments", COUNT),
     Field("deployments", listing(_DEPLOYMENT, _place, "Deployment")),
     Field("podProblems", TEXTS, absent={}),
+    Field("replay", _REPLAY),
 )
 
 
@@ -264,6 +272,7 @@ def _times(temporal: WorkerDeployment) -> Iterator[tuple[str, datetime | None]]:
         yield f"{path}.firstActivatedAt", version.first_activated_at
         yield f"{path}.lastCurrentAt", version.last_current_at
         yield f"{path}.lastDeactivatedAt", version.last_deactivated_at
+        yield f"{path}.oldestOpenAt", version.oldest_open_at
         if version.drainage:
             yield f"{path}.drainage.changedAt", version.drainage.changed_at
 

@@ -14,6 +14,7 @@ from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.references import ObjectName
 from twgen.rendering.attached import Copies, attached_manifests
 from twgen.rendering.deployments import version_deployment
+from twgen.rendering.replay import replay_manifests
 from twgen.rendering.rollout import RolloutJobs, rollout_manifests
 from twgen.versioning.names import NOT_PRUNED, SYNC_OPTIONS, SYNC_WAVE
 from twgen.yaml.writer import encode_documents, write_documents
@@ -73,6 +74,7 @@ def _manifests(
     spec, identity = worker.spec, identity_of(worker.spec.policy)
     if jobs:
         yield from rollout_manifests(worker, identity, jobs)
+        yield from replay_manifests(worker, jobs)
     has_hook = jobs and jobs.driver is Driver.HOOK and spec.policy.driver is not Driver.NONE
     waits_for_nobody = _applied_with_target(worker)
     for version in worker.versions:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from twgen.model.histories import ReplayState
 from twgen.model.operator import Caller
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import (
@@ -75,6 +76,8 @@ def initial_state(
     worker = SimulatedWorker(
         spec, temporal, ClusterModel(assumed.startup), acting, assumed, begin, found.ledger, found.history
     )
+    if found.replay and found.replay.state is ReplayState.FAILED:
+        worker.replay = found.replay
     live = {item.build_id: item for item in assumed_live(spec, worker)}
     if found.deployments is not None:  # of two of one version, the one that is planned for
         live = {build_id: several[0] for build_id, several in deployments_of(spec, found).items()}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from twgen.model.analysis import Analysis, WorkflowFailures
+from twgen.model.histories import ReplayState
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.policy import Driver
@@ -136,6 +137,8 @@ def _notes(world: World, worker: SimulatedWorker, first: WorkerPlan, last: Worke
         yield from too_short(*measured, _judged(worker.spec))
     if (measured := _measured(worker.spec)) and (least := measured[1].least_started):
         yield f"its last step ends once {least} workflows have started on it: no simulation counts those"
+    if worker.spec.policy.replay and worker.replay.state is ReplayState.PASSED:
+        yield "its replay is taken to pass, in no time"
     if worker.spec.policy.draining:
         yield "`twgen tick` is taken to do what `draining` says; what is signalled or cancelled goes on"
     yield from first.versions.warnings

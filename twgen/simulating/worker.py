@@ -19,6 +19,7 @@ from twgen.model.analysis import (
     WorkflowFailures,
 )
 from twgen.model.draining import Ending
+from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.spec import WorkerSpec
@@ -109,6 +110,7 @@ class SimulatedWorker:
     planned_on: WorkerWorld | None = None
     """The world of the newest plan, for as long as no time has passed since."""
     measure: Measuring = _well
+    replay: ReplayRun = field(default_factory=lambda: ReplayRun(ReplayState.PASSED))
     begun: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """What its policy has done to the workflows of versions that drain, in words, by build ID."""
 
@@ -126,6 +128,7 @@ class SimulatedWorker:
             deployments=tuple(self.cluster.deployments.values()),
             ledger=self.ledger,
             history=self.history,
+            replay=self.replay,
         )
         return _measured(self.spec, found, self.now, self.measure)
 

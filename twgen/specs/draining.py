@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.model.histories import ReplayBefore
+from twgen.model.policy import Policy
 from twgen.specs.fields import Fields
 
 MOST_ENTRIES = 10
@@ -44,14 +46,22 @@ def _entries(spec: Fields) -> Iterator[DrainingEntry]:
         fields.close()
 
 
+def check_moves(policy: Policy, spec: Fields) -> None:
+    """Note each Move that nothing has replayed, and that nobody has consented to."""
+    if policy.replay and policy.replay.before is not ReplayBefore.RAMP:
+        return
+    for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
+        if entry.what.needs_replay and fields.raw("action") == Ending.MOVE:
+            why = "nothing has replayed these workflows on the version that they would move to"
+            remedy = "Move needs spec.replay with `when: BeforeMove`, or `withoutReplay: true` beside it"
+            fields.problem("action", f"{why}: {remedy}")
+
+
 def _check_consent(fields: Fields, ending: Ending) -> None:
     """What nobody can undo is written twice."""
-    allowed, unproven = fields.boolean("allowTermination"), fields.boolean("withoutReplay")
+    allowed = fields.boolean("allowTermination")
     if ending in _ENDS and not allowed:
         fields.problem("action", f"{ending} ends workflows: it needs `allowTermination: true` beside it")
-    if ending is Ending.MOVE and not unproven:
-        why = "nothing has replayed these workflows on the version that they would move to"
-        fields.problem("action", f"{why}: Move needs `withoutReplay: true` beside it")
     for name, goes_with in (("allowTermination", _ENDS), ("withoutReplay", {Ending.MOVE})):
         if fields.has(name) and ending not in goes_with:
             fields.warning(name, f"has no effect on {ending}")
@@ -72,4 +82,10 @@ def _what(fields: Fields, ending: Ending, *, is_told: bool) -> WhatEnds:
     for name in ("signalName", "signalInput"):
         if is_told and not is_signal and fields.has(name):
             fields.problem(name, f"goes with Signal, not with {ending}")
-    return WhatEnds(ending, types, signal_name=signal_name, signal_input=signal_input)
+    return WhatEnds(
+        ending,
+        types,
+        signal_name=signal_name,
+        signal_input=signal_input,
+        without_replay=fields.boolean("withoutReplay"),
+    )

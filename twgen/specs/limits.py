@@ -43,3 +43,6 @@ ONLY_PLACEHOLDERS = "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .Temporal
 PERCENTAGE = "^[0-9]{1,9}%$(?!\\n)"
 SHARE = "^0{0,6}(100|[0-9]{1,2})%$(?!\\n)"
 """A percentage of what there is at most."""
+
+BYTES = "^[1-9][0-9]{0,9}(k|M|G|Ki|Mi|Gi)?$(?!\\n)"
+"""A whole number of bytes, with the suffixes of a quantity that anybody needs."""

@@ -22,10 +22,11 @@ from twgen.model.policy import (
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.analysis import parse_analysis
 from twgen.specs.deployments import parse_marks
-from twgen.specs.draining import parse_draining
+from twgen.specs.draining import check_moves, parse_draining
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.patches import parse_patches
 from twgen.specs.policy_steps import check_metrics, parse_steps
+from twgen.specs.replay import parse_replay
 from twgen.specs.spec_document import SpecDocument
 
 _LEAST_SILENCE = timedelta(minutes=2)
@@ -61,10 +62,12 @@ def parse_policy(spec: Fields) -> Policy:
         deployment_labels=parse_marks(spec, "deploymentLabels", "labels"),
         deployment_annotations=parse_marks(spec, "deploymentAnnotations", "annotations"),
         draining=parse_draining(spec),
+        replay=parse_replay(spec),
         patches=parse_patches(spec),
         draining_replicas=spec.integer("drainingReplicas", least=1),
     )
     check_metrics(policy, spec)
+    check_moves(policy, spec)
     if spec.raw("history") == []:
         why = "is empty: no older version can be rendered, and what runs is left to its prune protection"
         spec.warning("history", f"{why}; leave it out for Ledger, Cluster and Git")

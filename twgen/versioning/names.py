@@ -36,6 +36,10 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "twgen"}
 ROLLOUT = "twgen.io/rollout"
 """The label of what carries a rollout out, and of its status: names the worker."""
 INTENT_HASH = "twgen.io/intent-hash"
+REPLAY = "twgen.io/replay"
+"""The label of the Jobs that replay histories: names the worker."""
+REPLAY_OF = "twgen.io/replay-of"
+"""Of such a Job: a hash of the version and of what it replays."""
 PLAN_HASH = "twgen.io/plan-hash"
 """Of an intent: the hash of what was rendered because of the world as it was then."""
 API_KEY_FILE = "TWGEN_TEMPORAL_API_KEY_FILE"
@@ -124,6 +128,16 @@ def rollout_labels(worker: str) -> dict[str, str]:
 def rollout_selector(worker: str) -> str:
     """Return the label selector of what carries a worker's rollouts out."""
     return f"{ROLLOUT}={rollout_labels(worker)[ROLLOUT]}"
+
+
+def replay_labels(worker: str) -> dict[str, str]:
+    """Return the labels of the Jobs that replay histories on a worker's versions."""
+    return {REPLAY: _dns_cleaned(worker)[:_LONGEST_LABEL]} | MANAGED_BY
+
+
+def replay_selector(worker: str) -> str:
+    """Return the label selector of these Jobs."""
+    return f"{REPLAY}={replay_labels(worker)[REPLAY]}"
 
 
 def resource_of_kind(kind: str) -> str:

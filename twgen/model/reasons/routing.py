@@ -135,6 +135,19 @@ class RoutingReason(StrEnum):
 
     Nothing: after two minutes it is no longer waited for.
     """
+    REPLAY_FAILED = "ReplayFailed", Until.ANOTHER_INTENT
+    """Not all histories could be replayed on the target, or its replay did not come to an end.
+
+    Read the log of its Job, which the sentence names. Commit a new build whose workflows can go on with what
+    is open; or, where the code was not at fault, replay again by `twgen retry`. `twgen promote --skip-gate`
+    goes on without.
+    """
+    REPLAY_RUNNING = "ReplayRunning", Until.READINESS
+    """The histories that the target has to replay before it takes traffic are not all replayed.
+
+    Nothing at first: it may take an hour. Where its Job is not there, apply what `twgen render` prints with
+    the image of rollouts; where the cluster is not read, read it.
+    """
     STEP_GATE_FAILED = "StepGateFailed", Until.NOTHING
     """The gate before a step ended without completing: the ramp is taken back, or paused.
 

@@ -10,6 +10,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
 from twgen.model.times import format_time, later, parse_time
 from twgen.planning.draining.endings import digest
+from twgen.planning.routing.replay import may_move_to
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import status_of
 from twgen.versioning.names import DRAINED_BY
@@ -60,6 +61,7 @@ def due_endings(target: Target) -> tuple[ScheduledEnding, ...]:
         for build_id, schedule in schedules(target.spec, target.temporal, target.now).items()
         for ending in schedule
         if build_id in read and ending.is_next and ending.at <= target.now
+        if not ending.what.needs_replay or may_move_to(target, target.current or "")
     )
 
 

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from twgen.model.analysis import OnFailure, Verdict
+from twgen.model.histories import ReplayState
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import WhenUnserved
 from twgen.model.reasons.routing import RoutingReason as Reason
@@ -30,6 +31,7 @@ from twgen.planning.routing.gates import (
     open_gate_told,
 )
 from twgen.planning.routing.registration import why_unregistered
+from twgen.planning.routing.replay import missing_replay, open_replay_told
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import first_polls_end, may_poll_more, missing_queue, polls_until
 from twgen.planning.row import Row, first_match
@@ -118,6 +120,12 @@ TABLE: _Table = (
         lambda t: _none("Temporal has not yet told every task queue of the last change"
                         + ("" if (ends := _update_ends(t.temporal.routing)) else ", nor when that was made"),
                         due=ends)),
+    Row(Reason.REPLAY_FAILED,
+        lambda t: (run := missing_replay(t)) is not None and run.state is ReplayState.FAILED,
+        lambda t: _none(open_replay_told(t), _BLOCKED)),
+    Row(Reason.REPLAY_RUNNING,
+        lambda t: missing_replay(t) is not None,
+        lambda t: _none(open_replay_told(t))),
     Row(Reason.STEP_GATE_FAILED,
         lambda t: t.ramp is not None and t.spec.rollout.strategy is not Strategy.MANUAL
         and any(one.gate.percentage is not None for one in gate_failures(t)),

@@ -53,6 +53,8 @@ def _ending_phrase(ending: ScheduledEnding, now: datetime) -> str:
     if ending.is_begun:
         number = "" if ending.workflows is None else f", {counted(ending.workflows, 'workflow')}"
         return f"{does} (begun {spoken(now - ending.at)} ago{number})"
+    if ending.what.needs_replay:
+        does = f"{does} once a replay has passed"
     if ending.at <= now:
         return f"{does} (due for {spoken(now - ending.at)})"
     return f"{does} (in {spoken(ending.at - now)})"
@@ -67,7 +69,7 @@ def _drain_command(ending: ScheduledEnding) -> str:
             if what.signal_input is not None:
                 does.append(f"--signal-input {shlex.quote(what.signal_input.decode())}")
         case Ending.MOVE:
-            does = ["--move", "--without-replay"]
+            does = ["--move"] if what.needs_replay else ["--move", "--without-replay"]
         case Ending.CANCEL | Ending.TERMINATE:
             does = [f"--{what.ending.lower()}"]
     return " ".join(["twgen drain PATH", f"--version {shlex.quote(ending.build_id)}", *does, *types])

@@ -1,0 +1,156 @@
+"""A target waits for its replay before its first share of the traffic, and for nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.planning.situations import DAY, HOUR, RAMPS, ago, live, routing, situation, temporal, version
+from tests.strategies import NOW
+from twgen.errors import NegativeAnswer
+from twgen.model.draining import Ending, WhatEnds
+from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
+from twgen.model.operator import Caller
+from twgen.model.plan import Phase, RoutingPlan
+from twgen.model.reasons.routing import RoutingReason as Reason
+from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import VersionStatus, WorkerDeployment
+from twgen.model.world import WorkerWorld
+from twgen.planning.draining.endings import batch_of
+from twgen.planning.interventions import promote, retry
+from twgen.planning.plan import plan_worker, worker_world
+from twgen.planning.reads import further_reads
+from twgen.planning.routing.replay import replay_of
+from twgen.planning.routing.target import Target
+from twgen.versioning.names import GATE_SKIPPED
+
+S = VersionStatus
+READY = temporal(version("v1", S.CURRENT), version("v3"), traffic=routing("v1"))
+FAILED = ReplayRun(ReplayState.FAILED, "payments-replay-1", "BackoffLimitExceeded")
+LOOK = (
+    "`kubectl logs job/payments-replay-1 -n shop --all-containers` says which histories. `twgen retry` or a"
+    " new build ID goes on"
+)
+PASSED = ReplayRun(ReplayState.PASSED, "payments-replay-1")
+
+
+def spec_of(before: ReplayBefore = ReplayBefore.RAMP) -> WorkerSpec:
+    replay = Replay(("replay", "/histories"), Sample(50, 1000), before)
+    return replace(RAMPS, policy=replace(RAMPS.policy, replay=replay))
+
+
+def world_of(run: ReplayRun | None, says: WorkerDeployment = READY) -> WorkerWorld:
+    return replace(worker_world(RAMPS, situation(says, [live("v1"), live("v3")])), replay=run)
+
+
+def target(run: ReplayRun | None, says: WorkerDeployment = READY, spec: WorkerSpec | None = None) -> Target:
+    return Target(spec or spec_of(), world_of(run, says), NOW, "me", "")
+
+
+def routed(
+    run: ReplayRun | None, says: WorkerDeployment = READY, before: ReplayBefore = ReplayBefore.RAMP
+) -> RoutingPlan:
+    return plan_worker(spec_of(before), world_of(run, says), NOW, Caller("me", forced=True)).routing
+
+
+@pytest.mark.parametrize(
+    ("run", "reason", "phase", "because"),
+    [
+        (PASSED, Reason.FIRST_STEP, Phase.MOVING, "it can take its first share of the traffic"),
+        (
+            ReplayRun(ReplayState.RUNNING, "payments-replay-1"),
+            Reason.REPLAY_RUNNING,
+            Phase.WAITING,
+            "its replay runs: Job payments-replay-1",
+        ),
+        (
+            ReplayRun(ReplayState.MISSING),
+            Reason.REPLAY_RUNNING,
+            Phase.WAITING,
+            "its replay has not begun: its Job is not there yet",
+        ),
+        (
+            None,
+            Reason.REPLAY_RUNNING,
+            Phase.WAITING,
+            "its replay has not begun: the cluster was not read, and only its Jobs tell",
+        ),
+        (
+            FAILED,
+            Reason.REPLAY_FAILED,
+            Phase.BLOCKED,
+            f"its replay failed: Job payments-replay-1 (BackoffLimitExceeded); {LOOK}",
+        ),
+    ],
+)
+def test_first_share_waits_for_the_replay(
+    run: ReplayRun | None, reason: Reason, phase: Phase, because: str
+) -> None:
+    plan = routed(run)
+    assert (plan.reason, plan.phase, plan.because) == (reason, phase, because)
+
+
+def test_ramp_and_rollback_and_what_only_moves_wait_for_none() -> None:
+    ramps = temporal(version("v1", S.CURRENT), version("v3", S.RAMPING), traffic=routing("v1", ("v3", 5)))
+    assert routed(FAILED, ramps).reason is Reason.NEXT_STEP
+    assert routed(FAILED, before=ReplayBefore.MOVE).reason is Reason.FIRST_STEP
+    left = version(
+        "v3",
+        S.DRAINING,
+        created_at=ago(9 * DAY),
+        last_current_at=ago(2 * DAY),
+        last_deactivated_at=ago(HOUR / 2),
+    )
+    back = temporal(version("v4", S.CURRENT), left, traffic=routing("v4", age=HOUR / 2))
+    assert routed(FAILED, back).reason is Reason.ROLLBACK
+
+
+def test_person_goes_on_without_it_by_name_alone() -> None:
+    with pytest.raises(NegativeAnswer, match="its replay has not passed; --skip-gate goes on without it"):
+        promote(target(FAILED), full=False, skip_gate=False)
+    done = promote(target(FAILED), full=False, skip_gate=True)
+    assert done.will == "send 5 % of the new workflows to v3, without its replay"
+    skipped = version("v3", metadata={GATE_SKIPPED: done.marks[GATE_SKIPPED]})
+    says = temporal(version("v1", S.CURRENT), skipped, traffic=routing("v1"))
+    assert routed(FAILED, says).reason is Reason.FIRST_STEP
+
+
+def test_retry_replays_once_more_what_failed_and_nothing_else() -> None:
+    done = retry(target(FAILED))
+    assert (done.will, done.marks, done.replays) == ("replay histories on it again", {}, True)
+    with pytest.raises(NegativeAnswer, match="no gate of it failed, nor its replay"):
+        retry(target(PASSED))
+
+
+def test_other_code_or_other_histories_are_another_replay() -> None:
+    spec = spec_of()
+    others = (
+        replace(spec, build_id="v4"),
+        replace(spec, template=replace(spec.template, hash="another")),
+        replace(spec, policy=replace(spec.policy, replay=Replay(("other",), Sample(50, 1000)))),
+    )
+    assert len({replay_of(each) for each in (spec, *others)}) == 1 + len(others)
+
+
+def test_it_is_read_where_it_decides() -> None:
+    current = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
+
+    def is_read(before: ReplayBefore, says: WorkerDeployment, *, for_routing: bool = True) -> bool:
+        return further_reads(spec_of(before), world_of(None, says), NOW, for_routing=for_routing).replay
+
+    assert is_read(ReplayBefore.RAMP, READY)
+    assert not is_read(ReplayBefore.RAMP, READY, for_routing=False)
+    assert not is_read(ReplayBefore.RAMP, current)
+    assert is_read(ReplayBefore.MOVE, current)
+
+
+def test_workflows_move_to_a_version_that_has_replayed_them() -> None:
+    says = temporal(version("v1", S.DRAINING), version("v3", S.CURRENT), traffic=routing("v3"))
+    move = WhatEnds(Ending.MOVE)
+    assert batch_of(target(PASSED, says, spec_of(ReplayBefore.MOVE)), "v1", move).what.to_build_id == "v3"
+    for run, spec in (
+        (FAILED, spec_of(ReplayBefore.BOTH)),
+        (None, spec_of(ReplayBefore.BOTH)),
+        (PASSED, spec_of()),
+    ):
+        with pytest.raises(NegativeAnswer, match="nothing has replayed these workflows on v3"):
+            batch_of(target(run, says, spec), "v1", move)

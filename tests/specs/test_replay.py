@@ -1,0 +1,50 @@
+"""What a RolloutPolicy has replayed, as people write it and mistake it."""
+
+from typing import Any
+
+import pytest
+
+from tests.specs.parsing import CONNECTION, parsed, policy, told, worker
+from twgen.model.histories import Replay, ReplayBefore, Sample
+
+NO_BYTES = "is no number of bytes such as 64Mi"
+COMMAND = ["python", "-m", "shop.replay", "/histories"]
+
+
+def found(**replay: Any) -> Any:
+    return parsed(worker(), CONNECTION, policy(replay=replay))
+
+
+def test_replay_says_its_command_how_much_and_what_waits_for_it() -> None:
+    specs = found(command=COMMAND)
+    assert (specs.problems, specs.warnings) == ((), ())
+    assert specs.workers[0].policy.replay == Replay(tuple(COMMAND), Sample(50, 64 * 2**20))
+    specs = found(command=COMMAND, sample=5, maxBytes="1500k", when="Both")
+    assert specs.workers[0].policy.replay == Replay(tuple(COMMAND), Sample(5, 1_500_000), ReplayBefore.BOTH)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "replay"),
+    [
+        ("spec.replay.command: is required: the program of the worker's image that replays histories", {}),
+        (
+            "spec.replay.command: is required: the program of the worker's image that replays histories",
+            {"command": []},
+        ),
+        ("spec.replay.command: has a word that is empty", {"command": ["python", ""]}),
+        ("spec.replay.sample: 0 is below 1", {"command": COMMAND, "sample": 0}),
+        (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": "64MB"}),
+        (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": "0"}),
+        (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": ""}),
+        ("spec.replay.maxBytes: is more than 10Gi", {"command": COMMAND, "maxBytes": "11Gi"}),
+    ],
+)
+def test_mistake_is_told(wrong: str, replay: dict[str, Any]) -> None:
+    assert told(found(**replay).problems) == [wrong]
+
+
+def test_replay_before_a_move_lets_a_policy_move_without_further_consent() -> None:
+    move = [{"after": "168h", "action": "Move"}]
+    for when, problems in (("BeforeMove", 0), ("Both", 0), ("BeforeRamp", 1)):
+        specs = parsed(worker(), CONNECTION, policy(draining=move, replay={"command": COMMAND, "when": when}))
+        assert len(specs.problems) == problems, when

@@ -1,0 +1,45 @@
+"""Reading how far the replays of versions are."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from twgen.clients.kubernetes import jobs_path, listed
+from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.errors import StateUnavailable
+from twgen.model.histories import ReplayRun, ReplayState
+from twgen.model.paths import value_at
+from twgen.model.spec import WorkerSpec
+from twgen.planning.routing.replay import replay_of
+from twgen.reading.kubernetes import SharedLists
+from twgen.versioning.names import REPLAY_OF, replay_selector
+
+_FORBIDDEN = "its Jobs may not be looked at: the account needs the verb list on jobs in this namespace"
+
+
+async def read_replay(spec: WorkerSpec, shared: SharedLists) -> ReplayRun:
+    """How far the replay of a worker's target is; raises StateUnavailable or OutOfTime."""
+    path = jobs_path(spec.namespace)
+    selected = {"labelSelector": replay_selector(spec.name)}
+    status, answer = await shared.client.ask("GET", path, shared.deadline, query=selected)
+    if status == HTTPStatus.FORBIDDEN:
+        return ReplayRun(ReplayState.MISSING, because=_FORBIDDEN)
+    if status != HTTPStatus.OK:
+        raise StateUnavailable(f"{path} cannot be read: {answer.get('message') or status}")
+    wanted = replay_of(spec)
+    jobs = [
+        job
+        for job in oldest_first(listed(path, answer))
+        if value_at(job, "metadata", "annotations", REPLAY_OF) == wanted
+        and not value_at(job, "metadata", "deletionTimestamp")
+    ]
+    return _run(jobs[-1]) if jobs else ReplayRun(ReplayState.MISSING)
+
+
+def _run(job: Mapping[str, Any]) -> ReplayRun:
+    name, ending = job["metadata"]["name"], ending_of(job)
+    if not ending:
+        return ReplayRun(ReplayState.RUNNING, name)
+    if ending.type == "Complete":
+        return ReplayRun(ReplayState.PASSED, name)
+    return ReplayRun(ReplayState.FAILED, name, " ".join(ending.why.split()))

@@ -1,0 +1,136 @@
+"""The Job that replays histories on the target's own image, before it takes traffic."""
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+from twgen.model.histories import Replay
+from twgen.model.plan import WorkerVersions
+from twgen.model.policy import EnvironmentNames
+from twgen.model.spec import WorkerSpec
+from twgen.planning.routing.replay import replay_of
+from twgen.rendering.rollout import RolloutJobs, control_plane
+from twgen.versioning.injection import Identity, injection
+from twgen.versioning.names import REPLAY_OF, generated_name, replay_labels, rollout_name
+from twgen.versioning.pod_templates import described_template
+
+Manifest = dict[str, Any]
+
+_WITHIN = 3600
+"""Seconds: one that hangs has failed then."""
+_RETRIES = 2
+"""Of what is no word on the histories: a node that goes, a server that is away."""
+_NOT_REPLAYED = 1
+"""The exit code that another attempt cannot change."""
+_FOLDER = "/histories"
+_VOLUME, _INTENT_VOLUME, _TMP = "twgen-histories", "twgen-intent", "twgen-tmp"
+_INTENT = "/etc/twgen/intent"
+_OF_THE_POD = (
+    "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
+    "hostUsers", "imagePullSecrets", "nodeSelector", "os", "priorityClassName", "runtimeClassName",
+    "schedulerName", "securityContext", "serviceAccount", "serviceAccountName", "tolerations", "volumes",
+)  # fmt: skip
+_OF_THE_CONTAINER = (
+    "env", "envFrom", "image", "imagePullPolicy", "resources", "securityContext", "volumeMounts",
+    "workingDir",
+)  # fmt: skip
+"""What a replay has of the worker; what serves, probes or waits for others is none of it."""
+
+
+def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Manifest]:
+    """The Job of the target; none where nothing is to be replayed, or nobody named an image."""
+    spec, replay = worker.spec, worker.spec.policy.replay
+    is_there = any(version.build_id == spec.build_id and version.is_rendered for version in worker.versions)
+    if not replay or not jobs.image or not is_there:
+        return
+    labels = replay_labels(spec.name)
+    body: Manifest = {
+        "activeDeadlineSeconds": _WITHIN,
+        "backoffLimit": _RETRIES,
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                {
+                    "action": "FailJob",
+                    "onExitCodes": {"containerName": "replay", "operator": "In", "values": [_NOT_REPLAYED]},
+                },
+            ]
+        },
+        "template": {"metadata": {"labels": {**jobs.pod.labels, **labels}}, "spec": _pod(spec, replay, jobs)},
+    }
+    of = replay_of(spec)
+    # another Job for the same is another object: the template of a Job cannot be changed
+    digest = sha256(json.dumps([of, body], sort_keys=True).encode()).hexdigest()[:8]
+    metadata = {
+        "name": generated_name(spec.name, "replay", digest),
+        "namespace": spec.namespace,
+        "labels": labels,
+        "annotations": {REPLAY_OF: of},
+    }
+    yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": body}
+
+
+def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
+    template = described_template(spec)["spec"]
+    worker = template["containers"][0]
+    pod = {name: template[name] for name in _OF_THE_POD if name in template}
+    own = {name: worker[name] for name in _OF_THE_CONTAINER if name in worker}
+    fetching, volumes = _fetching(spec, replay, jobs)
+    mounted = {"name": _VOLUME, "mountPath": _FOLDER}
+    container = {
+        **own,
+        "name": "replay",
+        "command": [*replay.command],
+        "terminationMessagePolicy": "File",
+        "volumeMounts": [*own.get("volumeMounts", ()), {**mounted, "readOnly": True}],
+    }
+    fetching["volumeMounts"].append(mounted)
+    known = {volume["name"] for volume in template.get("volumes", ())}
+    histories = {"name": _VOLUME, "emptyDir": {"sizeLimit": str(2 * replay.sample.most_bytes)}}
+    return {
+        **pod,
+        "initContainers": [fetching],
+        "containers": [container],
+        "restartPolicy": "Never",
+        "volumes": [
+            *template.get("volumes", ()),
+            *(volume for volume in volumes if volume["name"] not in known),
+            histories,
+        ],
+    }
+
+
+def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> tuple[Manifest, list[Manifest]]:
+    """The container that fetches the histories, and its volumes."""
+    who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
+    connects = injection(control_plane(spec), who, EnvironmentNames.CURRENT)
+    arguments = [
+        *("histories", f"{_INTENT}/specs.yaml", "--namespace", spec.namespace, "--worker", spec.name),
+        *("--folder", _FOLDER, "--shared", "--sample", str(replay.sample.of_each_type)),
+        *("--max-bytes", str(replay.sample.most_bytes), "--timeout", "1m"),
+    ]
+    container: Manifest = {
+        "name": "histories",
+        "image": jobs.image,
+        "command": ["twgen"],
+        "args": arguments,
+        "env": list(connects.variables),
+        "resources": {"requests": {"cpu": "10m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "volumeMounts": [
+            {"name": _TMP, "mountPath": "/tmp"},  # noqa: S108 - of its own
+            {"name": _INTENT_VOLUME, "mountPath": _INTENT},
+            *connects.mounts,
+        ],
+    }
+    intent = {"name": rollout_name(spec.name), "items": [{"key": "specs.yaml", "path": "specs.yaml"}]}
+    return container, [
+        {"name": _TMP, "emptyDir": {}},
+        {"name": _INTENT_VOLUME, "configMap": intent},
+        *connects.volumes,
+    ]

@@ -1,0 +1,45 @@
+"""Reading what a RolloutPolicy has replayed before a version takes traffic or workflows."""
+
+import re
+
+from twgen.model.histories import Replay, ReplayBefore, Sample
+from twgen.specs.fields import Fields
+from twgen.specs.limits import BYTES
+from twgen.versioning.quantities import quantity_nanos
+
+MOST_OF_A_TYPE = 10_000
+MOST_BYTES = 10 * 2**30
+"""Of a folder that every node has."""
+_SAMPLE = 50
+_BYTES = "64Mi"
+_NANO = 10**9
+
+
+def parse_replay(spec: Fields) -> Replay | None:
+    """What the policy's `spec` has replayed; None: nothing."""
+    if not spec.has("replay"):
+        return None
+    fields = spec.mapping("replay")
+    command = fields.texts("command")
+    if fields.raw("command") in (None, []):
+        fields.problem("command", "is required: the program of the worker's image that replays histories")
+    elif not all(command):
+        fields.problem("command", "has a word that is empty")
+    sample = fields.integer("sample", _SAMPLE, least=1) or _SAMPLE
+    if sample > MOST_OF_A_TYPE:
+        fields.problem("sample", f"{sample} are more than {MOST_OF_A_TYPE} of each type")
+    before = fields.choice("when", ReplayBefore, ReplayBefore.RAMP)
+    replay = Replay(command, Sample(sample, _bytes(fields)), before)
+    fields.close()
+    return replay
+
+
+def _bytes(fields: Fields) -> int:
+    text = fields.text("maxBytes", _BYTES)
+    if not re.search(BYTES, text):
+        fields.problem("maxBytes", "is no number of bytes such as 64Mi")
+        return 1
+    number = quantity_nanos(text) // _NANO
+    if number > MOST_BYTES:
+        fields.problem("maxBytes", "is more than 10Gi")
+    return number
