@@ -18,7 +18,7 @@ from twgen.executing.temporal import TemporalWriter
 from twgen.model.draining import Batch, BatchState, Ending, WhatEnds
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld
-from twgen.planning.draining.endings import batch_of
+from twgen.planning.draining.endings import batch_of, in_words
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
@@ -94,9 +94,9 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
         batch, state = await _latest(reader(), batch_of(target, build_id, what), again=params["again"])
         if not state:
             number = await reader().count(still_open(batch.query))
-            change = f"{batch.will} {counted(number, 'workflow')} of {build_id}"
             if not number:
-                return f"{spec.worker_deployment}: there is none to {batch.will}"
+                return f"{spec.worker_deployment}: no such workflow of {build_id} is open"
+            change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
             confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
             # whoever was asked may have thought for long, and the version be current again
             sure = replace(batch, query=batch_of(await look(), build_id, what).query)

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from twgen.clients.temporal_failures import OneAtATime
 from twgen.model.draining import Batch, BatchState, ScheduledEnding
-from twgen.planning.draining.endings import batch_of
+from twgen.planning.draining.endings import batch_of, in_words
 from twgen.planning.draining.schedule import begun_mark
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import counted
@@ -44,7 +44,7 @@ async def begin(
     batch = batch_of(target, build_id, ending.what, ending.job_id)
     state = await batches.batch(batch.job_id)
     number = state.total if state else await batches.count(still_open(batch.query))
-    change = f"{batch.will} {counted(number, 'workflow')} of {build_id}"
+    change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
     if number and not state:
         try:
             await writer.start_batch(batch, f"twgen, by its RolloutPolicy: {change}")

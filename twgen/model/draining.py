@@ -193,8 +193,6 @@ class Batch:
     """The same for the same demand, so that what was begun is not begun again."""
     what: WhatEnds
     query: str
-    will: str
-    """What it does to them, in words: `signal "stop" to`."""
 
 
 @dataclass(frozen=True, slots=True)

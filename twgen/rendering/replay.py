@@ -10,7 +10,7 @@ from twgen.model.plan import WorkerVersions
 from twgen.model.policy import EnvironmentNames
 from twgen.model.spec import WorkerSpec
 from twgen.planning.routing.replay import replay_of
-from twgen.rendering.rollout import RolloutJobs, control_plane
+from twgen.rendering.rollout import RolloutJobs
 from twgen.versioning.injection import Identity, injection
 from twgen.versioning.names import REPLAY_OF, generated_name, replay_labels, rollout_name
 from twgen.versioning.pod_templates import described_template
@@ -102,9 +102,9 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
 
 
 def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> tuple[Manifest, list[Manifest]]:
-    """The container that fetches the histories, and its volumes."""
+    """The container that fetches the histories, as the worker itself would, and its volumes."""
     who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
-    connects = injection(control_plane(spec), who, EnvironmentNames.CURRENT)
+    connects = injection(spec.connection, who, EnvironmentNames.CURRENT)
     arguments = [
         *("histories", f"{_INTENT}/specs.yaml", "--namespace", spec.namespace, "--worker", spec.name),
         *("--folder", _FOLDER, "--shared", "--sample", str(replay.sample.of_each_type)),

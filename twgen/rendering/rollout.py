@@ -183,7 +183,7 @@ def _job(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
 
 
 def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> Manifest:
-    connection, own = control_plane(spec), jobs.pod
+    connection, own = _control_plane(spec), jobs.pod
     who = Identity(spec.temporal_namespace, spec.worker_deployment, "")
     connects = injection(connection, who, EnvironmentNames.CURRENT)
     of_worker = {DEPLOYMENT, "TEMPORAL_WORKER_BUILD_ID", "TEMPORAL_API_KEY"}
@@ -254,7 +254,7 @@ def _prometheus_secrets(intent: Intent) -> Iterator[tuple[Manifest, Manifest]]:
             yield mount, {"name": name, "secret": secret}
 
 
-def control_plane(spec: WorkerSpec) -> Connection:
+def _control_plane(spec: WorkerSpec) -> Connection:
     """The worker's connection, with the credentials of its rollouts where the policy names others."""
     connection, secret = spec.connection, spec.policy.control_plane_secret
     if not secret or not connection.secret_name:

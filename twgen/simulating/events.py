@@ -97,7 +97,7 @@ RULES: tuple[EventRule, ...] = (
     EventRule(
         Happening.ENDING_BEGUN,
         lambda was, now: len(now.begun) > len(was.begun),
-        lambda _, now: f"its policy begins to {now.begun[-1]} its workflows",
+        lambda _, now: f"its policy begins to {now.begun[-1]}",
     ),
     EventRule(
         Happening.WORKFLOWS_ENDED,

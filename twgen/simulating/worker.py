@@ -188,7 +188,7 @@ class SimulatedWorker:
             if what.ending in _LEAVES_NONE and not what.workflow_types:
                 self.temporal.release(build_id)
             if is_held:
-                self.begun[build_id] = (*self.begun.get(build_id, ()), in_words(what))
+                self.begun[build_id] = (*self.begun.get(build_id, ()), in_words(what, "its workflows"))
         return bool(due)
 
     def advance(self, now: datetime) -> None:

@@ -21,7 +21,7 @@ from tests.strategies import NOW
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.draining import Batch, Ending, WhatEnds
 from twgen.model.temporal import VersionStatus
-from twgen.planning.draining.endings import batch_of
+from twgen.planning.draining.endings import batch_of, in_words
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 
@@ -80,7 +80,7 @@ def test_type_and_age_are_part_of_the_query_whatever_is_in_them() -> None:
     assert batch.query.endswith(
         r" AND WorkflowType IN ('it\'s \\ here', 'Order') AND StartTime <= '2026-11-21T11:00:00Z'"
     )
-    assert batch.will == "send signal stop to"
+    assert in_words(batch.what, "all") == "send signal stop to all"
 
 
 def test_same_demand_is_the_same_batch_operation_at_any_time() -> None:
@@ -101,7 +101,8 @@ def test_same_demand_is_the_same_batch_operation_at_any_time() -> None:
 
 def test_workflows_move_to_the_current_version_or_to_one_that_is_named() -> None:
     assert asked(WhatEnds(Ending.MOVE, without_replay=True)).what.to_build_id == "v2"
-    assert asked(WhatEnds(Ending.MOVE, without_replay=True, to_build_id="v3")).will == "move to v3"
+    moved = asked(WhatEnds(Ending.MOVE, without_replay=True, to_build_id="v3")).what
+    assert in_words(moved, "all") == "move all to v3"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def batch_of(target: Target, build_id: str, what: WhatEnds, job_id: str = "") ->
     started_before = target.now - (what.older_than or timedelta())
     query = f"{query} AND StartTime <= '{format_time(started_before)}'"
     own = f"twgen-{spec.worker_deployment}:{build_id}-{what.ending.lower()}-{digest(what)}"
-    return Batch(job_id or own, what, query, in_words(what))
+    return Batch(job_id or own, what, query)
 
 
 def digest(*demand: object) -> str:
@@ -53,17 +53,17 @@ def digest(*demand: object) -> str:
     return sha256(repr(demand).encode()).hexdigest()[:8]
 
 
-def in_words(what: WhatEnds) -> str:
-    """What it does to workflows, before how many and of which version."""
+def in_words(what: WhatEnds, whom: str) -> str:
+    """What it does to some workflows, as an order: `move 2 workflows of v1 to v2`."""
     match what.ending:
         case Ending.MOVE:
-            return f"move to {what.to_build_id or 'the current version'}"
+            return f"move {whom} to {what.to_build_id or 'the current version'}"
         case Ending.SIGNAL:
-            return f"send signal {what.signal_name} to"
+            return f"send signal {what.signal_name} to {whom}"
         case Ending.CANCEL:
-            return "cancel"
+            return f"cancel {whom}"
         case Ending.TERMINATE:
-            return "terminate"
+            return f"terminate {whom}"
 
 
 def _refuse_what_does_not_drain(target: Target, build_id: str) -> None:

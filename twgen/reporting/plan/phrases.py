@@ -48,8 +48,8 @@ def endings_phrase(endings: Sequence[ScheduledEnding], now: datetime) -> str:
 
 
 def _ending_phrase(ending: ScheduledEnding, now: datetime) -> str:
-    of = f" those of type {listed(ending.what.workflow_types)}" if ending.what.workflow_types else " all"
-    does = f"{in_words(ending.what)}{of}"
+    types = ending.what.workflow_types
+    does = in_words(ending.what, f"those of type {listed(types)}" if types else "all")
     if ending.is_begun:
         number = "" if ending.workflows is None else f", {counted(ending.workflows, 'workflow')}"
         return f"{does} (begun {spoken(now - ending.at)} ago{number})"
