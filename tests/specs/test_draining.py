@@ -81,3 +81,10 @@ def test_consent_that_consents_to_nothing_is_doubtful() -> None:
     assert told(found({**SIGNAL, "allowTermination": True}).warnings) == [
         "spec.draining[0].allowTermination: has no effect on Signal"
     ]
+
+
+def test_what_ends_workflows_while_a_rollback_may_come_is_doubtful() -> None:
+    early = {"after": "30m", "action": "Cancel", "allowTermination": True}
+    assert told(found({**SIGNAL, "after": "1m"}, early).warnings) == [
+        "spec.draining[1].after: is within rollbackWindow: a rollback to that version may come too late"
+    ]

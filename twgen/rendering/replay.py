@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from typing import Any
 
@@ -24,7 +25,7 @@ _RETRIES = 2
 _NOT_REPLAYED = 1
 """The exit code that another attempt cannot change."""
 _FOLDER = "/histories"
-_VOLUME, _INTENT_VOLUME, _TMP = "twgen-histories", "twgen-intent", "twgen-tmp"
+_VOLUMES = "twgen-histories", "twgen-intent", "twgen-tmp"
 _INTENT = "/etc/twgen/intent"
 _OF_THE_POD = (
     "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
@@ -76,33 +77,50 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
     worker = template["containers"][0]
     pod = {name: template[name] for name in _OF_THE_POD if name in template}
     own = {name: worker[name] for name in _OF_THE_CONTAINER if name in worker}
+    if "claims" in (resources := own.get("resources") or {}):
+        # of devices, which the pod no longer claims
+        own["resources"] = {name: value for name, value in resources.items() if name != "claims"}
+    of_worker = {volume["name"] for volume in template.get("volumes", ())}
+    histories, intent, tmp = (_unlike(name, of_worker) for name in _VOLUMES)
     fetching, volumes = _fetching(spec, replay, jobs)
-    mounted = {"name": _VOLUME, "mountPath": _FOLDER}
-    container = {
-        **own,
-        "name": "replay",
-        "command": [*replay.command],
-        "terminationMessagePolicy": "File",
-        "volumeMounts": [*own.get("volumeMounts", ()), {**mounted, "readOnly": True}],
-    }
-    fetching["volumeMounts"].append(mounted)
-    known = {volume["name"] for volume in template.get("volumes", ())}
-    histories = {"name": _VOLUME, "emptyDir": {"sizeLimit": str(2 * replay.sample.most_bytes)}}
+    fetching["volumeMounts"] += [
+        {"name": tmp, "mountPath": "/tmp"},  # noqa: S108 - of its own
+        {"name": intent, "mountPath": _INTENT},
+        {"name": histories, "mountPath": _FOLDER},
+    ]
+    mounts = [mount for mount in own.get("volumeMounts", ()) if mount["mountPath"].rstrip("/") != _FOLDER]
+    specs = {"name": rollout_name(spec.name), "items": [{"key": "specs.yaml", "path": "specs.yaml"}]}
     return {
         **pod,
         "initContainers": [fetching],
-        "containers": [container],
+        "containers": [
+            {
+                **own,
+                "name": "replay",
+                "command": [*replay.command],
+                "volumeMounts": [*mounts, {"name": histories, "mountPath": _FOLDER, "readOnly": True}],
+            }
+        ],
         "restartPolicy": "Never",
         "volumes": [
             *template.get("volumes", ()),
-            *(volume for volume in volumes if volume["name"] not in known),
-            histories,
+            *(volume for volume in volumes if volume["name"] not in of_worker),
+            {"name": tmp, "emptyDir": {}},
+            {"name": intent, "configMap": specs},
+            {"name": histories, "emptyDir": {"sizeLimit": str(2 * replay.sample.most_bytes)}},
         ],
     }
 
 
+def _unlike(name: str, others: AbstractSet[str]) -> str:
+    """The name, with as many x as tell it from the others."""
+    while name in others:
+        name += "x"
+    return name
+
+
 def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> tuple[Manifest, list[Manifest]]:
-    """The container that fetches the histories, as the worker itself would, and its volumes."""
+    """The container that fetches the histories as the worker itself would, and the volumes for that."""
     who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     connects = injection(spec.connection, who, EnvironmentNames.CURRENT)
     arguments = [
@@ -122,15 +140,6 @@ def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> tuple[Mani
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         },
-        "volumeMounts": [
-            {"name": _TMP, "mountPath": "/tmp"},  # noqa: S108 - of its own
-            {"name": _INTENT_VOLUME, "mountPath": _INTENT},
-            *connects.mounts,
-        ],
+        "volumeMounts": [*connects.mounts],
     }
-    intent = {"name": rollout_name(spec.name), "items": [{"key": "specs.yaml", "path": "specs.yaml"}]}
-    return container, [
-        {"name": _TMP, "emptyDir": {}},
-        {"name": _INTENT_VOLUME, "configMap": intent},
-        *connects.volumes,
-    ]
+    return container, list(connects.volumes)

@@ -46,8 +46,11 @@ def _entries(spec: Fields) -> Iterator[DrainingEntry]:
         fields.close()
 
 
-def check_moves(policy: Policy, spec: Fields) -> None:
-    """Note each Move that nothing has replayed, and that nobody has consented to."""
+def check_entries(policy: Policy, spec: Fields) -> None:
+    """Note each Move that nothing has replayed, and what ends workflows that a rollback would go on with."""
+    for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
+        if entry.what.ending is not Ending.SIGNAL and entry.after < policy.rollback_window:
+            fields.warning("after", "is within rollbackWindow: a rollback to that version may come too late")
     if policy.replay and policy.replay.before is not ReplayBefore.RAMP:
         return
     for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):

@@ -22,7 +22,7 @@ from twgen.model.policy import (
 from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
 from twgen.specs.analysis import parse_analysis
 from twgen.specs.deployments import parse_marks
-from twgen.specs.draining import check_moves, parse_draining
+from twgen.specs.draining import check_entries, parse_draining
 from twgen.specs.fields import Diagnostics, Fields
 from twgen.specs.patches import parse_patches
 from twgen.specs.policy_steps import check_metrics, parse_steps
@@ -67,7 +67,7 @@ def parse_policy(spec: Fields) -> Policy:
         draining_replicas=spec.integer("drainingReplicas", least=1),
     )
     check_metrics(policy, spec)
-    check_moves(policy, spec)
+    check_entries(policy, spec)
     if spec.raw("history") == []:
         why = "is empty: no older version can be rendered, and what runs is left to its prune protection"
         spec.warning("history", f"{why}; leave it out for Ledger, Cluster and Git")

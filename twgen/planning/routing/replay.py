@@ -11,7 +11,7 @@ _NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, an
 
 def replay_of(spec: WorkerSpec) -> str:
     """What is replayed for a version, and how: another one is another Job. 16 hex digits."""
-    told = repr((spec.build_id, spec.template.hash, spec.policy.replay))
+    told = repr((spec.worker_deployment, spec.build_id, spec.template.hash, spec.policy.replay))
     return sha256(told.encode()).hexdigest()[:16]
 
 
