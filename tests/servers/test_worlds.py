@@ -67,7 +67,7 @@ def test_pinned_workflow_holds_the_version_that_traffic_left(worlds: Worlds) -> 
     seen = worlds["draining"]
     assert seen.version("v1")["drainage"]["status"] == "Draining"
     assert seen.planned_version("v1")["status"] == "Draining"
-    assert "workflows may still need it" in seen.planned_version("v1")["because"]
+    assert "it is draining: 1 open workflow needs it, the oldest " in seen.planned_version("v1")["because"]
     assert routing(worlds, "draining") == ("None", None, None, "Settled")
 
 
