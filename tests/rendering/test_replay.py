@@ -78,6 +78,15 @@ def test_names_and_folders_of_the_worker_are_left_alone() -> None:
     assert container["resources"] == {"requests": {"cpu": "1"}}
 
 
+def test_histories_are_in_memory_where_the_policy_says_so() -> None:
+    spec = spec_of()
+    assert {"name": "twgen-histories", "emptyDir": {"sizeLimit": "134217728"}} in pod_of(spec)["volumes"]
+    replay = replace(spec.policy.replay, in_memory=True)  # type: ignore[type-var]
+    memory = {"sizeLimit": "134217728", "medium": "Memory"}
+    pod = pod_of(replace(spec, policy=replace(spec.policy, replay=replay)))
+    assert {"name": "twgen-histories", "emptyDir": memory} in pod["volumes"]
+
+
 def test_other_image_other_command_and_other_version_are_other_jobs_and_the_same_is_the_same() -> None:
     spec = spec_of()
     of_twgen = replace(JOBS, image="registry.example.com/twgen:2")

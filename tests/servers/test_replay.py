@@ -26,14 +26,20 @@ REPLAYED = [sys.executable, "-m", "shop.replay", "/histories"]
 pytestmark = pytest.mark.server
 
 
-def describe(story: Story, build_id: str, *variables: Document, command: Sequence[str] = REPLAYED) -> None:
+def describe(
+    story: Story,
+    build_id: str,
+    *variables: Document,
+    command: Sequence[str] = REPLAYED,
+    within: str = "1h",
+) -> None:
     """Let Git hold a version whose image has the program of the page."""
     image = story.folder.parent / "image"
     (shop := image / "shop").mkdir(parents=True, exist_ok=True)
     (shop / "workflows.py").write_text(WORKFLOWS)
     (shop / "replay.py").write_text(PROGRAM)
     path = {"name": "PYTHONPATH", "value": f"{image}:{ROOT}"}
-    policy = policy_document("greeter", replay={"command": list(command), "sample": 5})
+    policy = policy_document("greeter", replay={"command": list(command), "sample": 5, "within": within})
     story.describe(build_id, policy, variables=[path, *variables], steps=())
 
 
@@ -99,4 +105,14 @@ def test_image_without_the_command_is_said_and_moves_nothing(story: Story) -> No
     story.apply()
     status = story.stands("Blocked", "v2")
     assert status["reason"] == "ReplayFailed", status
+    assert story.share("v2") == 0
+
+
+@side_by_side
+def test_replay_that_hangs_has_failed_after_its_time(story: Story) -> None:
+    begun(story)
+    describe(story, "v2", command=["sleep", "1000"], within="20s")
+    story.apply()
+    status = story.stands("Blocked", "v2")
+    assert (status["reason"], "DeadlineExceeded" in status["message"]) == ("ReplayFailed", True), status
     assert story.share("v2") == 0

@@ -1,5 +1,6 @@
 """What a RolloutPolicy has replayed, as people write it and mistake it."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,8 +20,10 @@ def test_replay_says_its_command_how_much_and_what_waits_for_it() -> None:
     specs = found(command=COMMAND)
     assert (specs.problems, specs.warnings) == ((), ())
     assert specs.workers[0].policy.replay == Replay(tuple(COMMAND), Sample(50, 64 * 2**20))
-    specs = found(command=COMMAND, sample=5, maxBytes="1500k", when="Both")
-    assert specs.workers[0].policy.replay == Replay(tuple(COMMAND), Sample(5, 1_500_000), ReplayBefore.BOTH)
+    specs = found(command=COMMAND, sample=5, maxBytes="1500k", when="Both", within="5m", inMemory=True)
+    assert specs.workers[0].policy.replay == Replay(
+        tuple(COMMAND), Sample(5, 1_500_000), ReplayBefore.BOTH, timedelta(minutes=5), in_memory=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,8 @@ def test_replay_says_its_command_how_much_and_what_waits_for_it() -> None:
         (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": "64MB"}),
         (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": "0"}),
         (f"spec.replay.maxBytes: {NO_BYTES}", {"command": COMMAND, "maxBytes": ""}),
+        ("spec.replay.within: 1s is shorter than 10s", {"command": COMMAND, "within": "1s"}),
+        ("spec.replay.within: is longer than 24h", {"command": COMMAND, "within": "25h"}),
         ("spec.replay.maxBytes: is more than 10Gi", {"command": COMMAND, "maxBytes": "11Gi"}),
     ],
 )

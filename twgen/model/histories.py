@@ -1,5 +1,6 @@
 """Histories of workflows that a new version has to replay, or may have to."""
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -40,6 +41,10 @@ class Replay:
     """Of the worker's own image; it ends with 0 where all were replayed, and with 1 where one was not."""
     sample: Sample
     before: ReplayBefore = ReplayBefore.RAMP
+    within: timedelta = timedelta(hours=1)
+    """One that takes longer has failed."""
+    in_memory: bool = False
+    """The histories are kept in the memory of the Pod, and not on the disk of its node."""
 
 
 class ReplayState(StrEnum):

@@ -18,8 +18,6 @@ from twgen.versioning.pod_templates import described_template
 
 Manifest = dict[str, Any]
 
-_WITHIN = 3600
-"""Seconds: one that hangs has failed then."""
 _RETRIES = 2
 """Of what is no word on the histories: a node that goes, a server that is away."""
 _NOT_REPLAYED = 1
@@ -47,7 +45,7 @@ def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Mani
         return
     labels = replay_labels(spec.name)
     body: Manifest = {
-        "activeDeadlineSeconds": _WITHIN,
+        "activeDeadlineSeconds": int(replay.within.total_seconds()),
         "backoffLimit": _RETRIES,
         "podFailurePolicy": {
             "rules": [
@@ -89,6 +87,9 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
         {"name": histories, "mountPath": _FOLDER},
     ]
     mounts = [mount for mount in own.get("volumeMounts", ()) if mount["mountPath"].rstrip("/") != _FOLDER]
+    storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
+    if replay.in_memory:
+        storage["medium"] = "Memory"
     specs = {"name": rollout_name(spec.name), "items": [{"key": "specs.yaml", "path": "specs.yaml"}]}
     return {
         **pod,
@@ -107,7 +108,7 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
             *(volume for volume in volumes if volume["name"] not in of_worker),
             {"name": tmp, "emptyDir": {}},
             {"name": intent, "configMap": specs},
-            {"name": histories, "emptyDir": {"sizeLimit": str(2 * replay.sample.most_bytes)}},
+            {"name": histories, "emptyDir": storage},
         ],
     }
 

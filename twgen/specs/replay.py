@@ -1,6 +1,7 @@
 """Reading what a RolloutPolicy has replayed before a version takes traffic or workflows."""
 
 import re
+from datetime import timedelta
 
 from twgen.model.histories import Replay, ReplayBefore, Sample
 from twgen.specs.fields import Fields
@@ -13,6 +14,7 @@ MOST_BYTES = 10 * 2**30
 _SAMPLE = 50
 _BYTES = "64Mi"
 _NANO = 10**9
+_WITHIN, _SHORTEST, _LONGEST = timedelta(hours=1), timedelta(seconds=10), timedelta(hours=24)
 
 
 def parse_replay(spec: Fields) -> Replay | None:
@@ -29,7 +31,10 @@ def parse_replay(spec: Fields) -> Replay | None:
     if sample > MOST_OF_A_TYPE:
         fields.problem("sample", f"{sample} are more than {MOST_OF_A_TYPE} of each type")
     before = fields.choice("when", ReplayBefore, ReplayBefore.RAMP)
-    replay = Replay(command, Sample(sample, _bytes(fields)), before)
+    within = fields.duration("within", _WITHIN, least=_SHORTEST)
+    if within > _LONGEST:
+        fields.problem("within", "is longer than 24h")
+    replay = Replay(command, Sample(sample, _bytes(fields)), before, within, fields.boolean("inMemory"))
     fields.close()
     return replay
 
