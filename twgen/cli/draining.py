@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,10 +15,11 @@ from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.temporal import TemporalWriter
-from twgen.model.draining import Batch, BatchState, Ending, WhatEnds
+from twgen.model.draining import Batch, BatchState, Ending, ScheduledEnding, WhatEnds
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld
 from twgen.planning.draining.endings import batch_of, in_words
+from twgen.planning.draining.schedule import begun_mark, scheduled_as
 from twgen.planning.ownership import acting_identity
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
@@ -91,7 +92,8 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             return Target(spec, worker, clock(), identity, not_created="")
 
         target = await look()
-        batch, state = await _latest(reader(), batch_of(target, build_id, what), again=params["again"])
+        meant, entry = _meant(target, build_id, what)
+        batch, state = await _latest(reader(), meant, again=params["again"])
         if not state:
             number = await reader().count(still_open(batch.query))
             if not number:
@@ -103,11 +105,10 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             writer = TemporalWriter(spec, target.identity, opened.temporal, settings.timeout)
             await writer.start_batch(sure, f"twgen: {change}")
             say(f"{spec.worker_deployment}: will {change}")
-        while params["wait"] and (state is None or state.is_running):
-            await asyncio.sleep(_BETWEEN_LOOKS)
-            state = await reader().batch(batch.job_id)
-            if state and sys.stderr.isatty() and not settings.quiet:
-                say_for_now(f"{state.done + state.failed} of {state.total} workflows")
+            if entry:
+                await writer.mark(build_id, begun_mark(target.versions[build_id], entry, clock(), number))
+        if params["wait"]:
+            state = await _ended(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
         if state and not state.is_running and (left := await _begun_since(reader(), batch, state)):
             raise NegativeAnswer(
                 f"{_told(batch, state)}; it has not done so to {counted(left, 'workflow')} of today"
@@ -116,6 +117,12 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
 
     with Servers(settings) as servers:
         write(f"{servers.run([spec], story)}\n")
+
+
+def _meant(target: Target, build_id: str, what: WhatEnds) -> tuple[Batch, ScheduledEnding | None]:
+    """The batch operation of a demand, and the entry of the policy that it stands for, if any."""
+    entry = scheduled_as(target, build_id, what)
+    return batch_of(target, build_id, what, entry.job_id if entry else ""), entry
 
 
 async def _with_version(worker: WorkerWorld, temporal: TemporalReader, build_id: str) -> WorkerWorld:
@@ -138,6 +145,18 @@ async def _latest(reader: Draining, batch: Batch, *, again: bool) -> tuple[Batch
             break
         batch, state, attempt = following, begun, attempt + 1
     return batch, state
+
+
+async def _ended(
+    reader: Callable[[], Draining], batch: Batch, state: BatchState | None, *, shows: bool
+) -> BatchState:
+    """How a batch operation has ended, once it has; what it has done until then is shown."""
+    while state is None or state.is_running:
+        await asyncio.sleep(_BETWEEN_LOOKS)
+        state = await reader().batch(batch.job_id)
+        if state and shows:
+            say_for_now(f"{state.done + state.failed} of {state.total} workflows")
+    return state
 
 
 async def _begun_since(reader: Draining, batch: Batch, state: BatchState) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from twgen.clients.temporal_failures import OneAtATime
+from twgen.errors import NegativeAnswer
 from twgen.model.draining import Batch, BatchState, ScheduledEnding
 from twgen.planning.draining.endings import batch_of, in_words
 from twgen.planning.draining.schedule import begun_mark
@@ -43,6 +44,9 @@ async def begin(
     spec, build_id = target.spec, ending.build_id
     batch = batch_of(target, build_id, ending.what, ending.job_id)
     state = await batches.batch(batch.job_id)
+    if state and state.has_failed:
+        # who may begin it but not write that down would else be told that it was done
+        raise NegativeAnswer(f"{spec.worker_deployment}: batch operation {batch.job_id} has failed")
     number = state.total if state else await batches.count(still_open(batch.query))
     change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
     if number and not state:

@@ -72,10 +72,15 @@ def _manifests(
     worker: WorkerVersions, identity_of: Callable[[Policy], str], jobs: RolloutJobs | None
 ) -> Iterator[Manifest]:
     spec, identity = worker.spec, identity_of(worker.spec.policy)
-    if jobs:
-        yield from rollout_manifests(worker, identity, jobs)
-        yield from replay_manifests(worker, jobs)
     has_hook = jobs and jobs.driver is Driver.HOOK and spec.policy.driver is not Driver.NONE
+    rollout = list(rollout_manifests(worker, identity, jobs)) if jobs else []
+    yield from rollout
+    # it reads the intent
+    for manifest in replay_manifests(worker, jobs) if jobs and rollout else ():
+        if has_hook:
+            # beside the hook, which waits for it only where it has to
+            manifest["metadata"]["annotations"][SYNC_WAVE] = "1"
+        yield manifest
     waits_for_nobody = _applied_with_target(worker)
     for version in worker.versions:
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []

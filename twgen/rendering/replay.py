@@ -44,6 +44,9 @@ def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Mani
     if not replay or not jobs.image or not is_there:
         return
     labels = replay_labels(spec.name)
+    metadata: Manifest = {"labels": {**jobs.pod.labels, **labels}}
+    if jobs.pod.annotations:
+        metadata["annotations"] = dict(jobs.pod.annotations)
     body: Manifest = {
         "activeDeadlineSeconds": int(replay.within.total_seconds()),
         "backoffLimit": _RETRIES,
@@ -56,18 +59,18 @@ def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Mani
                 },
             ]
         },
-        "template": {"metadata": {"labels": {**jobs.pod.labels, **labels}}, "spec": _pod(spec, replay, jobs)},
+        "template": {"metadata": metadata, "spec": _pod(spec, replay, jobs)},
     }
     of = replay_of(spec)
     # another Job for the same is another object: the template of a Job cannot be changed
     digest = sha256(json.dumps([of, body], sort_keys=True).encode()).hexdigest()[:8]
-    metadata = {
+    own = {
         "name": generated_name(spec.name, "replay", digest),
         "namespace": spec.namespace,
         "labels": labels,
         "annotations": {REPLAY_OF: of},
     }
-    yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": body}
+    yield {"apiVersion": "batch/v1", "kind": "Job", "metadata": own, "spec": body}
 
 
 def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
@@ -91,6 +94,9 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
     if replay.in_memory:
         storage["medium"] = "Memory"
     specs = {"name": rollout_name(spec.name), "items": [{"key": "specs.yaml", "path": "specs.yaml"}]}
+    secrets = [*pod.get("imagePullSecrets", ()), *jobs.pod.image_pull_secrets]
+    if secrets:
+        pod["imagePullSecrets"] = list({secret["name"]: secret for secret in secrets}.values())
     return {
         **pod,
         "initContainers": [fetching],
@@ -140,6 +146,8 @@ def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> tuple[Mani
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
         },
         "volumeMounts": [*connects.mounts],
     }

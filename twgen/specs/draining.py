@@ -79,7 +79,7 @@ def _what(fields: Fields, ending: Ending, *, is_told: bool) -> WhatEnds:
     if fields.raw("workflowTypes") == []:
         fields.problem("workflowTypes", "must not be empty: leave it out for all types")
     told = fields.raw("signalInput")
-    signal_input = None if told is None else json.dumps(told, separators=(",", ":")).encode()
+    signal_input = None if told is None else json.dumps(told, separators=(",", ":"), sort_keys=True).encode()
     if signal_input and len(signal_input) > LONGEST_INPUT:
         fields.problem("signalInput", f"is longer than {LONGEST_INPUT} characters")
     for name in ("signalName", "signalInput"):
@@ -90,5 +90,5 @@ def _what(fields: Fields, ending: Ending, *, is_told: bool) -> WhatEnds:
         types,
         signal_name=signal_name,
         signal_input=signal_input,
-        without_replay=fields.boolean("withoutReplay"),
+        without_replay=ending is Ending.MOVE and fields.boolean("withoutReplay"),
     )

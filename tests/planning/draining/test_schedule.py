@@ -23,7 +23,7 @@ from tests.strategies import NOW
 from twgen.model.draining import DrainingEntry, Ending, ScheduledEnding, WhatEnds
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeployment
-from twgen.planning.draining.schedule import begun_mark, due_endings, old_enough, schedules
+from twgen.planning.draining.schedule import begun_mark, due_endings, old_enough, scheduled_as, schedules
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.versioning.names import DRAINED_BY
@@ -31,6 +31,7 @@ from twgen.versioning.names import DRAINED_BY
 S = VersionStatus
 SIGNAL = WhatEnds(Ending.SIGNAL, ("Poller",), signal_name="stop")
 CANCEL, TERMINATE = WhatEnds(Ending.CANCEL), WhatEnds(Ending.TERMINATE)
+DEMANDS = ("Signal-62f6f903", "Cancel-0ee35f03", "Terminate-0ee35f03")
 DRAINS = replace(
     SPEC,
     policy=replace(
@@ -125,6 +126,30 @@ def test_other_delay_of_an_entry_does_not_begin_it_again() -> None:
     later = (DrainingEntry(DAY + HOUR, SIGNAL), *DRAINS.policy.draining[1:])
     spec = replace(DRAINS, policy=replace(DRAINS.policy, draining=later))
     assert schedules(spec, world_of(one), NOW)["v1"][0].is_begun
+
+
+def test_demand_is_what_temporal_remembers_of_it_in_every_release() -> None:
+    [first, second, third] = scheduled(draining(3 * DAY))
+    assert (first.demand, second.demand, third.demand) == DEMANDS
+    other = replace(SIGNAL, without_replay=True)
+    spec = replace(DRAINS, policy=replace(DRAINS.policy, draining=(DrainingEntry(DAY, other),)))
+    assert schedules(spec, world_of(draining(3 * DAY)), NOW)["v1"][0].demand == first.demand
+
+
+def test_command_of_a_person_that_does_what_is_next_is_that_entry() -> None:
+    world = worker_world(DRAINS, situation(world_of(draining(3 * DAY)), [live("v3")]))
+    target = Target(DRAINS, world, NOW, "me", "")
+    found = scheduled_as(target, "v1", SIGNAL)
+    assert found is not None
+    assert found.demand == DEMANDS[0]
+    for what in (CANCEL, replace(SIGNAL, older_than=HOUR), replace(SIGNAL, signal_name="other")):
+        assert scheduled_as(target, "v1", what) is None
+    assert scheduled_as(target, "v2", SIGNAL) is None
+
+
+@pytest.mark.parametrize("marks", ["oops", [1], 7, True])
+def test_marks_that_nobody_can_read_as_a_whole_begin_nothing(marks: Any) -> None:
+    assert due(world_of(draining(9 * DAY, {DRAINED_BY: marks}))) == []
 
 
 @pytest.mark.parametrize("mark", ["by hand", {}, {"at": "yesterday", "since": "x"}, [1], 7])

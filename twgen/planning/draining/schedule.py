@@ -65,6 +65,15 @@ def due_endings(target: Target) -> tuple[ScheduledEnding, ...]:
     )
 
 
+def scheduled_as(target: Target, build_id: str, what: WhatEnds) -> ScheduledEnding | None:
+    """The entry whose turn it is and that does the same as a person asks for; None: there is none."""
+    schedule = schedules(target.spec, target.temporal, target.now).get(build_id, ())
+    is_whole = not what.older_than and not what.to_build_id
+    return next(
+        (one for one in schedule if is_whole and one.is_next and _demand(one.what) == _demand(what)), None
+    )
+
+
 def begun_mark(version: Version, ending: ScheduledEnding, now: datetime, workflows: int) -> dict[str, Any]:
     """What a version is marked with once an entry of its policy was begun, beside what it says already."""
     mark = {
@@ -82,12 +91,14 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
     drainage = version.drainage
     if not drainage or drainage.status is not VersionStatus.DRAINING or not drainage.changed_at:
         return
-    since, marks, seen = drainage.changed_at, _begun_of(version), Counter[WhatEnds]()
+    if _is_unreadable(version):
+        return
+    since, marks, seen = drainage.changed_at, _begun_of(version), Counter[str]()
     at, before, is_next = since, timedelta(), True
     for entry in spec.policy.draining:
         what = entry.what
-        seen[what] += 1
-        demand = f"{what.ending}-{digest(what, seen[what])}"
+        seen[_demand(what)] += 1
+        demand = _demand(what, seen[_demand(what)])
         job_id = f"twgen-{spec.worker_deployment}:{version.build_id}-{demand}-{since:%Y-%m-%dT%H:%MZ}"
         begun_at, workflows = _begun(marks.get(demand), since, now)
         at = begun_at or max(later(since, entry.after), later(at, entry.after - before))
@@ -107,10 +118,25 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
         at, before, is_next = max(at, now) if is_turn else at, entry.after, is_next and not is_turn
 
 
+def _demand(what: WhatEnds, number: int = 1) -> str:
+    """What tells an entry from others: what it does to whom, and not how that is written.
+
+    It is remembered in Temporal: another one for the same would do the same again.
+    """
+    told = (sorted(what.workflow_types), what.signal_name, what.signal_input, number)
+    return f"{what.ending}-{digest(*told)}"
+
+
 def _begun_of(version: Version) -> Mapping[str, Any]:
     """What the version's metadata says of the entries that were begun, by demand."""
     marks = (version.metadata or {}).get(DRAINED_BY)
     return marks if isinstance(marks, Mapping) else {}
+
+
+def _is_unreadable(version: Version) -> bool:
+    """Somebody wrote something else where twgen writes what was begun: nobody knows what was."""
+    marks = (version.metadata or {}).get(DRAINED_BY)
+    return marks is not None and not isinstance(marks, Mapping)
 
 
 def _begun(mark: Any, since: datetime, now: datetime) -> tuple[datetime | None, int | None]:
