@@ -22,6 +22,7 @@ from twgen.reading.temporal.shared import SharedReads
 @paths_argument
 @options(
     "folder",
+    "upgrading",
     "shared",
     "sample",
     "max_bytes",
@@ -32,7 +33,7 @@ from twgen.reading.temporal.shared import SharedReads
     "only_listed_connections",
 )
 @options(*INPUT, "namespace", "operator_config", "quiet")
-def command(folder: str, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001
+def command(folder: str, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Write histories of a worker's workflows into a folder, for a program that replays them.
 
     Of each workflow type the newest, those of open workflows first. They hold what workflows were given and
@@ -48,7 +49,7 @@ def command(folder: str, shared: bool, sample: int, max_bytes: int, **params: An
         reads = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
         reads.require_credentials([spec])
         histories = Histories(spec, reads)
-        of_all = await histories.recorded()
+        of_all = await histories.recorded(upgrading=params["upgrading"])
         into = Folder(Path(folder), mode=0o644 if shared else 0o600)
         return await write_histories(into, of_all, Sample(sample, max_bytes), histories.history)
 

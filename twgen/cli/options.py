@@ -224,6 +224,7 @@ OPTIONS: Mapping[str, Option] = {
     "again": _flag("--again", text="Do once more what has been done to this version before."),
     "wait": _flag("--wait", text="Wait until the server has done it to all."),
     "folder": Option(("-d", "--folder"), "Where the histories are written.", FOLDER, {"required": True}),
+    "upgrading": _flag("--upgrading", text="Those alone that go on with the next version by themselves."),
     "shared": _flag("--shared", text="Let every user read them, who may be another one in a Pod."),
     "sample": Option(("--sample",), "Histories of each workflow type (50).", COUNT, {"default": "50"}),
     "max_bytes": Option(("--max-bytes",), "Of all histories together (64Mi).", BYTES, {"default": "64Mi"}),

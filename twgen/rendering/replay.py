@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from typing import Any
 
-from twgen.model.histories import Replay
+from twgen.model.histories import Replay, ReplayBefore
 from twgen.model.plan import WorkerVersions
 from twgen.model.policy import EnvironmentNames
 from twgen.model.spec import WorkerSpec
@@ -134,6 +134,8 @@ def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> tuple[Mani
         *("histories", f"{_INTENT}/specs.yaml", "--namespace", spec.namespace, "--worker", spec.name),
         *("--folder", _FOLDER, "--shared", "--sample", str(replay.sample.of_each_type)),
         *("--max-bytes", str(replay.sample.most_bytes), "--timeout", "1m"),
+        # what is pinned to an older version never runs on the target, unless it is moved there
+        *(["--upgrading"] if replay.before is ReplayBefore.RAMP else []),
     ]
     container: Manifest = {
         "name": "histories",

@@ -23,9 +23,14 @@ class Histories:
         self._spec = spec
         self._shared = shared
 
-    async def recorded(self) -> list[Recorded]:
-        """The newest open workflows of its versions, and the newest that ended."""
+    async def recorded(self, *, upgrading: bool) -> list[Recorded]:
+        """The newest open workflows of its versions, and the newest that ended.
+
+        With `upgrading` of those alone that go on with the next version by themselves, and stay on none.
+        """
         ours = of_deployment(self._spec.worker_deployment)
+        if upgrading:
+            ours = f"{ours} AND TemporalWorkflowVersioningBehavior = 'AutoUpgrade'"
         still = await self._list(still_open(ours), is_open=True)
         # what goes on as another run is replayed as that one
         ended = f"{ours} AND CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'"
