@@ -48,13 +48,11 @@ def _entries(spec: Fields) -> Iterator[DrainingEntry]:
 
 def check_entries(policy: Policy, spec: Fields) -> None:
     """Note each Move that nothing has replayed, and what ends workflows that a rollback would go on with."""
+    is_replayed = policy.replay is not None and policy.replay.before is not ReplayBefore.RAMP
     for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
         if entry.what.ending is not Ending.SIGNAL and entry.after < policy.rollback_window:
             fields.warning("after", "is within rollbackWindow: a rollback to that version may come too late")
-    if policy.replay and policy.replay.before is not ReplayBefore.RAMP:
-        return
-    for fields, entry in zip(spec.mappings("draining"), policy.draining, strict=False):
-        if entry.what.needs_replay and fields.raw("action") == Ending.MOVE:
+        if entry.what.needs_replay and not is_replayed:
             why = "nothing has replayed these workflows on the version that they would move to"
             remedy = "Move needs spec.replay with `when: BeforeMove`, or `withoutReplay: true` beside it"
             fields.problem("action", f"{why}: {remedy}")

@@ -64,8 +64,7 @@ DRAINED_BY = "twgen.io/drained-by"
 """Metadata of a version in Temporal, as JSON: its rollout was ended, or paused, and why where no person did
 so; which attempt at its gate this is; a person goes on without the gate; who gave it its share of the
 traffic, and why; since when its ramp is measured anew, because a person goes on; which entries of its
-policy's `draining` were begun, by the IDs of their batch operations. An intent may be annotated as paused
-too."""
+policy's `draining` were begun, by what they do. An intent may be annotated as paused too."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"

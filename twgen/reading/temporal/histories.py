@@ -8,7 +8,6 @@ from twgen.planning.visibility import of_deployment, still_open
 from twgen.reading.temporal.shared import SharedReads
 
 if TYPE_CHECKING:
-    from temporalio.api.history.v1 import History
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 
 PAGE = 1000
@@ -61,7 +60,8 @@ class Histories:
                 return None
             part, token = page
             whole.events.extend(part.events)
-            if _least_bytes(whole) > most_bytes:
+            # as JSON it is longer than what is sent
+            if whole.ByteSize() > most_bytes:
                 return None
             if not token:
                 text = MessageToJson(whole, indent=1)
@@ -89,8 +89,3 @@ class Histories:
             Recorded(info.type.name, info.execution.workflow_id, info.execution.run_id, is_open)
             for info in found
         ]
-
-
-def _least_bytes(history: "History") -> int:
-    """What it has at least as JSON, which is longer than what is sent."""
-    return history.ByteSize()
