@@ -55,7 +55,7 @@ def test_pod_has_what_the_worker_needs_to_replay_and_nothing_that_serves() -> No
     )
     pod = pod_of(spec)
     assert (pod["serviceAccountName"], "hostNetwork" in pod) == ("payments", False)
-    assert [one["name"] for one in (*pod["initContainers"], *pod["containers"])] == ["histories", "replay"]
+    assert [one["name"] for one in (*pod["initContainers"], *pod["containers"])] == ["histories", "worker"]
     [container] = pod["containers"]
     assert container["command"] == REPLAY["command"]
     assert not container.keys() & {"args", "ports", "readinessProbe"}

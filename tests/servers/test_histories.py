@@ -1,18 +1,26 @@
 """`twgen histories` and the program of its page that replays them, on both servers."""
 
+import asyncio
 import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
 from testing.processes import eventually
-from tests.servers.live import PATIENT, Ended, run
+from tests.servers.live import ENVIRONMENT, PATIENT, TWGEN, Ended, run
+from tests.servers.reading import clients
 from tests.servers.terminal import Story, becomes_current, on_both_servers
 from tests.servers.workflows import events_of, start
+from twgen.clients.deadline import Deadline
+from twgen.model.spec import NamedWorker
+from twgen.planning.histories import chosen
+from twgen.reading.temporal.histories import Histories
+from twgen.reading.temporal.shared import SharedReads
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "replay.md").read_text()
@@ -86,5 +94,48 @@ def test_histories_are_replayed_by_what_is_deployed_and_not_by_changed_code(stor
     assert "7 histories" in upgrading.stdout, upgrading
     assert "4 of GreetingWorkflow, 3 of SleepingWorkflow" in upgrading.stdout
     few = histories(story, folder.parent / f"{name}-few", "--max-bytes", "100")
-    assert (few.code, few.stdout.count("histories")) == (0, 0), few
+    assert (few.code, few.stdout.count("histories")) == (1, 0), few
     assert "left out: larger than what is left of --max-bytes" in few.stderr
+    assert "none of GreetingWorkflow, ParentWorkflow, SleepingWorkflow" in few.stderr
+    as_temporal = run_without_specs(story, "--deployment-name", story.worker.name, "--upgrading")
+    assert as_temporal.stdout == upgrading.stdout.replace(f"{name}-upgrading", "here"), as_temporal
+
+
+def run_without_specs(story: Story, *options: str) -> subprocess.CompletedProcess[str]:
+    """The command as a Pod runs it: with what Temporal's own tools read."""
+    temporal = {"TEMPORAL_ADDRESS": story.worker.server.address, "TEMPORAL_NAMESPACE": "default"}
+    folder = story.folder.parent / "here"
+    return subprocess.run(
+        [TWGEN, "histories", "--folder", folder, *options, *PATIENT],
+        env=ENVIRONMENT | temporal,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@on_both_servers
+def test_sample_holds_each_type_of_each_version_also_where_the_newest_are_of_one(story: Story) -> None:
+    name = story.worker.name.removeprefix("live/")
+    becomes_current(story, "v1")
+    start(story.worker, {"ParentWorkflow": [f"{name}-parent"], "SleepingWorkflow": [f"{name}-sleeps"]})
+    start(story.worker, {"WaitingWorkflow": [f"{name}-v1-{number}" for number in range(5)]})
+    becomes_current(story, "v2")
+    start(story.worker, {"WaitingWorkflow": [f"{name}-v2-{number}" for number in range(7)]})
+    worker = NamedWorker(story.worker.name, "default", story.worker.server.connection)
+
+    async def listed() -> Counter[tuple[str, str]]:
+        reader = Histories(worker, SharedReads(clients(), Deadline(60)), page=2)
+        found = chosen(await reader.recorded(3, upgrading=False), 3)
+        return Counter((one.workflow_type, one.build_id) for one in found)
+
+    def all_are_there() -> None:
+        # of three that wait two are of the version with the newest, and one of the other in any case
+        assert asyncio.run(listed()) == {
+            ("ParentWorkflow", "v1"): 1,
+            ("WaitingWorkflow", "v1"): 1,
+            ("WaitingWorkflow", "v2"): 2,
+            ("SleepingWorkflow", ""): 1,
+        }
+
+    eventually(lambda: all_are_there() is None, 120)

@@ -1,6 +1,8 @@
 """`twgen histories`."""
 
+import os
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,15 @@ from twgen.cli.intervention import the_worker
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, options, paths_argument
 from twgen.cli.output import warn, write
+from twgen.cli.settings import Settings, settings_of
 from twgen.clients.deadline import AnswerDeadline
+from twgen.clients.profiles import usual_profile
+from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.histories import Folder, Written, write_histories
 from twgen.model.histories import Sample
-from twgen.planning.sentences import counted
+from twgen.model.spec import Connection, InTemporal, NamedWorker
+from twgen.planning.histories import left_out_altogether
+from twgen.planning.sentences import counted, listed
 from twgen.reading.temporal.histories import Histories
 from twgen.reading.temporal.shared import SharedReads
 
@@ -22,6 +29,7 @@ from twgen.reading.temporal.shared import SharedReads
 @paths_argument
 @options(
     "folder",
+    "deployment_name",
     "upgrading",
     "shared",
     "sample",
@@ -33,32 +41,57 @@ from twgen.reading.temporal.shared import SharedReads
     "only_listed_connections",
 )
 @options(*INPUT, "namespace", "operator_config", "quiet")
-def command(folder: str, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
+def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Write histories of a worker's workflows into a folder, for a program that replays them.
 
-    Of each workflow type the newest, those of open workflows first. They hold what workflows were given and
-    what activities answered: whoever reads the folder reads that.
+    Of each workflow type the newest, those of open workflows first, each version in turn. They hold what
+    workflows were given and what activities answered: whoever reads the folder reads that.
 
     \b
     twgen histories . --folder /tmp/histories
+    twgen histories --deployment-name shop/payments --folder /tmp/histories
+
+    Ends with 1 when all that is to be replayed of a workflow type is too large.
     """
-    settings, specs = the_worker(params)
-    [spec] = specs.workers
+    if not folder:
+        raise InvalidInput("--folder says where the histories are written: give one")
+    settings, worker = _whose(params)
 
     async def story(opened: Connections) -> Written:
         reads = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
-        reads.require_credentials([spec])
-        histories = Histories(spec, reads)
-        of_all = await histories.recorded(upgrading=params["upgrading"])
+        reads.require_credentials([worker])
+        histories = Histories(worker, reads)
+        of_all = await histories.recorded(sample, upgrading=params["upgrading"])
         into = Folder(Path(folder), mode=0o644 if shared else 0o600)
         return await write_histories(into, of_all, Sample(sample, max_bytes), histories.history)
 
     with Servers(settings) as servers:
-        written = servers.run([spec], story)
-    if written.left_out:
-        number = counted(len(written.left_out), "history")
-        warn([f"{number} left out: larger than what is left of --max-bytes, or forgotten by now"])
-    write(_told(spec.worker_deployment, folder, written))
+        written = servers.run([worker], story)
+    if written.larger:
+        number = counted(len(written.larger), "history")
+        warn([f"{number} left out: larger than what is left of --max-bytes"])
+    write(_told(worker.worker_deployment, folder, written))
+    if missing := left_out_altogether(written.histories, written.larger):
+        raise NegativeAnswer(f"none of {listed(missing)} is replayed: their histories are too large")
+
+
+def _whose(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
+    """What was asked for, and whose histories are meant."""
+    name = params["deployment_name"]
+    if not name:
+        settings, specs = the_worker(params)
+        return settings, specs.workers[0]
+    if params["paths"] or params["worker"]:
+        raise InvalidInput("--deployment-name stands in place of PATHs and --worker")
+    settings = settings_of(params)
+    found = settings.surroundings.profiles(settings.operator, allow_unlisted=False).all
+    profile = usual_profile(found, os.environ)
+    if not profile:
+        raise InvalidInput(
+            "--deployment-name connects as Temporal's own tools do: set TEMPORAL_ADDRESS and"
+            " TEMPORAL_NAMESPACE, or TEMPORAL_PROFILE to one that has an address"
+        )
+    return settings, NamedWorker(name, profile.namespace, Connection("", profile.address))
 
 
 def _told(worker: str, folder: str, written: Written) -> str:

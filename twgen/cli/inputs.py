@@ -33,6 +33,7 @@ from twgen.specs.connections import local_addresses
 from twgen.specs.hooks import hooks_beside_jobs
 from twgen.specs.kinds import WORKER
 from twgen.specs.parse import Specs, parse_specs
+from twgen.specs.replay import replays_without_image
 from twgen.versioning.names import CONTROLLER_API
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def parse(settings: Settings, read: Documents) -> Specs:
         remedy = where.prometheus_remedy(operator)
         doubts = unusable_prometheus(specs.workers, settings.usable_prometheus(), remedy)
         specs = specs._replace(warnings=(*specs.warnings, *doubts))
+    if operator.file and not operator.rollout_image:
+        specs = specs._replace(warnings=(*specs.warnings, *replays_without_image(specs.workers)))
     if not tracks_jobs(specs.workers, operator.rollout_image):
         return specs
     hooks = hooks_beside_jobs(specs.passthrough, specs.workers)
@@ -216,6 +219,8 @@ def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJo
     operator, is_plugin = settings.operator, settings.surroundings.needs_identity
     image = operator.rollout_image
     driver = driver_of_render(workers, settings.rendering_caller, image, needs_image=is_plugin)
+    if not image and not operator.file and not settings.quiet:
+        warn(_lines(tuple(replays_without_image(workers)), settings.sources))
     prometheus = settings.surroundings.prometheus(operator)
     return RolloutJobs(driver, image, operator.attached_kinds, operator.rollout_pod, prometheus)
 

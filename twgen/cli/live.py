@@ -17,7 +17,7 @@ from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import TemporalClients
 from twgen.errors import InvalidInput
 from twgen.model.operator import PrometheusServer
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import InTemporal, WorkerSpec
 from twgen.model.values import dataclass
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
@@ -104,7 +104,7 @@ class Servers:
         return await read_each(workers, reading)
 
     def run(
-        self, workers: Sequence[WorkerSpec], story: Callable[[Connections], Coroutine[Any, Any, Answer]]
+        self, workers: Sequence[InTemporal], story: Callable[[Connections], Coroutine[Any, Any, Answer]]
     ) -> Answer:
         """What a coroutine over the connections of these workers returns; when it fails, they are closed."""
         self._connections = opened = self._connections or self._open(workers)
@@ -119,7 +119,7 @@ class Servers:
         self._is_reading = False
         return answer
 
-    def _open(self, workers: Sequence[WorkerSpec]) -> Connections:
+    def _open(self, workers: Sequence[InTemporal]) -> Connections:
         settings = self._settings
         unused = settings.via.keys() - {worker.connection.host_port for worker in workers}
         if workers and not settings.quiet:  # a rollout of an intent does not know its worker yet

@@ -223,7 +223,10 @@ OPTIONS: Mapping[str, Option] = {
     "terminate": _flag("--terminate", text="Terminate them."),
     "again": _flag("--again", text="Do once more what has been done to this version before."),
     "wait": _flag("--wait", text="Wait until the server has done it to all."),
-    "folder": Option(("-d", "--folder"), "Where the histories are written.", FOLDER, {"required": True}),
+    "folder": Option(("-d", "--folder"), "Where the histories are written.", FOLDER),
+    "deployment_name": Option(
+        ("--deployment-name",), "Of this Worker Deployment; connect as Temporal's own tools do.", NAME
+    ),
     "upgrading": _flag("--upgrading", text="Those alone that go on with the next version by themselves."),
     "shared": _flag("--shared", text="Let every user read them, who may be another one in a Pod."),
     "sample": Option(("--sample",), "Histories of each workflow type (50).", COUNT, {"default": "50"}),

@@ -168,6 +168,12 @@ def load_profiles(
     )
 
 
+def usual_profile(profiles: Iterable[Profile], variables: Mapping[str, str]) -> Profile | None:
+    """The one of them that Temporal's own tools use; None: there is none, or it has no address."""
+    name = variables.get(_PROFILE) or _DEFAULT
+    return next((profile for profile in profiles if profile.name == name and profile.address), None)
+
+
 def _refuse_relative_files(profiles: "Mapping[str, ClientConfigProfile]") -> None:
     for name, profile in sorted(profiles.items()):
         for setting, attribute in _FILES.items():

@@ -27,8 +27,8 @@ class Written(NamedTuple):
     """What was written into a folder."""
 
     histories: tuple[Recorded, ...]
-    left_out: tuple[Recorded, ...]
-    """Larger than what was left of the bytes, or forgotten since they were listed."""
+    larger: tuple[Recorded, ...]
+    """Left out: each is larger than what was left of the bytes."""
     bytes: int
 
 
@@ -38,21 +38,26 @@ async def write_histories(
     sample: Sample,
     history: Callable[[Recorded, int], Awaitable[str | None]],
 ) -> Written:
-    """Write a sample of histories, one file each; raises InvalidInput where the folder takes none."""
+    """Write a sample of histories, one file each; raises InvalidInput where the folder takes none.
+
+    What `history` returns is the text of one: empty where nobody keeps it any more, None where it is larger
+    than so many bytes.
+    """
     written: list[Recorded] = []
-    left_out: list[Recorded] = []
+    larger: list[Recorded] = []
     size = 0
     with _told_of(folder.path):
         _make(folder.path)
     for one in chosen(recorded, sample.of_each_type):
         text = await history(one, sample.most_bytes - size)
         if text is None:
-            left_out.append(one)
+            larger.append(one)
+        if not text:
             continue
         with _told_of(folder.path):
             size += _write(folder, file_name(one), text)
         written.append(one)
-    return Written(tuple(written), tuple(left_out), size)
+    return Written(tuple(written), tuple(larger), size)
 
 
 @contextmanager

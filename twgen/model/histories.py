@@ -14,13 +14,15 @@ class Recorded(NamedTuple):
     workflow_id: str
     run_id: str
     is_open: bool
+    build_id: str = ""
+    """The version that it is pinned to while it is open; empty: to none."""
 
 
 class Sample(NamedTuple):
     """How much is taken to be replayed."""
 
     of_each_type: int
-    """Histories of each workflow type."""
+    """Histories of each workflow type; more where more versions than that hold open ones."""
     most_bytes: int
     """Of all of them together, as they are written."""
 
@@ -46,6 +48,11 @@ class Replay:
     in_memory: bool = False
     """The histories are kept in the memory of the Pod, and not on the disk of its node."""
 
+    @property
+    def upgrading_only(self) -> bool:
+        """What is pinned to an older version never runs on this one, and is not replayed."""
+        return self.before is ReplayBefore.RAMP
+
 
 class ReplayState(StrEnum):
     """How far the replay of a version is."""
@@ -64,4 +71,4 @@ class ReplayRun:
     job: str = ""
     """The name of its Job; empty: there is none."""
     because: str = ""
-    """Why it failed, in the words of its Job; why nobody knows."""
+    """Why it failed, in the words of its Job; why it is not known, or does not begin."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from twgen.model.policy import Policy
 from twgen.model.problem import Document
@@ -151,6 +151,36 @@ class WorkerKey(NamedTuple):
     worker_deployment: str
     """What Temporal calls the worker: `<Kubernetes namespace>/<worker>`."""
     temporal_namespace: str
+
+
+class InTemporal(Protocol):
+    """A worker as Temporal knows it, and the way there; a WorkerSpec is one."""
+
+    @property
+    def worker_deployment(self) -> str:
+        """What Temporal calls the worker."""
+
+    @property
+    def temporal_namespace(self) -> str:
+        """Where it lives."""
+
+    @property
+    def connection(self) -> Connection:
+        """How that is reached."""
+
+    @property
+    def document(self) -> Document:
+        """Where it is described; for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWorker:
+    """A worker of which no spec is at hand."""
+
+    worker_deployment: str
+    temporal_namespace: str
+    connection: Connection
+    document: Document = Document("", 0, None)
 
 
 @dataclass(frozen=True, slots=True)

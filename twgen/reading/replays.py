@@ -38,6 +38,8 @@ async def read_replay(spec: WorkerSpec, shared: SharedLists) -> ReplayRun:
 
 def _run(job: Mapping[str, Any]) -> ReplayRun:
     name, ending = job["metadata"]["name"], ending_of(job)
+    if not ending and value_at(job, "spec", "suspend"):
+        return ReplayRun(ReplayState.MISSING, name, f"Job {name} is suspended")
     if not ending:
         return ReplayRun(ReplayState.RUNNING, name)
     if ending.type == "Complete":

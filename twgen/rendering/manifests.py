@@ -73,10 +73,8 @@ def _manifests(
 ) -> Iterator[Manifest]:
     spec, identity = worker.spec, identity_of(worker.spec.policy)
     has_hook = jobs and jobs.driver is Driver.HOOK and spec.policy.driver is not Driver.NONE
-    rollout = list(rollout_manifests(worker, identity, jobs)) if jobs else []
-    yield from rollout
-    # it reads the intent
-    for manifest in replay_manifests(worker, jobs) if jobs and rollout else ():
+    yield from rollout_manifests(worker, identity, jobs) if jobs else ()
+    for manifest in replay_manifests(worker, jobs) if jobs else ():
         if has_hook:
             # beside the hook, which waits for it only where it has to
             manifest["metadata"]["annotations"][SYNC_WAVE] = "1"

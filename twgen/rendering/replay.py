@@ -6,14 +6,14 @@ from collections.abc import Set as AbstractSet
 from hashlib import sha256
 from typing import Any
 
-from twgen.model.histories import Replay, ReplayBefore
+from twgen.model.histories import Replay
 from twgen.model.plan import WorkerVersions
 from twgen.model.policy import EnvironmentNames
 from twgen.model.spec import WorkerSpec
 from twgen.planning.routing.replay import replay_of
-from twgen.rendering.rollout import RolloutJobs
+from twgen.rendering.rollout import USER, RolloutJobs, trusted_bundle
 from twgen.versioning.injection import Identity, injection
-from twgen.versioning.names import REPLAY_OF, generated_name, replay_labels, rollout_name
+from twgen.versioning.names import REPLAY_OF, generated_name, replay_labels
 from twgen.versioning.pod_templates import described_template
 
 Manifest = dict[str, Any]
@@ -23,15 +23,16 @@ _RETRIES = 2
 _NOT_REPLAYED = 1
 """The exit code that another attempt cannot change."""
 _FOLDER = "/histories"
-_VOLUMES = "twgen-histories", "twgen-intent", "twgen-tmp"
-_INTENT = "/etc/twgen/intent"
+_VOLUMES = "twgen-histories", "twgen-tmp"
+_MEMORY = {"requests": "128Mi", "limits": "1Gi"}
+"""Of the container that fetches: as much as histories take, whatever other Pods of twgen do with."""
 _OF_THE_POD = (
     "affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "enableServiceLinks", "hostAliases",
     "hostUsers", "imagePullSecrets", "nodeSelector", "os", "priorityClassName", "runtimeClassName",
     "schedulerName", "securityContext", "serviceAccount", "serviceAccountName", "tolerations", "volumes",
 )  # fmt: skip
 _OF_THE_CONTAINER = (
-    "env", "envFrom", "image", "imagePullPolicy", "resources", "securityContext", "volumeMounts",
+    "env", "envFrom", "image", "imagePullPolicy", "name", "resources", "securityContext", "volumeMounts",
     "workingDir",
 )  # fmt: skip
 """What a replay has of the worker; what serves, probes or waits for others is none of it."""
@@ -53,10 +54,7 @@ def replay_manifests(worker: WorkerVersions, jobs: RolloutJobs) -> Iterator[Mani
         "podFailurePolicy": {
             "rules": [
                 {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-                {
-                    "action": "FailJob",
-                    "onExitCodes": {"containerName": "replay", "operator": "In", "values": [_NOT_REPLAYED]},
-                },
+                {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [_NOT_REPLAYED]}},
             ]
         },
         "template": {"metadata": metadata, "spec": _pod(spec, replay, jobs)},
@@ -82,18 +80,17 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
         # of devices, which the pod no longer claims
         own["resources"] = {name: value for name, value in resources.items() if name != "claims"}
     of_worker = {volume["name"] for volume in template.get("volumes", ())}
-    histories, intent, tmp = (_unlike(name, of_worker) for name in _VOLUMES)
+    histories, tmp = (_unlike(name, of_worker) for name in _VOLUMES)
     fetching, volumes = _fetching(spec, replay, jobs)
+    fetching["name"] = _unlike("histories", {own["name"]})
     fetching["volumeMounts"] += [
         {"name": tmp, "mountPath": "/tmp"},  # noqa: S108 - of its own
-        {"name": intent, "mountPath": _INTENT},
         {"name": histories, "mountPath": _FOLDER},
     ]
     mounts = [mount for mount in own.get("volumeMounts", ()) if mount["mountPath"].rstrip("/") != _FOLDER]
     storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
     if replay.in_memory:
         storage["medium"] = "Memory"
-    specs = {"name": rollout_name(spec.name), "items": [{"key": "specs.yaml", "path": "specs.yaml"}]}
     secrets = [*pod.get("imagePullSecrets", ()), *jobs.pod.image_pull_secrets]
     if secrets:
         pod["imagePullSecrets"] = list({secret["name"]: secret for secret in secrets}.values())
@@ -103,7 +100,6 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
         "containers": [
             {
                 **own,
-                "name": "replay",
                 "command": [*replay.command],
                 "volumeMounts": [*mounts, {"name": histories, "mountPath": _FOLDER, "readOnly": True}],
             }
@@ -113,7 +109,6 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
             *template.get("volumes", ()),
             *(volume for volume in volumes if volume["name"] not in of_worker),
             {"name": tmp, "emptyDir": {}},
-            {"name": intent, "configMap": specs},
             {"name": histories, "emptyDir": storage},
         ],
     }
@@ -130,27 +125,31 @@ def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> tuple[Mani
     """The container that fetches the histories as the worker itself would, and the volumes for that."""
     who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     connects = injection(spec.connection, who, EnvironmentNames.CURRENT)
+    trusted, asked = trusted_bundle(jobs.pod, spec.connection), jobs.pod.resources
     arguments = [
-        *("histories", f"{_INTENT}/specs.yaml", "--namespace", spec.namespace, "--worker", spec.name),
-        *("--folder", _FOLDER, "--shared", "--sample", str(replay.sample.of_each_type)),
+        *("histories", "--deployment-name", spec.worker_deployment, "--folder", _FOLDER, "--shared"),
+        *("--sample", str(replay.sample.of_each_type)),
         *("--max-bytes", str(replay.sample.most_bytes), "--timeout", "1m"),
-        # what is pinned to an older version never runs on the target, unless it is moved there
-        *(["--upgrading"] if replay.before is ReplayBefore.RAMP else []),
+        *(["--upgrading"] if replay.upgrading_only else []),
     ]
     container: Manifest = {
-        "name": "histories",
         "image": jobs.image,
         "command": ["twgen"],
         "args": arguments,
-        "env": list(connects.variables),
-        "resources": {"requests": {"cpu": "10m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "env": [*connects.variables, *trusted.variables],
+        "resources": {
+            **asked,
+            "requests": {"cpu": "10m", **asked.get("requests", {}), "memory": _MEMORY["requests"]},
+            "limits": {**asked.get("limits", {}), "memory": _MEMORY["limits"]},
+        },
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
             "runAsNonRoot": True,
+            "runAsUser": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "volumeMounts": [*connects.mounts],
+        "volumeMounts": [*connects.mounts, *trusted.mounts],
     }
-    return container, list(connects.volumes)
+    return container, [*connects.volumes, *trusted.volumes]

@@ -17,7 +17,7 @@ from twgen.model.values import dataclass
 from twgen.planning.refresh import plan_hash
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.specs.attached import KINDS
-from twgen.versioning.injection import DEPLOYMENT, TRUSTED, Identity, injection
+from twgen.versioning.injection import DEPLOYMENT, TRUSTED, Identity, Injection, injection
 from twgen.versioning.names import (
     API_KEY_FILE,
     HOOK,
@@ -36,7 +36,8 @@ from twgen.versioning.names import (
 
 Manifest = dict[str, Any]
 
-_USER = 999
+USER = 999
+"""As whom the image of twgen runs."""
 _DEADLINE = timedelta(days=7)
 """How long a Job may take beside the pauses of its steps: people pause a rollout over a weekend."""
 _LONGEST_DEADLINE = 2**31 - 1
@@ -213,12 +214,10 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         container["volumeMounts"].append({"name": _KEY_VOLUME, "mountPath": _KEY_FOLDER})
         items = [{"key": key.key, "path": key.key}]
         volumes.append({"name": _KEY_VOLUME, "secret": {"secretName": key.name, "items": items}})
-    # what the connection says is of its server alone, and what its workers trust
-    if own.ca_bundle and connection.needs_credentials and not connection.ca_secret:
-        trusted, source = f"{_CA_FOLDER}/{own.ca_bundle.key}", {"name": own.ca_bundle.config_map}
-        container["env"].append({"name": TRUSTED, "value": trusted})
-        container["volumeMounts"].append({"name": _CA_VOLUME, "mountPath": _CA_FOLDER})
-        volumes.append({"name": _CA_VOLUME, "configMap": source})
+    trusted = trusted_bundle(own, connection)
+    container["env"] += trusted.variables
+    container["volumeMounts"] += trusted.mounts
+    volumes += trusted.volumes
     for mount, volume in _prometheus_secrets(intent):
         container["volumeMounts"].append(mount)
         volumes.append(volume)
@@ -233,14 +232,28 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
         "restartPolicy": "Never",
         "securityContext": {
             "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "serviceAccountName": account,
         "volumes": volumes,
     }
+
+
+def trusted_bundle(pod: RolloutPod, connection: Connection) -> Injection:
+    """What lets a container of twgen trust the operator's own certificates.
+
+    What the connection says is of its server alone, and what its workers trust.
+    """
+    if not pod.ca_bundle or not connection.needs_credentials or connection.ca_secret:
+        return Injection(())
+    return Injection(
+        ({"name": TRUSTED, "value": f"{_CA_FOLDER}/{pod.ca_bundle.key}"},),
+        ({"name": _CA_VOLUME, "mountPath": _CA_FOLDER},),
+        ({"name": _CA_VOLUME, "configMap": {"name": pod.ca_bundle.config_map}},),
+    )
 
 
 def _prometheus_secrets(intent: Intent) -> Iterator[tuple[Manifest, Manifest]]:

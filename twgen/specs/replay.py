@@ -1,9 +1,12 @@
 """Reading what a RolloutPolicy has replayed before a version takes traffic or workflows."""
 
 import re
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from twgen.model.histories import Replay, ReplayBefore, Sample
+from twgen.model.problem import Problem
+from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.specs.limits import BYTES
 from twgen.versioning.quantities import quantity_nanos
@@ -15,6 +18,14 @@ _SAMPLE = 50
 _BYTES = "64Mi"
 _NANO = 10**9
 _WITHIN, _SHORTEST, _LONGEST = timedelta(hours=1), timedelta(seconds=10), timedelta(hours=24)
+
+
+def replays_without_image(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
+    """A warning for each policy whose replay no Job runs: nobody named the image of rollouts."""
+    for policy in {id(worker.policy.document): worker.policy for worker in workers}.values():
+        if policy.replay:
+            remedy = "the operator names rollout.image, else what waits for it does not go on"
+            yield Problem.at(policy.document, "spec.replay", f"no Job runs it: {remedy}")
 
 
 def parse_replay(spec: Fields) -> Replay | None:

@@ -4,7 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.planning.situations import DAY, HOUR, RAMPS, ago, live, routing, situation, temporal, version
+from tests.planning.situations import (
+    DAY,
+    HOUR,
+    MINUTE,
+    RAMPS,
+    ago,
+    live,
+    routing,
+    situation,
+    temporal,
+    version,
+)
 from tests.strategies import NOW
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import Ending, WhatEnds
@@ -30,6 +41,7 @@ LOOK = (
     "`kubectl logs job/payments-replay-1 -n shop --all-containers` says which histories. `twgen retry` or a"
     " new build ID goes on"
 )
+NO_JOB = "its Job is not there: apply what `twgen render` prints where the operator names rollout.image"
 PASSED = ReplayRun(ReplayState.PASSED, "payments-replay-1")
 
 
@@ -64,14 +76,20 @@ def routed(
         ),
         (
             ReplayRun(ReplayState.MISSING),
-            Reason.REPLAY_RUNNING,
-            Phase.WAITING,
-            "its replay has not begun: its Job is not there yet",
+            Reason.REPLAY_MISSING,
+            Phase.BLOCKED,
+            f"its replay has not begun: {NO_JOB}",
+        ),
+        (
+            ReplayRun(ReplayState.MISSING, "payments-replay-1", "Job payments-replay-1 is suspended"),
+            Reason.REPLAY_MISSING,
+            Phase.BLOCKED,
+            "its replay has not begun: Job payments-replay-1 is suspended",
         ),
         (
             None,
-            Reason.REPLAY_RUNNING,
-            Phase.WAITING,
+            Reason.REPLAY_MISSING,
+            Phase.BLOCKED,
             "its replay has not begun: the cluster was not read, and only its Jobs tell",
         ),
         (
@@ -87,6 +105,13 @@ def test_first_share_waits_for_the_replay(
 ) -> None:
     plan = routed(run)
     assert (plan.reason, plan.phase, plan.because) == (reason, phase, because)
+
+
+def test_job_may_come_some_minutes_after_its_version() -> None:
+    young = temporal(version("v1", S.CURRENT), version("v3", created_at=ago(MINUTE)), traffic=routing("v1"))
+    plan = routed(ReplayRun(ReplayState.MISSING), young)
+    due = NOW + 4 * MINUTE
+    assert (plan.reason, plan.phase, plan.due_at) == (Reason.REPLAY_MISSING, Phase.WAITING, due)
 
 
 def test_ramp_and_rollback_and_what_only_moves_wait_for_none() -> None:
@@ -127,8 +152,13 @@ def test_other_code_or_other_histories_are_another_replay() -> None:
         replace(spec, build_id="v4"),
         replace(spec, template=replace(spec.template, hash="another")),
         replace(spec, policy=replace(spec.policy, replay=Replay(("other",), Sample(50, 1000)))),
+        replace(spec, policy=spec_of(ReplayBefore.BOTH).policy),
     )
     assert len({replay_of(each) for each in (spec, *others)}) == 1 + len(others)
+    slower = Replay(("replay", "/histories"), Sample(50, 1000), within=DAY, in_memory=True)
+    assert replay_of(replace(spec, policy=replace(spec.policy, replay=slower))) == replay_of(spec)
+    moves = (spec_of(ReplayBefore.BOTH), spec_of(ReplayBefore.MOVE))
+    assert len({replay_of(each) for each in moves}) == 1
 
 
 def test_it_is_read_where_it_decides() -> None:

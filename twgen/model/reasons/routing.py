@@ -142,11 +142,17 @@ class RoutingReason(StrEnum):
     is open; or, where the code was not at fault, replay again by `twgen retry`. `twgen promote --skip-gate`
     goes on without.
     """
+    REPLAY_MISSING = "ReplayMissing", Until.READINESS
+    """Nothing replays the histories that the target has to replay before it takes traffic.
+
+    Nothing for five minutes; then it is Blocked. Apply what `twgen render` prints with `rollout.image` of
+    the OperatorConfig; where the sentence says that Jobs cannot be read, let them be; where its Job is
+    suspended, see who suspends it. `twgen promote --skip-gate` goes on without.
+    """
     REPLAY_RUNNING = "ReplayRunning", Until.READINESS
     """The histories that the target has to replay before it takes traffic are not all replayed.
 
-    Nothing at first: it may take an hour. Where its Job is not there, apply what `twgen render` prints with
-    the image of rollouts; where the cluster is not read, read it.
+    Nothing: it ends after an hour at the latest, or as its policy says (`replay.within`).
     """
     STEP_GATE_FAILED = "StepGateFailed", Until.NOTHING
     """The gate before a step ended without completing: the ramp is taken back, or paused.

@@ -1,18 +1,24 @@
 """Whether what has to be replayed before a version takes traffic was replayed."""
 
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from twgen.model.histories import ReplayBefore, ReplayRun, ReplayState
 from twgen.model.spec import WorkerSpec
 from twgen.planning.routing.target import Target
 
+_APPLIED_WITHIN = timedelta(minutes=5)
+"""How long after a version the Job of its replay may come: both are in one render."""
 _NOT_READ = ReplayRun(ReplayState.MISSING, because="the cluster was not read, and only its Jobs tell")
 
 
 def replay_of(spec: WorkerSpec) -> str:
     """What is replayed for a version, and how: another one is another Job. 16 hex digits."""
-    told = repr((spec.worker_deployment, spec.build_id, spec.template.hash, spec.policy.replay))
-    return sha256(told.encode()).hexdigest()[:16]
+    replay = spec.policy.replay
+    told: list[object] = [spec.worker_deployment, spec.build_id, spec.template.hash]
+    if replay:
+        told += [replay.command, *replay.sample, replay.upgrading_only]
+    return sha256(repr(told).encode()).hexdigest()[:16]
 
 
 def missing_replay(target: Target) -> ReplayRun | None:
@@ -23,6 +29,13 @@ def missing_replay(target: Target) -> ReplayRun | None:
         return None
     run = target.world.replay or _NOT_READ
     return None if run.state is ReplayState.PASSED else run
+
+
+def replay_may_come_until(target: Target) -> datetime | None:
+    """Until when the Job of its replay may still be applied; None: it had its time, as far as is known."""
+    seen = (target.version, target.deployment)
+    since = max((one.created_at for one in seen if one and one.created_at), default=None)
+    return since + _APPLIED_WITHIN if since and target.now < since + _APPLIED_WITHIN else None
 
 
 def may_move_to(target: Target, build_id: str) -> bool:
@@ -46,4 +59,5 @@ def open_replay_told(target: Target) -> str:
             )
         case ReplayState.RUNNING:
             return f"its replay runs: Job {run.job}"
-    return f"its replay has not begun: {run.because or 'its Job is not there yet'}"
+    no_job = "its Job is not there: apply what `twgen render` prints where the operator names rollout.image"
+    return f"its replay has not begun: {run.because or no_job}"

@@ -31,7 +31,7 @@ from twgen.planning.routing.gates import (
     open_gate_told,
 )
 from twgen.planning.routing.registration import why_unregistered
-from twgen.planning.routing.replay import missing_replay, open_replay_told
+from twgen.planning.routing.replay import missing_replay, open_replay_told, replay_may_come_until
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import first_polls_end, may_poll_more, missing_queue, polls_until
 from twgen.planning.row import Row, first_match
@@ -123,6 +123,10 @@ TABLE: _Table = (
     Row(Reason.REPLAY_FAILED,
         lambda t: (run := missing_replay(t)) is not None and run.state is ReplayState.FAILED,
         lambda t: _none(open_replay_told(t), _BLOCKED)),
+    Row(Reason.REPLAY_MISSING,
+        lambda t: (run := missing_replay(t)) is not None and run.state is ReplayState.MISSING,
+        lambda t: _none(open_replay_told(t), due=due) if (due := replay_may_come_until(t))
+        else _none(open_replay_told(t), _BLOCKED)),
     Row(Reason.REPLAY_RUNNING,
         lambda t: missing_replay(t) is not None,
         lambda t: _none(open_replay_told(t))),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
-from twgen.model.spec import WorkerSpec
+from twgen.model.spec import InTemporal
 from twgen.planning.namespaces import MOST_COUNTED
 from twgen.planning.visibility import pinned_to, quoted_text, still_open
 from twgen.reading.temporal.answers import moment
@@ -57,14 +57,14 @@ class SharedReads:
         self._reporting: dict[tuple[str, str], asyncio.Task[bool]] = {}
         self._listed: Counter[tuple[str, str]] = Counter()
 
-    def require_credentials(self, specs: Iterable[WorkerSpec]) -> None:
+    def require_credentials(self, specs: Iterable[InTemporal]) -> None:
         """Raise StateUnavailable when a worker has none that may be used; to be called before any other."""
         for spec in specs:
             self._clients.profile_of(spec.connection, spec.temporal_namespace, _named(spec))
 
     async def ask(
         self,
-        spec: WorkerSpec,
+        spec: InTemporal,
         method: str,
         request: Any,
         value: Callable[[Any], Answer],
@@ -76,7 +76,7 @@ class SharedReads:
         call = Call(connection, namespace, _named(spec), method, request, value, may_be_absent=may_be_absent)
         return await self._clients.ask(call, self._deadline)
 
-    async def server_version(self, spec: WorkerSpec) -> str:
+    async def server_version(self, spec: InTemporal) -> str:
         """The version of the worker's server."""
         from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 
@@ -90,7 +90,7 @@ class SharedReads:
             known[address] = await asyncio.shield(self._server_versions[address])
         return known[address]
 
-    async def worker_deployments(self, spec: WorkerSpec) -> int:
+    async def worker_deployments(self, spec: InTemporal) -> int:
         """How many Worker Deployments the worker's Temporal namespace has, MOST_COUNTED at most."""
         key = (spec.connection.host_port, spec.temporal_namespace)
         if key not in self._worker_deployments:
@@ -98,7 +98,7 @@ class SharedReads:
         # a worker that is cut must not cut the answer of the others
         return await asyncio.shield(self._worker_deployments[key])
 
-    async def _list_worker_deployments(self, spec: WorkerSpec) -> int:
+    async def _list_worker_deployments(self, spec: InTemporal) -> int:
         """In two calls at most; since 1.32.0 a page may hold fewer than were asked for."""
         from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
 
@@ -118,7 +118,7 @@ class SharedReads:
                 break
         return found
 
-    async def reports_problems(self, spec: WorkerSpec) -> bool:
+    async def reports_problems(self, spec: InTemporal) -> bool:
         """The server lists workflows of the worker's namespace by the problems of their workflow tasks."""
         from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 
@@ -133,7 +133,7 @@ class SharedReads:
             self._reporting[key] = asyncio.create_task(asking)
         return await asyncio.shield(self._reporting[key])
 
-    async def open_workflows(self, spec: WorkerSpec, build_ids: Collection[str]) -> Mapping[str, int]:
+    async def open_workflows(self, spec: InTemporal, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of a worker's versions.
 
         A server counts but ten times a second for a namespace: versions of other workers that come while it
@@ -164,7 +164,7 @@ class SharedReads:
                 counts.counted.update(part.result())
         return {build_id: counts.counted[spec.worker_deployment, build_id] for build_id in build_ids}
 
-    async def held(self, spec: WorkerSpec, build_id: str) -> Held:
+    async def held(self, spec: InTemporal, build_id: str) -> Held:
         """By how many open workflows a version is held, and since when.
 
         Of more versions of a namespace than a few nothing is asked: the server lists but ten times a second.
@@ -193,7 +193,7 @@ class SharedReads:
         return Held(number, min(filter(None, starts), default=None))
 
     async def _count_each(
-        self, spec: WorkerSpec, versions: Sequence[NamedVersion]
+        self, spec: InTemporal, versions: Sequence[NamedVersion]
     ) -> dict[NamedVersion, int]:
         """One call when no workflow is open on all of them together, else the same for both halves."""
         number = await self.count(spec, versions, "Pinned")
@@ -205,7 +205,7 @@ class SharedReads:
             second = group.create_task(self._count_each(spec, versions[middle:]))
         return first.result() | second.result()
 
-    async def count(self, spec: WorkerSpec, versions: Iterable[NamedVersion], behaviour: str) -> int:
+    async def count(self, spec: InTemporal, versions: Iterable[NamedVersion], behaviour: str) -> int:
         """How many workflows of a behaviour (Pinned or AutoUpgrade) have not closed on the versions.
 
         A workflow pinned by an override carries the attributes from its start. Having no close time covers
@@ -233,7 +233,7 @@ async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
     return answers
 
 
-def _named(spec: WorkerSpec) -> str:
+def _named(spec: InTemporal) -> str:
     return (
         f"{spec.worker_deployment} of {spec.document.source}"
         if spec.document.source
