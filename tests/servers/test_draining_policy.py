@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,6 +30,7 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.servers.workflows import events_of, start
+from twgen.model.times import parse_time
 from twgen.versioning.names import DRAINED_BY
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
@@ -44,6 +46,7 @@ ENTRIES: Sequence[Document] = (
     {"after": "8s", "action": "Cancel", "allowTermination": True, "workflowTypes": ["NobodyStartsIt"]},
     {"after": "11s", "action": "Terminate", "allowTermination": True},
 )
+IN_WORDS = {"send": "Signal", "cancel": "Cancel", "terminate": "Terminate"}
 _LONGEST_LIFE = 6.0
 """Seconds of a tick that is killed; its first look takes two."""
 
@@ -106,6 +109,26 @@ class Ticked:
         marks: Mapping[str, Any] = json.loads(found[DRAINED_BY].data) if DRAINED_BY in found else {}
         return marks
 
+    def begun(self, build_id: str) -> list[tuple[str, datetime]]:
+        """What was begun with a version, and when, in that order."""
+        found = [(parse_time(mark["at"]), mark["action"]) for mark in self.marks(build_id).values()]
+        return [(action, at) for at, action in sorted(found)]
+
+    def simulated(self, build_id: str) -> list[tuple[str, datetime]]:
+        """The same as `twgen simulate` tells it, of the world as it is."""
+        specs, world = self.folder / "specs", self.folder / "world.yaml"
+        taken = run(specs, "snapshot", options=("--no-cluster", "-q", *PATIENT))
+        world.write_text(taken.stdout)
+        options = ("--snapshot", str(world), "--workflow-duration", "8760h", "--identity", MANAGER, "-q")
+        told = run(specs, "simulate", "-o", "json", options=options)
+        assert (taken.code, told.code) == (0, 0), (taken, told)
+        [worker] = json.loads(told.stdout)["workers"]
+        return [
+            (IN_WORDS[event["says"].split()[4]], parse_time(event["time"]))
+            for event in worker["events"]
+            if event["event"] == "EndingBegun" and event["buildID"] == build_id
+        ]
+
 
 @pytest.mark.parametrize("server", ["oldest_temporal", "newest_temporal"])
 def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
@@ -147,6 +170,7 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
         told = "`twgen drain PATH --version v1 --signal poke --type WaitingWorkflow`, or `twgen tick`"
         assert told in " ".join(shown.stdout.split()), shown
         cluster.kubectl(*paused, "twgen.io/paused-")
+        simulated = ticked.simulated("v1")
         # a person does what is next, by the command that was shown: tick takes it for done
         command = ("--version", "v1", "--signal", "poke", "--type", "WaitingWorkflow", "--yes")
 
@@ -157,7 +181,7 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
             return True
 
         eventually(done_by_hand, 120)
-        assert [mark["action"] for mark in ticked.marks("v1").values()] == ["Signal"]
+        eventually(lambda: [action for action, _ in ticked.begun("v1")] == ["Signal"], 120)
 
         def ended() -> bool:
             ticked.killed_tick()
@@ -171,6 +195,13 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
         for kind in (SIGNALLED, CANCEL_ASKED, TERMINATED):
             assert {events_of(worker, one, kind) for one in others} == {0}, kind
         assert {events_of(worker, one, "WORKFLOW_EXECUTION_COMPLETED") for one in of_v1} == {0}
+        marked = ticked.begun("v1")
+        # what a tick that was killed did late comes later than it was simulated, in the same order
+        assert [action for action, _ in simulated][: len(marked)] == [action for action, _ in marked]
+        for (_, before), (_, after), (_, early), (_, late) in zip(
+            simulated, simulated[1:], marked, marked[1:], strict=False
+        ):
+            assert late - early >= after - before - timedelta(seconds=1)
         begun = sorted((mark["action"], mark["workflows"]) for mark in ticked.marks("v1").values())
         # who is killed between the last one and its mark leaves nothing that drains
         assert begun[:3] == [("Cancel", 0), ("Cancel", 2), ("Signal", 8)]
