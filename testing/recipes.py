@@ -116,6 +116,9 @@ DEBOOTSTRAP = Server("debootstrap", "1.0", "debootstrap", "debootstrap", Source.
 BUILDAH = Server("buildah", "1.28", "buildah", "buildah", Source.DEBIAN)
 """What builds the image without a daemon."""
 
+CHROMEDRIVER = Server("chromedriver", "140", "chromedriver", "chromium-driver", Source.DEBIAN)
+"""What drives Debian's Chromium, which comes with it."""
+
 SERVERS = (
     ETCD,
     REDIS,
@@ -123,6 +126,7 @@ SERVERS = (
     PROMETHEUS,
     DEBOOTSTRAP,
     BUILDAH,
+    CHROMEDRIVER,
     TEMPORAL_CLI,
     TEMPORAL_SERVER,
     KUBE_APISERVER,

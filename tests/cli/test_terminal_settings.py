@@ -188,6 +188,7 @@ def test_help_of_tick_speaks_of_tick_alone(run: Run) -> None:
         (("tick", "-A"), "tick", 3),
         (("status", "--from-cluster", "-A"), "--from-cluster", 2),
         (("drain", "--from-cluster", "-A"), "--from-cluster", 2),
+        (("dashboard", "-A", "--no-browser"), "dashboard", 2),
         (("rollout", "--intent", "shop/payments-rollout"), "--intent", 2),
     ],
 )

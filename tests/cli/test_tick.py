@@ -1,6 +1,7 @@
 """`twgen tick` over a modelled cluster and Temporal, and an Argo CD that is asked over HTTP."""
 
 import asyncio
+import json
 import re
 import socket
 from collections.abc import Iterator, Mapping
@@ -16,13 +17,17 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from urllib3 import request
 
 from testing.processes import free_ports
+from tests.executing import argocd
 from tests.executing.api_server import DEPLOYMENTS, INTENT, JOBS, STATUS
-from tests.executing.argocd import Served, serving, tracked
+from tests.executing.argocd import Served, tracked
 from tests.executing.calls import ME, RAMP, Recorded
 from tests.planning.situations import DAY
+from tests.strategies import NOW
+from twgen.cli.board import Board
 from twgen.cli.live import Servers
 from twgen.cli.main import twgen
-from twgen.cli.metrics import Exposed, exposing
+from twgen.cli.metrics import Exposed
+from twgen.cli.serving import serving
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.records.intent import write_intent
 from twgen.versioning.names import INTENT_HASH, TRACKING_ID, rollout_labels
@@ -36,7 +41,7 @@ OPERATOR = "apiVersion: twgen.io/v1alpha1\nkind: OperatorConfig\nrollout: {image
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     application = {"status": {"sync": {"status": "Synced"}}}
-    with serving(Served({"pay": application}, {"pay": [tracked("payments")]})) as server:
+    with argocd.serving(Served({"pay": application}, {"pay": [tracked("payments")]})) as server:
         monkeypatch.setenv("ARGOCD_AUTH_TOKEN", server.token)
         yield server
 
@@ -370,29 +375,39 @@ def test_specs_have_the_metrics_of_a_cluster_but_for_what_nobody_has_followed() 
     ],
 )
 def test_metrics_are_served_where_the_address_says(address: str, asked: tuple[str, ...]) -> None:
-    exposed = Exposed()
-    with exposing(address, exposed):
+    exposed = Exposed(Board(60))
+    with serving("--metrics", address, exposed.answer) as port:
         for host in asked:
-            answer = request("GET", f"http://{host}:{exposed.port}/metrics", retries=False, timeout=30)
+            answer = request("GET", f"http://{host}:{port}/metrics", retries=False, timeout=30)
             assert (answer.status, answer.data) == (200, b"# EOF\n")
 
 
 def test_client_that_says_nothing_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twgen.cli.metrics._PATIENCE", 0.2)
-    exposed = Exposed()
-    with exposing("127.0.0.1:0", exposed):
+    monkeypatch.setattr("twgen.cli.serving._PATIENCE", 1)
+    with serving("--metrics", "127.0.0.1:0", Exposed(Board(60)).answer) as port:
         for said in (b"", b"GET /metrics HTTP/1.1\r\nHost"):
-            with socket.create_connection(("127.0.0.1", exposed.port), timeout=30) as client:
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
                 client.sendall(said)
                 assert client.recv(1) == b""
 
 
 def test_health_ends_when_looks_do() -> None:
-    exposed = Exposed()
-    assert exposed.answer("/healthz")[0] == 503
-    assert exposed.answer("/secret")[0] == 404
+    exposed = Exposed(Board(60))
+    assert exposed.answer({"PATH_INFO": "/healthz"}).status.startswith("503")
+    assert exposed.answer({"PATH_INFO": "/secret"}).status.startswith("404")
     with pytest.raises(InvalidInput, match=r"--metrics here: nothing can be served there"):
-        exposing("here", exposed).__enter__()
+        serving("--metrics", "here", exposed.answer).__enter__()
+
+
+def test_page_is_there_once_a_look_was_done() -> None:
+    exposed = Exposed(Board(60))
+    assert exposed.answer({"PATH_INFO": "/"}).status.startswith("503")
+    exposed.board.show((), NOW)
+    exposed.board.failure = "Temporal is away"
+    page = exposed.answer({"PATH_INFO": "/"})
+    assert (page.status, b'data-refreshed-every="60"' in page.body) == ("200 OK", True)
+    told = json.loads(exposed.answer({"PATH_INFO": "/", "HTTP_ACCEPT": "application/json"}).body)
+    assert (told["failure"], told["fleet"] in page.body.decode()) == ("Temporal is away", True)
 
 
 def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:

@@ -14,8 +14,10 @@ from twgen.model.timeline import Timeline
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
+from twgen.reporting.page.pages import fleet_page, simulation_page
 from twgen.reporting.plan.markdown import plan_markdown
 from twgen.reporting.plan.text import plan_text
+from twgen.reporting.status.document import rollout_status
 from twgen.reporting.status.lines import status_lines
 from twgen.reporting.status.tree import status_text
 from twgen.reporting.timeline.picture import timeline_svg
@@ -56,6 +58,8 @@ def reports(plan: Plan, status: Status, timeline: Timeline, width: int = 80) -> 
     return {
         "plan text": plan_text(plan, colour=False, width=width),
         "plan markdown": plan_markdown(plan),
+        "page of a fleet": fleet_page([rollout_status(status, NOW, "")], NOW),
+        "page of a simulation": simulation_page(timeline),
         "status tree": status_text(status, colour=False, width=width, ascii_only=False),
         "status lines": "\n".join(line.text for line in status_lines(status)),
         "simulation text": timeline_text(timeline, colour=False, width=width),

@@ -3,12 +3,14 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, clock
 from twgen.cli.watch import any_goes_on
 from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
 from twgen.model.status import RolloutStatus
 from twgen.reading.rollouts import rollouts_in_cluster
@@ -24,22 +26,10 @@ def show_fleet(settings: Settings, output: str, *, everywhere: bool, interval: f
 
     Following ends when no rollout can go on by itself; raises NegativeAnswer when one is blocked then.
     """
-    namespace = "" if everywhere else settings.namespace_rule.default
-    if not everywhere and not namespace:
-        raise InvalidInput("--from-cluster needs a namespace: give -n NAMESPACE, or -A for all")
-    if settings.no_cluster:
-        raise InvalidInput("--from-cluster reads a cluster alone: it goes without --no-cluster")
+    namespace = namespace_of(settings, everywhere=everywhere)
 
     async def story(opened: Connections) -> Statuses:
-        client = opened.cluster_for("--from-cluster")
-        warned: set[str] = set()
-
-        async def read() -> Statuses:
-            records = await rollouts_in_cluster(client, namespace, Deadline(settings.timeout))
-            warn(line for line in records.unusable if line not in warned)
-            warned.update(records.unusable)
-            return records.statuses
-
+        read = partial(_read, opened.cluster_for("--from-cluster"), settings, namespace, set())
         found = await read()
         _print(found, output)
         return found if interval is None else await _follow(read, found, output, interval)
@@ -49,6 +39,28 @@ def show_fleet(settings: Settings, output: str, *, everywhere: bool, interval: f
         found = servers.run((), story)
     if not found and not settings.quiet:
         warn([f"no rollout has left a status in {namespace or 'any namespace'}: is it the right cluster?"])
+
+
+def namespace_of(settings: Settings, *, everywhere: bool) -> str:
+    """The namespace whose rollouts are read; empty: all. Raises InvalidInput where nobody says it."""
+    namespace = "" if everywhere else settings.namespace_rule.default
+    if not everywhere and not namespace:
+        raise InvalidInput("rollouts are read of one namespace or all: give -n NAMESPACE, or -A")
+    if settings.no_cluster:
+        raise InvalidInput("--from-cluster reads a cluster alone: it goes without --no-cluster")
+    return namespace
+
+
+def read_fleet(servers: Servers, settings: Settings, namespace: str, warned: set[str]) -> Statuses:
+    """What rollouts left to read; `warned` is what was warned of before."""
+    return servers.run((), lambda opened: _read(opened.cluster_for("dashboard"), settings, namespace, warned))
+
+
+async def _read(client: KubernetesClient, settings: Settings, namespace: str, warned: set[str]) -> Statuses:
+    records = await rollouts_in_cluster(client, namespace, Deadline(settings.timeout))
+    warn(line for line in records.unusable if line not in warned)
+    warned.update(records.unusable)
+    return records.statuses
 
 
 async def _follow(
@@ -71,5 +83,9 @@ def _print(statuses: Statuses, output: str) -> None:
         write(json_text(fleet_document(statuses, clock())))
     elif output == "openmetrics":
         write(openmetrics(statuses, clock(), {}))
+    elif output == "html":
+        from twgen.reporting.page.pages import fleet_page
+
+        write(fleet_page(statuses, clock()))
     else:
         write("".join(f"{line}\n" for line in fleet_lines(statuses, clock())))

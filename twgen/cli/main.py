@@ -25,6 +25,7 @@ _COMMANDS = {
     "ownership": "Say who manages a worker, take it over, or give it back.",
     "tick": "Keep what Argo CD has rendered up to date.",
     "status": "Show where every worker and its versions stand.",
+    "dashboard": "Show where every rollout of a cluster stands, in a browser.",
     "drain": "Say which workflows hold the versions that are no longer current.",
     "histories": "Write histories of workflows, for a program that replays them.",
     "simulate": "Tell a whole rollout in advance: what would happen when.",

@@ -198,10 +198,7 @@ OPTIONS: Mapping[str, Option] = {
     "startup": _assumed("--startup", "New pods poll after this long.", DURATION, "30s"),
     "gate": _assumed("--gate", "The gate passes after this long; or `fails`.", GATE, "1m"),
     "drainage_interval": _assumed(
-        "--drainage-interval",
-        "Temporal counts the workflows of a draining version this often.",
-        INTERVAL,
-        "3m",
+        "--drainage-interval", "Temporal counts workflows of a draining version this often.", INTERVAL, "3m"
     ),
     "render_interval": _assumed("--render-interval", "twgen renders this often.", INTERVAL, "3m"),
     "starts_per_hour": Option(
@@ -238,6 +235,8 @@ OPTIONS: Mapping[str, Option] = {
         "-A", "--all-namespaces", text="With --from-cluster: the rollouts of every namespace."
     ),
     "worker": Option(("--worker",), "The worker, when there are several.", NAME),
+    "listen": Option(("--listen",), "Serve it at HOST:PORT, not at a free port of this machine alone.", NAME),
+    "no_browser": _flag("--no-browser", text="Open no browser."),
     "owner": Option(("--from",), "Who manages it now, and is to do so no more.", NAME),
     "yes": _flag("-y", "--yes", text="Do not ask."),
     "full": _flag("--full", text="Send all of the traffic, whatever steps are left."),

@@ -28,10 +28,17 @@ def _text(timeline: Timeline, color: str) -> str:
     return timeline_text(timeline, colour=wants_colour(color), width=width())
 
 
+def _html(timeline: Timeline, _: str) -> str:
+    from twgen.reporting.page.pages import simulation_page
+
+    return simulation_page(timeline)
+
+
 _REPORTS: dict[str, Callable[[Timeline, str], str]] = {
     "text": _text,
     "json": lambda timeline, _: json_text(timeline_document(timeline)),
     "svg": lambda timeline, _: timeline_svg(timeline),
+    "html": _html,
 }
 
 

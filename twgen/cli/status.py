@@ -1,5 +1,6 @@
 """`twgen status`."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +11,54 @@ from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_ar
 from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
 from twgen.cli.settings import settings_of
 from twgen.errors import InvalidInput
+from twgen.model.status import RolloutStatus, Status
 from twgen.reporting.json_text import json_text
 from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
 
 
+def _alone(status: Status) -> list[RolloutStatus]:
+    """Each worker as its cluster would keep it, so since the last change of its target, if that is known."""
+    found = []
+    for worker in status.workers:
+        target = next((version for version in worker.versions if version.is_target), None)
+        since = (target.since if target else None) or status.now
+        found.append(rollout_status(replace(status, workers=(worker,)), since, ""))
+    return found
+
+
+def _text(status: Status, color: str) -> str:
+    if not wants_tree(color):
+        return "".join(f"{line.text}\n" for line in status_lines(status))
+    from twgen.reporting.status.tree import status_text
+
+    return status_text(status, colour=wants_colour(color), width=width(), ascii_only=not writes_unicode())
+
+
+def _openmetrics(status: Status, _: str) -> bytes:
+    from twgen.reporting.status.metrics import openmetrics
+
+    return openmetrics(_alone(status), None, {})
+
+
+def _html(status: Status, _: str) -> str:
+    from twgen.reporting.page.pages import fleet_page
+
+    return fleet_page(_alone(status), status.now)
+
+
+_REPORTS: Mapping[str, Callable[[Status, str], str | bytes]] = {
+    "text": _text,
+    "json": lambda status, _: json_text(status_document(status)),
+    "openmetrics": _openmetrics,
+    "html": _html,
+}
+_SERVED_BY = {"openmetrics": "twgen tick", "html": "twgen dashboard"}
+
+
 @click.command()
 @paths_argument
-@output_option("text", "json", "openmetrics")
+@output_option(*_REPORTS)
 @options(
     *("watch", "interval", "snapshot", "now", *MEASURING, *INPUT, "identity", "namespace", "operator_config"),
     namespace="Kubernetes namespace of documents that name none; with --from-cluster, of the rollouts.",
@@ -40,8 +81,8 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     settings = settings_of(params)
     if params["all_namespaces"] and not params["from_cluster"]:
         raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
-    if output == "openmetrics" and watch:
-        raise InvalidInput("-o openmetrics goes without -w: what goes on serving them is twgen tick")
+    if watch and output in _SERVED_BY:
+        raise InvalidInput(f"-o {output} goes without -w: what goes on serving it is {_SERVED_BY[output]}")
     if params["from_cluster"]:
         from twgen.cli.fleet import show_fleet
 
@@ -52,21 +93,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
         every = interval if watch else None
         show_fleet(settings, output, everywhere=params["all_namespaces"], interval=every)
     elif not watch:
-        status = observe(settings).status
-        if output == "json":
-            write(json_text(status_document(status)))
-        elif output == "openmetrics":
-            from twgen.reporting.status.metrics import openmetrics
-
-            alone = (replace(status, workers=(worker,)) for worker in status.workers)
-            write(openmetrics((rollout_status(each, status.now, "") for each in alone), None, {}))
-        elif not wants_tree(color):
-            write("".join(f"{line.text}\n" for line in status_lines(status)))
-        else:
-            from twgen.reporting.status.tree import status_text
-
-            unicode, colour = writes_unicode(), wants_colour(color)
-            write(status_text(status, colour=colour, width=width(), ascii_only=not unicode))
+        write(_REPORTS[output](observe(settings).status, color))
     elif settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers again and again: it goes with neither --snapshot nor --now")
     else:

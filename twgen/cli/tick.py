@@ -12,10 +12,12 @@ from typing import Any
 
 import click
 
+from twgen.cli.board import Board
 from twgen.cli.live import Connections, Servers
-from twgen.cli.metrics import Exposed, exposing
+from twgen.cli.metrics import Exposed
 from twgen.cli.options import options
 from twgen.cli.output import warn, write
+from twgen.cli.serving import serving
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.argocd import ArgoCD
 from twgen.clients.deadline import Deadline
@@ -84,8 +86,9 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
         settings = replace(settings, namespace="")
     if metrics and every is None:
         raise InvalidInput("--metrics needs --every: what runs once is gone before it is asked")
-    refreshes, exposed = _refreshes(settings, params), Exposed()
-    with Servers(settings) as servers, exposing(metrics, exposed) if metrics else nullcontext():
+    refreshes, exposed = _refreshes(settings, params), Exposed(Board(every or 0))
+    served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
+    with Servers(settings) as servers, served:
         looks = _Looks(settings, servers, refreshes)
         if every is None:
             if failures := looks.look():
@@ -138,6 +141,10 @@ def _look_once_more(looks: _Looks, exposed: Exposed, every: float) -> None:
     if took > every:
         warn([f"a look took {took:.0f} s, longer than --every: what changes is seen that much later"])
     exposed.metrics = looks.metrics(took)
+    if looks.done > done:
+        exposed.board.show(looks.statuses, clock())
+    else:
+        exposed.board.failure = "; ".join(failures)
 
 
 def _refreshes(settings: Settings, params: Mapping[str, Any]) -> Refreshes | None:

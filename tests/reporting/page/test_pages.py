@@ -1,0 +1,78 @@
+"""The page is one document that needs nothing else, begins with what needs a person, and is safe to open."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.strategies import NOW
+from twgen.model.plan import Phase
+from twgen.model.status import RolloutStatus
+from twgen.reporting.page.pages import fleet_page, fleet_part
+from twgen.reporting.printable import printable
+
+HOUR = timedelta(hours=1)
+SETTLED = RolloutStatus("shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW - HOUR, {})
+BLOCKED = replace(SETTLED, worker="shop/b", phase=Phase.BLOCKED, reason="GateFailed", message="it failed")
+OLDER = replace(BLOCKED, worker="shop/c", since=NOW - 2 * HOUR)
+FAILING = replace(SETTLED, worker="shop/d", failing="Temporal cannot be reached")
+
+
+class Read(HTMLParser):
+    """What a page consists of, and what it would load that is not in it."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loads: list[str] = []
+        self.attributes: set[str] = set()
+        self.words = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.update(name for name, _ in attrs)
+        for name, value in attrs:
+            if name in {"src", "href", "srcset", "data"} and not (value or "").startswith("data:"):
+                self.loads.append(f"{tag} {value}")
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def order(page: str) -> list[str]:
+    return re.findall('<details class="worker" id="([^"]*)"', page)
+
+
+def test_what_needs_a_person_comes_first_and_of_equals_the_oldest() -> None:
+    page = fleet_page([SETTLED, BLOCKED, OLDER, FAILING], NOW)
+    assert order(page) == ["shop/d", "shop/c", "shop/b", "shop/a"]
+    assert "✗ Temporal cannot be reached" in page
+
+
+def test_page_loads_nothing_and_has_no_code_of_its_data() -> None:
+    page = fleet_page([SETTLED], NOW)
+    read = Read(page)
+    assert read.loads == []
+    assert not {name for name in read.attributes if name.startswith("on") or name == "style"}
+    assert len(page.encode()) < 300_000
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", '"><img src=x>', "{{ 7 * 7 }}", "a\u202eb"])
+def test_text_of_others_stays_text(text: str) -> None:
+    def told(text: str) -> Read:
+        return Read(fleet_page([replace(BLOCKED, worker=text, message=text, target=text, failing=text)], NOW))
+
+    assert told(text).tags == told("plain").tags
+    assert told(text).words.count(printable(text)) >= 4
+
+
+def test_thousand_workers_are_rendered_and_all_there() -> None:
+    statuses = [replace(SETTLED, worker=f"shop/worker-{number}") for number in range(1000)]
+    assert len(order(fleet_part(statuses, NOW))) == 1000
+
+
+def test_cluster_without_rollouts_says_so() -> None:
+    assert "No rollout has left anything to read" in fleet_page([], NOW)

@@ -1,0 +1,180 @@
+"""The page in a browser: of a real cluster, of a file, of a thousand workers."""
+
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.common.by import By
+from urllib3 import request
+
+from testing.browser import Look, browser, look
+from testing.kubernetes.cluster import Cluster
+from testing.processes import eventually
+from tests.servers.live import ENVIRONMENT, TWGEN
+from tests.strategies import NOW
+from twgen.model.plan import Phase
+from twgen.model.status import RolloutStatus
+from twgen.records.rollout_status import write_rollout_status
+from twgen.reporting.page.pages import fleet_page
+from twgen.versioning.names import rollout_labels, rollout_status_name
+from twgen.yaml.reader import read_documents
+
+pytestmark = pytest.mark.server
+EXAMPLE = Path(__file__).parents[2] / "examples" / "three-versions"
+SETTLED = RolloutStatus("shop/a", Phase.SETTLED, "Settled", "it is current", "v2", "v2", 100, NOW, {})
+LOOKS = [Look(width, theme) for width in (400, 1600) for theme in ("light", "dark")]
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Chrome]:
+    with browser() as driver:
+        yield driver
+
+
+def opened(driver: Chrome, page: str, folder: Path) -> None:
+    (file := folder / "page.html").write_text(page)
+    driver.get(file.as_uri())
+
+
+def shown(driver: Chrome) -> list[str]:
+    """The workers that can be seen."""
+    found = driver.find_elements(By.CSS_SELECTOR, ".worker")
+    return [str(one.get_attribute("id")) for one in found if one.is_displayed()]
+
+
+def problems(driver: Chrome) -> list[Any]:
+    """What the browser complains of, such as what the page may not load."""
+    return [entry["message"] for entry in driver.get_log("browser")]
+
+
+@pytest.mark.parametrize("how", LOOKS, ids=str)
+@pytest.mark.parametrize("command", ["status", "simulate"])
+def test_file_is_readable_at_each_width_and_in_both_themes(
+    driver: Chrome, command: str, how: Look, tmp_path: Path
+) -> None:
+    world = ["--snapshot", "snapshot.yaml"] if command == "status" else []
+    ended = subprocess.run(
+        [TWGEN, command, ".", "-o", "html", *world], cwd=EXAMPLE, capture_output=True, check=True, text=True
+    )
+    look(driver, how)
+    opened(driver, ended.stdout, tmp_path)
+    driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    # nothing but what scrolls in itself is wider than the window
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= how.width
+    paper, ink = driver.execute_script(
+        "const style = getComputedStyle(document.body); return [style.backgroundColor, style.color]"
+    )
+    assert contrast(paper, ink) > 7
+    for selector in (".phase", "td.current", "td.ramping", "td.draining", ".faint"):
+        for one in driver.find_elements(By.CSS_SELECTOR, selector):
+            colours = [one.value_of_css_property(name) for name in ("background-color", "color")]
+            assert contrast(*colours) > 4.5, (selector, colours)
+    assert problems(driver) == []
+
+
+def contrast(*colours: str) -> float:
+    """How well one is read on the other (https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio)."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return sum(part * weight for part, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
+
+    darker, lighter = sorted(map(luminance, colours))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_worker_is_found_opened_and_left_by_the_keyboard_alone(driver: Chrome, tmp_path: Path) -> None:
+    look(driver, Look(1600, "light"))
+    others = [replace(SETTLED, worker=f"shop/{name}") for name in ("pay", "mail", "bill")]
+    opened(driver, fleet_page(others, NOW), tmp_path)
+    assert shown(driver) == ["shop/bill", "shop/mail", "shop/pay"]
+    body = driver.find_element(By.TAG_NAME, "body")
+    body.send_keys("/")
+    driver.switch_to.active_element.send_keys("PAY settled")
+    assert shown(driver) == ["shop/pay"]
+    assert driver.find_element(By.ID, "found").text == "1 of 3"
+    driver.switch_to.active_element.send_keys(Keys.TAB)
+    driver.switch_to.active_element.send_keys(Keys.ENTER)
+    assert driver.find_element(By.ID, "shop/pay").get_attribute("open") is not None
+    driver.find_element(By.ID, "filter").send_keys(Keys.ESCAPE)
+    assert len(shown(driver)) == 3
+
+
+def test_thousand_workers_are_shown_and_filtered_within_a_second(driver: Chrome, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [TWGEN, "status", ".", "-o", "json", "--snapshot", "snapshot.yaml"],
+        cwd=EXAMPLE,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    [document] = read_documents(ended.stdout.encode())
+    many = [replace(SETTLED, worker=f"shop/worker-{number}", document=document) for number in range(1000)]
+    look(driver, Look(1600, "light"))
+    began = time.monotonic()
+    page = fleet_page(many, NOW)
+    rendered = time.monotonic() - began
+    opened(driver, page, tmp_path)
+    timing = "const [one] = performance.getEntriesByType('navigation'); return one.loadEventEnd"
+    loaded = eventually(lambda: driver.execute_script(timing)) / 1000
+    filtered = driver.execute_script(
+        "const began = performance.now(); const input = document.getElementById('filter');"
+        "input.value = 'worker-77'; input.dispatchEvent(new Event('input'));"
+        "document.body.getBoundingClientRect(); return performance.now() - began"
+    )
+    assert len(shown(driver)) == 11
+    # a third of it on a machine that does nothing else
+    assert rendered + loaded < 2, (rendered, loaded)
+    assert filtered < 1000, filtered
+
+
+def record(cluster: Cluster, namespace: str, status: RolloutStatus) -> None:
+    name = status.worker.partition("/")[2]
+    metadata = {"name": rollout_status_name(name), "namespace": namespace, "labels": rollout_labels(name)}
+    data = write_rollout_status(status)
+    cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}])
+
+
+def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
+    driver: Chrome, cluster: Cluster, namespace: str
+) -> None:
+    # nobody rolls it out, so that it is what it says
+    status = replace(SETTLED, worker=f"{namespace}/pay", message="as it was", since=NOW - timedelta(hours=1))
+    record(cluster, namespace, status)
+    command = [TWGEN, "dashboard", "-n", namespace, "--no-browser", "--interval", "1s"]
+    access = ["--kubeconfig", cluster.kubeconfig]
+    look(driver, Look(1600, "light"))
+    with subprocess.Popen([*command, *access], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as served:
+        try:
+            assert served.stdout
+            url = served.stdout.readline().strip()
+            driver.get(url)
+            assert "as it was" in driver.find_element(By.CSS_SELECTOR, ".says").text
+            driver.find_element(By.CSS_SELECTOR, ".worker > summary").click()
+            record(cluster, namespace, replace(status, message="as it is"))
+            eventually(lambda: "as it is" in driver.find_element(By.CSS_SELECTOR, ".says").text, 60)
+            opened_still = driver.find_element(By.CSS_SELECTOR, ".worker").get_attribute("open")
+            assert opened_still is not None
+            assert problems(driver) == []
+            address, _, token = url.partition("?token=")
+            assert address.startswith("http://127.0.0.1:")
+            for asked, headers in (
+                (address, {}),
+                (f"{address}?token={token[:-1]}", {}),
+                (url, {"Host": "evil.example"}),
+                (url, {"Origin": "http://evil.example"}),
+            ):
+                assert request("GET", asked, headers=headers, retries=False).status == 403, (asked, headers)
+            assert request("POST", url, retries=False).status == 405
+            answer = request("GET", url, retries=False)
+            assert (answer.status, answer.headers["Cache-Control"]) == (200, "no-store")
+        finally:
+            served.terminate()

@@ -1,0 +1,101 @@
+"""`twgen dashboard`."""
+
+import gc
+import secrets
+import time
+import webbrowser
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qs
+
+import click
+
+from twgen.cli.board import Board
+from twgen.cli.fleet import namespace_of, read_fleet
+from twgen.cli.live import Servers
+from twgen.cli.options import options
+from twgen.cli.output import warn, write
+from twgen.cli.serving import Answer, Request, serving
+from twgen.cli.settings import clock, settings_of
+from twgen.errors import OutOfTime, StateUnavailable
+
+_LOOPBACK = "127.0.0.1:0"
+_NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - what is asked for with --listen
+
+
+@click.command()
+@options(
+    "all_namespaces", "namespace", "interval", "listen", "no_browser", "timeout", "kubeconfig", "context"
+)
+@options(
+    "quiet",
+    all_namespaces="Show the rollouts of every namespace.",
+    namespace="Show the rollouts of this namespace.",
+    interval="Read the cluster this often.",
+)
+def command(interval: float, listen: str | None, no_browser: bool, **params: Any) -> None:  # noqa: FBT001
+    """Show where every rollout of a cluster stands, on a page for a browser. Changes nothing.
+
+    It reads what rollouts left in the cluster, as `twgen status --from-cluster` does, without Git and
+    Temporal. The address that it prints has a token, and is of this machine alone unless --listen says
+    otherwise.
+
+    \b
+    twgen dashboard -A
+    twgen dashboard -n shop --no-browser
+    """
+    gc.enable()  # it may be open for days
+    settings = settings_of(params)
+    namespace = namespace_of(settings, everywhere=params["all_namespaces"])
+    board, token = Board(interval), secrets.token_urlsafe(16)
+    guard = _Guard(board.answer, token)
+    with Servers(settings) as servers, serving("--listen", listen or _LOOPBACK, guard.answer) as port:
+        host = (listen or _LOOPBACK).rpartition(":")[0]
+        read = partial(read_fleet, servers, settings, namespace, set())
+        guard.hosts = _hosts(host, port)
+        board.show(read(), clock())
+        url = f"http://{'127.0.0.1' if host in _EVERYWHERE else host}:{port}/?token={token}"
+        write(f"{url}\n")
+        if not no_browser:
+            webbrowser.open(url)
+        while True:
+            time.sleep(interval)
+            try:
+                board.show(read(), clock())
+            except (StateUnavailable, OutOfTime) as error:
+                if board.failure != str(error):
+                    warn([f"{error}; trying again"])
+                board.failure = str(error)
+                servers.close()  # a certificate may have been renewed since it was read
+
+
+class _Guard:
+    """Lets nobody see the page but who was told its address: no other site by a visitor's browser, either."""
+
+    def __init__(self, answer: Callable[[Request], Answer], token: str) -> None:
+        self._answer = answer
+        self._token = token
+        self.hosts: Collection[str] = ()
+        """The Host headers that mean this server; empty: any."""
+
+    def answer(self, request: Request) -> Answer:
+        """As it is, to who may ask."""
+        host, origin = request.get("HTTP_HOST", ""), request.get("HTTP_ORIGIN")
+        given = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
+        is_ours = (not self.hosts or host in self.hosts) and origin in {None, f"http://{host}"}
+        if not is_ours or not secrets.compare_digest(given.encode(), self._token.encode()):
+            why = b"the address that `twgen dashboard` printed has a token: open that one\n"
+            return Answer("403 Forbidden", "text/plain", why)
+        if request["PATH_INFO"] != "/":
+            return Answer("404 Not Found", "text/plain", b"there is / alone\n")
+        return self._answer(request)
+
+
+def _hosts(host: str, port: int) -> Collection[str]:
+    """What a browser may call the server; of one that listens everywhere nobody knows all its names."""
+    if host in _EVERYWHERE:
+        return ()
+    names = _NAMES_OF_LOOPBACK if host in _NAMES_OF_LOOPBACK else (host,)
+    return {f"{name}:{port}" for name in names}

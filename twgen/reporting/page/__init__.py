@@ -1,0 +1,1 @@
+"""One page for people: a fleet of workers, or a simulated rollout."""
