@@ -37,7 +37,8 @@ def twgen(wheel: Path) -> Path:
 def test_wheel_holds_schemas_table_and_type_marker(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     schemas = {f"twgen/schemas/{path.name}" for path in (ROOT / "schemas").glob("*.json")}
-    assert schemas | {"twgen/py.typed", "twgen/versioning/kubernetes_types.json"} <= names
+    page = {f"twgen/reporting/page/{name}" for name in ("page.html", "fleet.html", "page.css", "page.js")}
+    assert schemas | page | {"twgen/py.typed", "twgen/versioning/kubernetes_types.json"} <= names
 
 
 def test_wheel_holds_nothing_but_the_package(wheel: Path) -> None:
@@ -52,6 +53,7 @@ def test_installed_program_validates_and_plans_an_example(twgen: Path, tmp_path:
         ["validate", "-q", example],
         ["plan", example, "--snapshot", example / "snapshot.yaml"],
         ["render", example, "--snapshot", example / "snapshot.yaml"],
+        ["simulate", example, "-o", "html"],
     ):
         ended = subprocess.run([twgen, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stderr) == (0, "")

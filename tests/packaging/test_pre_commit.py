@@ -1,0 +1,75 @@
+"""The hooks of pre-commit, as a repository of specs runs them from a clone of this one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SPECS = ("worker.yaml", "connection.yaml", "policy.yaml", "twgen.lock/shop.payments.yaml")
+pytestmark = pytest.mark.packaging
+
+
+def git(folder: Path, *arguments: str) -> str:
+    name = ("-c", "user.name=test", "-c", "user.email=test@example.com")
+    ended = subprocess.run(["git", *name, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return ended.stdout.strip()
+
+
+def committed(folder: Path) -> str:
+    """All that is in a folder, as one commit."""
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "all of it")
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture(scope="module")
+def specs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    hooks = tmp_path_factory.mktemp("twgen")
+    for name in git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
+        if (ROOT / name).is_file():
+            (hooks / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, hooks / name)
+    revision = committed(hooks)
+    folder = tmp_path_factory.mktemp("specs")
+    for name in SPECS:
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / "examples" / "three-versions" / name, folder / name)
+    (folder / ".pre-commit-config.yaml").write_text(
+        f"repos:\n- repo: {hooks}\n  rev: {revision}\n  hooks: [{{id: twgen-validate}}, {{id: twgen-lock}}]\n"
+    )
+    committed(folder)
+    return folder
+
+
+def run(folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PRE_COMMIT_HOME": str(folder.with_name("pre-commit"))}  # noqa: TID251
+    command = [Path(sys.executable).with_name("pre-commit"), "run", "--all-files", "--color=never"]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_specs_that_are_right_pass_and_a_mistake_is_told_with_its_place(specs: Path) -> None:
+    ended = run(specs)
+    assert ended.returncode == 0, ended
+    worker = specs / "worker.yaml"
+    worker.write_text(worker.read_text().replace("strategy: Progressive", "strategy: Prograssive"))
+    ended = run(specs)
+    assert ended.returncode == 1, ended
+    assert "worker.yaml:" in ended.stdout
+    assert "did you mean" in ended.stdout
+
+
+def test_version_that_is_not_recorded_is_recorded_and_told(specs: Path) -> None:
+    git(specs, "checkout", "-q", "--", ".")
+    worker = specs / "worker.yaml"
+    text = worker.read_text()
+    worker.write_text(text.replace("payments:v3.0.0", "payments:v4.0.0"))
+    assert worker.read_text() != text
+    ended = run(specs)
+    assert ended.returncode == 1, ended
+    assert "files were modified by this hook" in ended.stdout
+    assert "payments:v4.0.0" in (specs / "twgen.lock" / "shop.payments.yaml").read_text()
