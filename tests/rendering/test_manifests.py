@@ -14,6 +14,7 @@ from twgen.model.spec import AttachedResource, WorkerSpec
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import plan_versions
 from twgen.rendering.manifests import render_manifests
+from twgen.versioning.names import LINK
 
 ME = Caller("me", forced=True)
 SPEC = replace(a_spec(), attached=(BUDGET, AUTOSCALER))
@@ -45,6 +46,23 @@ def test_passthrough_comes_first_as_it_is_then_ours_in_apply_order() -> None:
         ("PodDisruptionBudget", "v1"),
         ("PodDisruptionBudget", "v3"),
     ]
+
+
+def test_argocd_shows_a_link_to_the_workflows_of_each_version_where_the_operator_says_where() -> None:
+    live = live_manifest(SPEC, "v1", 1)
+    linked = render_manifests(workers(SPEC, live), [], ME.of, None, "https://ui.example.com/base")
+    links = {
+        item["metadata"]["labels"]["temporal.io/build-id"]: item["metadata"]["annotations"].pop(LINK)
+        for item in linked
+        if item["kind"] == "Deployment"
+    }
+    path = "https://ui.example.com/base/namespaces/default/workflows?query="
+    query = "TemporalWorkerDeploymentVersion%3D%22shop%2Fpayments%3A{}%22"
+    assert links == {
+        build_id: f"Workflows in Temporal|{path}{query.format(build_id)}" for build_id in ("v1", "v3")
+    }
+    # and nothing else of them is another
+    assert linked == render_manifests(workers(SPEC, live), [], ME.of)
 
 
 def test_tokens_of_the_controller_are_filled_in_as_it_does() -> None:

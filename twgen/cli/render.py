@@ -67,7 +67,7 @@ def command(output: str, **params: Any) -> None:
     if settings.input.kind == HELM and not settings.surroundings.in_repository:
         # `kubectl apply` would run what Argo CD leaves to `helm test`
         passthrough = tuple(item for item in passthrough if not is_test_of_helm(item.value))
-    manifests = render_manifests(plan.workers, passthrough, caller.of, jobs)
+    manifests = render_manifests(plan.workers, passthrough, caller.of, jobs, settings.operator.temporal_ui)
     keep(specs, plan, manifests)
     warnings = plan_warnings(plan.workers, plan.warnings)
     if not settings.quiet:

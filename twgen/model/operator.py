@@ -178,6 +178,8 @@ class Operator:
     attached_kinds: tuple[GroupKind, ...] = ()
     """What may be attached to a version beside the kinds that twgen knows."""
     prometheus: tuple[PrometheusServer, ...] = ()
+    temporal_ui: str = ""
+    """Where people look at Temporal, without a slash at the end; empty: nobody said."""
     tick_drains: bool = False
     """`twgen tick` does to the workflows of versions that drain what their policies say."""
     file: str = ""

@@ -32,7 +32,7 @@ from twgen.model.shapes import (
     unchanged,
 )
 from twgen.model.values import dataclass
-from twgen.records.prometheus import PROMETHEUS
+from twgen.records.prometheus import PROMETHEUS, URL
 from twgen.versioning.names import TWGEN_API
 from twgen.versioning.stored_form import stored_struct
 
@@ -71,6 +71,10 @@ class _Attached:
     kinds: tuple[GroupKind, ...] = ()
 
 
+class _Links(NamedTuple):
+    temporal: str = ""
+
+
 class _Tick(NamedTuple):
     drains: bool = False
 
@@ -103,6 +107,7 @@ class _OperatorConfig:
     rollout: _Rollout = field(default_factory=_Rollout)
     attached: _Attached = field(default_factory=_Attached)
     prometheus: tuple[PrometheusServer, ...] = ()
+    links: _Links = field(default_factory=_Links)
     tick: _Tick = field(default_factory=_Tick)
     api_version: str = TWGEN_API
     kind: str = KIND
@@ -226,6 +231,7 @@ OPERATOR_CONFIG = record(
     Field("rollout", _ROLLOUT),
     Field("attached", record(_Attached, Field("kinds", listing(_GROUP_KIND)))),
     Field("prometheus", listing(PROMETHEUS, attrgetter("name"), "Prometheus")),
+    Field("links", record(_Links, Field("temporal", URL, absent=""))),
     Field("tick", record(_Tick, Field("drains", FLAG))),
 )
 
@@ -245,6 +251,7 @@ def parse_operator(document: Any) -> tuple[Operator | None, list[Finding]]:
         rollout_pod=RolloutPod(*(getattr(read.rollout, name) for name in RolloutPod._fields)),
         attached_kinds=read.attached.kinds,
         prometheus=read.prometheus,
+        temporal_ui=read.links.temporal.rstrip("/"),
         tick_drains=read.tick.drains,
     )
     return operator, []

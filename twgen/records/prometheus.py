@@ -13,11 +13,12 @@ _NAME = text(
     r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$(?!\n)", "a name such as shared: small letters, digits and -"
 )
 """By which a metric chooses one."""
-_URL = text(
+URL = text(
     r"^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?)(:[0-9]{1,5})?"
     r"(/[-A-Za-z0-9._~%!$&'()*+,;=:@/]*)?$(?!\n)",
     "an address such as https://prometheus.example.com/base: no user, no ? and no #",
 )
+"""Of a server that people and programs open."""
 """Credentials stand in files, and the query is twgen's."""
 MOST_SERVERS = 20
 """Of an intent, whose metrics are ten: who looks at those of all namespaces must not run out of memory."""
@@ -56,7 +57,7 @@ _HEADERS = Shape(
 )
 _OF_INTENT = (
     Field("name", _NAME, required=True),
-    Field("url", _URL, required=True),
+    Field("url", URL, required=True),
     Field("headers", _HEADERS, absent=PrometheusServer("", "").headers),
     Field("secretName", _SECRET, absent=""),
 )

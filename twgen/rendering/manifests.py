@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from twgen.errors import InvalidInput
 from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, WorkerVersions
 from twgen.model.policy import Driver, Policy
 from twgen.model.problem import Document
+from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.version_status import IN_ROUTING
 from twgen.planning.versions.references import ObjectName
@@ -16,7 +18,7 @@ from twgen.rendering.attached import Copies, attached_manifests
 from twgen.rendering.deployments import version_deployment
 from twgen.rendering.replay import replay_manifests
 from twgen.rendering.rollout import RolloutJobs, rollout_manifests
-from twgen.versioning.names import NOT_PRUNED, SYNC_OPTIONS, SYNC_WAVE
+from twgen.versioning.names import LINK, NOT_PRUNED, SYNC_OPTIONS, SYNC_WAVE
 from twgen.yaml.writer import encode_documents, write_documents
 
 Manifest = dict[str, Any]
@@ -36,16 +38,18 @@ def render_manifests(
     passthrough: Sequence[Document],
     identity_of: Callable[[Policy], str],
     jobs: RolloutJobs | None = None,
+    temporal_ui: str = "",
 ) -> list[Manifest]:
     """The passthrough documents in their order, then all that twgen makes, sorted.
 
+    With `temporal_ui`, Argo CD shows a link to the workflows beside what is a worker's or a version's.
     Without `jobs` nothing in the cluster tells of rollouts. Raises InvalidInput when there is nothing.
     """
     made: list[Manifest] = []
     copies = Copies()
     for worker in workers:
         copies.take(worker)
-        made += _manifests(worker, identity_of, jobs)
+        made += _manifests(worker, identity_of, jobs, temporal_ui)
     made.sort(key=_place)
     if not made and not passthrough:
         why = "; ".join(filter(None, (worker.not_created for worker in workers)))
@@ -69,11 +73,17 @@ def config_objects(passthrough: Iterable[Document], namespace: str) -> Iterator[
 
 
 def _manifests(
-    worker: WorkerVersions, identity_of: Callable[[Policy], str], jobs: RolloutJobs | None
+    worker: WorkerVersions,
+    identity_of: Callable[[Policy], str],
+    jobs: RolloutJobs | None,
+    temporal_ui: str,
 ) -> Iterator[Manifest]:
     spec, identity = worker.spec, identity_of(worker.spec.policy)
     has_hook = jobs and jobs.driver is Driver.HOOK and spec.policy.driver is not Driver.NONE
-    yield from rollout_manifests(worker, identity, jobs) if jobs else ()
+    for manifest in rollout_manifests(worker, identity, jobs) if jobs else ():
+        if manifest["kind"] == "ConfigMap":
+            manifest["metadata"]["annotations"] |= _link(temporal_ui, spec)
+        yield manifest
     for manifest in replay_manifests(worker, jobs) if jobs else ():
         if has_hook:
             # beside the hook, which waits for it only where it has to
@@ -82,6 +92,8 @@ def _manifests(
     waits_for_nobody = _applied_with_target(worker)
     for version in worker.versions:
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []
+        for manifest in made:
+            manifest["metadata"]["annotations"] |= _link(temporal_ui, spec, version.build_id)
         made += attached_manifests(spec, version)
         for manifest in made:
             is_first = version.build_id in waits_for_nobody and manifest["kind"] in _HEALTHY_AT_ONCE
@@ -89,6 +101,17 @@ def _manifests(
                 # the hook starts once the target is healthy, whatever the others are
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest
+
+
+def _link(temporal_ui: str, spec: WorkerSpec, build_id: str = "") -> dict[str, str]:
+    """What lets Argo CD lead from an object to the workflows of a worker, or of one version."""
+    if not temporal_ui:
+        return {}
+    query = f'TemporalWorkerDeployment="{spec.worker_deployment}"'
+    if build_id:
+        query = f'TemporalWorkerDeploymentVersion="{spec.worker_deployment}:{build_id}"'
+    path = f"namespaces/{quote(spec.temporal_namespace, safe='')}/workflows?query={quote(query, safe='')}"
+    return {LINK: f"Workflows in Temporal|{temporal_ui}/{path}"}
 
 
 def _applied_with_target(worker: WorkerVersions) -> set[str]:

@@ -26,6 +26,8 @@ HELM_HOOK = "helm.sh/hook"  # Argo CD takes it for one of its own
 HOOK_DELETE_POLICY = "argocd.argoproj.io/hook-delete-policy"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
+LINK = "link.argocd.argoproj.io/temporal"
+"""What Argo CD shows beside an object, as `title|URL`; the source is its user guide, "External URL Links"."""
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 INSTANCE = "app.kubernetes.io/instance"
