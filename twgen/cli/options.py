@@ -162,7 +162,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "operator_config": Option(
         ("--operator-config",),
-        "Read what the operator of Argo CD configured; elsewhere `rollout`, `attached`, `prometheus`, `links` count.",
+        "Read what the operator configured; without Argo CD `rollout`, `attached`, `prometheus`, `links`.",
         FILE,
     ),
     "input": Option(
