@@ -230,7 +230,7 @@ def test_report_of_what_holds_versions_says_whose(run: Run, options: tuple[str, 
 
 def test_help_of_the_operators_file_says_what_counts_outside_of_argocd(run: Run) -> None:
     told = " ".join(run("render", "--help").stdout.split())
-    assert "elsewhere `rollout`, `attached`, `prometheus` count." in told
+    assert "elsewhere `rollout`, `attached`, `prometheus`, `links` count." in told
 
 
 @pytest.mark.parametrize("command", ["render", "plan", "status"])

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -44,6 +45,21 @@ def test_name_of_a_file_is_one_whatever_a_workflow_is_called() -> None:
         assert name.endswith(".r1.json")
         assert "/" not in name
         assert len(name.encode()) < 255
+
+
+def test_name_of_a_file_ends_with_a_whole_character_of_its_workflow() -> None:
+    for length in range(60, 70):
+        name = file_name(Recorded("Order", "x" * length + "😀" * 40, "r1", is_open=True))
+        kept = unquote(name.removesuffix(".r1.json"), errors="strict")
+        assert set(kept.lstrip("x")) == {"😀"}
+
+
+@pytest.mark.parametrize("beside", ["old.r0.json", "notes.txt"])
+def test_folder_that_holds_anything_is_refused_and_left_alone(tmp_path: Path, beside: str) -> None:
+    (tmp_path / beside).write_text("{}")
+    with pytest.raises(InvalidInput, match="is not empty"):
+        written(tmp_path, 108)
+    assert [file.name for file in tmp_path.iterdir()] == [beside]
 
 
 def test_folder_that_takes_nothing_is_said(tmp_path: Path) -> None:

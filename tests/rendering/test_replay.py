@@ -8,6 +8,7 @@ import pytest
 
 from tests.planning.situations import live, planned, routing, situation, temporal, version
 from tests.specs.parsing import CONNECTION, parsed, policy, worker
+from twgen.model.operator import CaBundle, RolloutPod
 from twgen.model.policy import Driver
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
@@ -76,6 +77,44 @@ def test_names_and_folders_of_the_worker_are_left_alone() -> None:
     assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/cache", "/histories"]
     assert container["volumeMounts"][-1]["name"] == "twgen-historiesx"
     assert container["resources"] == {"requests": {"cpu": "1"}}
+
+
+def test_what_refers_to_what_is_left_out_refers_to_it_no_more() -> None:
+    limits = {"resource": "limits.cpu", "containerName": "proxy"}
+    term = {"labelSelector": {"matchLabels": {"app": "payments"}}, "topologyKey": "kubernetes.io/hostname"}
+    node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    spec = spec_of(
+        {
+            "affinity": {"podAntiAffinity": apart, "nodeAffinity": node},
+            "volumes": [{"name": "temporal-ca", "secret": {"secretName": "own"}}],
+        },
+        env=[{"name": "CPU", "valueFrom": {"resourceFieldRef": limits}}],
+        volumeMounts=[{"name": "temporal-ca", "mountPath": "/histories/own"}],
+    )
+    spec = replace(spec, connection=replace(spec.connection, tls_server_name="temporal.example.com"))
+    job = job_of(spec, replace(JOBS, pod=replace_pod(JOBS.pod)))
+    assert job
+    pod = job["spec"]["template"]["spec"]
+    assert pod["affinity"] == {"nodeAffinity": node}
+    [container] = pod["containers"]
+    shares = [one["valueFrom"] for one in container["env"] if one["name"] == "CPU"]
+    assert shares == [{"resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}]
+    assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/histories"]
+    [fetching] = pod["initContainers"]
+    mounted = {mount["mountPath"]: mount["name"] for mount in fetching["volumeMounts"]}
+    [bundle] = [one for one in pod["volumes"] if one["name"] == mounted["/etc/temporal/ca"]]
+    assert bundle["configMap"] == {"name": "ca"}
+
+
+def replace_pod(pod: RolloutPod) -> RolloutPod:
+    return pod._replace(ca_bundle=CaBundle("ca"))
+
+
+def test_task_queue_of_the_spec_finds_what_no_version_has_had_yet() -> None:
+    [fetching] = pod_of(spec_of(env=[{"name": "TEMPORAL_TASK_QUEUE", "value": "payments"}]))["initContainers"]
+    assert fetching["args"][-2:] == ["--task-queue", "payments"]
+    assert "--task-queue" not in pod_of(spec_of())["initContainers"][0]["args"]
 
 
 def test_histories_are_in_memory_where_the_policy_says_so() -> None:

@@ -29,6 +29,7 @@ STATUS = {
                     "at": NOW,
                     "begun": True,
                     "workflows": None,
+                    "heldBy": "",
                 }
             ],
             "unversionedPercentage": 95,
@@ -99,6 +100,7 @@ PLAN = {
                     "at": NOW,
                     "begun": True,
                     "workflows": None,
+                    "heldBy": "",
                 }
             ],
             "versions": [

@@ -71,7 +71,7 @@ def test_what_is_left_out_has_its_default() -> None:
         ),
         (
             analysis(maxRatio=0.1, workflowTypes=["it's"]),
-            f'{OF_FAILURES}.workflowTypes[0]: "it\'s" is no name of a workflow: it has a quote',
+            f'{OF_FAILURES}.workflowTypes[0]: "it\'s" is no name of a workflow: one line, without quotes',
         ),
         (
             analysis(maxRatio=0.1, statuses=[]),

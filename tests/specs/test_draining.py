@@ -15,6 +15,7 @@ TERMINATE = {"after": "800h", "action": "Terminate", "allowTermination": True}
 UNPROVEN = "nothing has replayed these workflows on the version that they would move to"
 
 REMEDY = "Move needs spec.replay with `when: BeforeMove`, or `withoutReplay: true` beside it"
+NO_TYPE = "is no name of a workflow: one line, without quotes"
 
 
 def found(*entries: Any) -> Any:
@@ -66,6 +67,10 @@ def test_entries_say_when_what_and_to_which_workflows() -> None:
         ),
         ("spec.draining[0].signalName: is required", [without(SIGNAL, "signalName")]),
         ("spec.draining[0].signalName: goes with Signal, not with Move", [{**MOVE, "signalName": "stop"}]),
+        (
+            f'spec.draining[0].workflowTypes[0]: "a\'b" {NO_TYPE}',
+            [{**TERMINATE, "workflowTypes": ["a'b"]}],
+        ),
         (
             "spec.draining[0].workflowTypes: must not be empty: leave it out for all types",
             [{**TERMINATE, "workflowTypes": []}],

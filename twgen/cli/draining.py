@@ -1,6 +1,7 @@
 """Ending the workflows of a version that drains, by a batch operation of the server."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,6 +17,7 @@ from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.draining import Batch, BatchState, Ending, ScheduledEnding, WhatEnds
+from twgen.model.problem import quoted
 from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld
 from twgen.planning.draining.endings import batch_of, in_words
@@ -28,6 +30,7 @@ from twgen.planning.visibility import still_open
 from twgen.reading.temporal.draining import Draining
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.shared import SharedReads
+from twgen.specs.limits import WORKFLOW_TYPE
 
 _NEEDS = {
     "to_version": "move",
@@ -60,6 +63,8 @@ def what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
             "--version goes with one of --move, --signal, --cancel and --terminate, and each of them with it"
         )
     [ending] = asked
+    if odd := [name for name in params["workflow_types"] if not re.search(WORKFLOW_TYPE, name)]:
+        raise InvalidInput(f"--type {quoted(odd[0])}: no server finds workflows by such a name")
     return WhatEnds(
         ending,
         workflow_types=tuple(params["workflow_types"]),

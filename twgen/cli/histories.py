@@ -18,6 +18,7 @@ from twgen.clients.profiles import usual_profile
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.executing.histories import Folder, Written, write_histories
 from twgen.model.histories import Sample
+from twgen.model.problem import quoted
 from twgen.model.spec import Connection, InTemporal, NamedWorker
 from twgen.planning.histories import left_out_altogether
 from twgen.planning.sentences import counted, listed
@@ -30,6 +31,7 @@ from twgen.reading.temporal.shared import SharedReads
 @options(
     "folder",
     "deployment_name",
+    "task_queue",
     "upgrading",
     "shared",
     "sample",
@@ -51,17 +53,20 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
     twgen histories . --folder /tmp/histories
     twgen histories --deployment-name shop/payments --folder /tmp/histories
 
-    Ends with 1 when all that is to be replayed of a workflow type is too large.
+    The folder must hold nothing yet. Ends with 1 when all that was chosen of a workflow type is too large.
     """
     if not folder:
         raise InvalidInput("--folder says where the histories are written: give one")
-    settings, worker = _whose(params)
+    # no cluster tells anything of them
+    settings, worker = _whose({**params, "no_cluster": True})
 
     async def story(opened: Connections) -> Written:
         reads = SharedReads(opened.temporal, AnswerDeadline(settings.timeout))
         reads.require_credentials([worker])
         histories = Histories(worker, reads)
-        of_all = await histories.recorded(sample, upgrading=params["upgrading"])
+        of_all = await histories.recorded(
+            sample, upgrading=params["upgrading"], task_queue=params["task_queue"] or ""
+        )
         into = Folder(Path(folder), mode=0o644 if shared else 0o600)
         return await write_histories(into, of_all, Sample(sample, max_bytes), histories.history)
 
@@ -91,7 +96,9 @@ def _whose(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
             "--deployment-name connects as Temporal's own tools do: set TEMPORAL_ADDRESS and"
             " TEMPORAL_NAMESPACE, or TEMPORAL_PROFILE to one that has an address"
         )
-    return settings, NamedWorker(name, profile.namespace, Connection("", profile.address))
+    if "://" in profile.address:
+        raise InvalidInput(f"the address of Temporal is HOST:PORT, and not {quoted(profile.address)}")
+    return settings, NamedWorker(name, profile.namespace, Connection("TEMPORAL_ADDRESS", profile.address))
 
 
 def _told(worker: str, folder: str, written: Written) -> str:

@@ -162,7 +162,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "operator_config": Option(
         ("--operator-config",),
-        "Read what the operator configured; without Argo CD `rollout`, `attached`, `prometheus`, `links`.",
+        "Read what the operator configured; elsewhere `rollout`, `attached`, `prometheus`, `links` count.",
         FILE,
     ),
     "input": Option(
@@ -201,9 +201,7 @@ OPTIONS: Mapping[str, Option] = {
         "--drainage-interval", "Temporal counts workflows of a draining version this often.", INTERVAL, "3m"
     ),
     "render_interval": _assumed("--render-interval", "twgen renders this often.", INTERVAL, "3m"),
-    "starts_per_hour": Option(
-        ("--starts-per-hour",), "With --failing: so many workflows of each worker start an hour.", STARTS
-    ),
+    "starts_per_hour": Option(("--starts-per-hour",), "With --failing: so many start an hour.", STARTS),
     "failing": Option(("--failing",), "Tell when a version that fails this share is noticed.", RATIO),
     "window": _assumed("--window", "Tell by workflows that ended this lately.", INTERVAL, "7d"),
     "of_version": Option(("--version",), "End the workflows that are pinned to this version.", NAME),
@@ -223,6 +221,9 @@ OPTIONS: Mapping[str, Option] = {
     "folder": Option(("-d", "--folder"), "Where the histories are written.", FOLDER),
     "deployment_name": Option(
         ("--deployment-name",), "Of this Worker Deployment; connect as Temporal's own tools do.", NAME
+    ),
+    "task_queue": Option(
+        ("--task-queue",), "Also of open workflows on this task queue that no version has had yet.", NAME
     ),
     "upgrading": _flag("--upgrading", text="Those alone that go on with the next version by themselves."),
     "shared": _flag("--shared", text="Let every user read them, who may be another one in a Pod."),

@@ -46,7 +46,11 @@ async def begin(
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
         # who may begin it but not write that down would else be told that it was done
-        raise NegativeAnswer(f"{spec.worker_deployment}: batch operation {batch.job_id} has failed")
+        # as `twgen drain` has it, a second one is of the same entry
+        raise NegativeAnswer(
+            f"{spec.worker_deployment}: batch operation {batch.job_id} has failed: the command that"
+            " `twgen plan` shows begins it once more, with --again"
+        )
     number = state.total if state else await batches.count(still_open(batch.query))
     change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
     if number and not state:

@@ -1,11 +1,12 @@
 """Writing histories into a folder, one file each, as many as fit."""
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from twgen.errors import InvalidInput
 from twgen.model.histories import Recorded, Sample
@@ -38,8 +39,9 @@ async def write_histories(
     sample: Sample,
     history: Callable[[Recorded, int], Awaitable[str | None]],
 ) -> Written:
-    """Write a sample of histories, one file each; raises InvalidInput where the folder takes none.
+    """Write a sample of histories, one file each, into a folder of nothing else.
 
+    Raises InvalidInput where the folder takes none, or holds anything: who replays it would replay that too.
     What `history` returns is the text of one: empty where nobody keeps it any more, None where it is larger
     than so many bytes.
     """
@@ -47,7 +49,9 @@ async def write_histories(
     larger: list[Recorded] = []
     size = 0
     with _told_of(folder.path):
-        _make(folder.path)
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if next(folder.path.iterdir(), None):
+            raise InvalidInput(f"{folder.path} is not empty: give a folder for these histories alone")
     for one in chosen(recorded, sample.of_each_type):
         text = await history(one, sample.most_bytes - size)
         if text is None:
@@ -68,17 +72,16 @@ def _told_of(folder: Path) -> Iterator[None]:
         raise InvalidInput(f"{folder}: histories cannot be written there ({error.strerror})") from error
 
 
-def _make(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
 def _write(folder: Folder, name: str, text: str) -> int:
     """Write a file, which holds what a workflow was given; its size."""
-    opened = os.open(folder.path / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, folder.mode)
+    opened = os.open(folder.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder.mode)
     with os.fdopen(opened, "wb") as file:
         return file.write(text.encode())
 
 
 def file_name(recorded: Recorded) -> str:
     """The name of its file: the ID of the workflow as a URL has it, shortened, and that of the run."""
-    return f"{quote(recorded.workflow_id, safe='')[:_LONGEST_NAME]}.{recorded.run_id}.json"
+    escaped = re.sub("%.?$", "", quote(recorded.workflow_id, safe="")[:_LONGEST_NAME])
+    # a character of several bytes may have been cut in two
+    whole = quote(unquote(escaped, errors="ignore"), safe="")
+    return f"{whole}.{recorded.run_id}.json"

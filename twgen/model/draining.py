@@ -183,6 +183,8 @@ class ScheduledEnding:
     """So many were meant when it was begun."""
     is_next: bool = False
     """It is the first that was not begun."""
+    held_by: str = ""
+    """Why it cannot be begun, whatever the time; empty: it can be."""
 
 
 @dataclass(frozen=True, slots=True)

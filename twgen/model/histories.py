@@ -1,6 +1,6 @@
 """Histories of workflows that a new version has to replay, or may have to."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -72,3 +72,5 @@ class ReplayRun:
     """The name of its Job; empty: there is none."""
     because: str = ""
     """Why it failed, in the words of its Job; why it is not known, or does not begin."""
+    created_at: datetime | None = None
+    """When its Job was; what came later was not replayed. None: not told."""

@@ -6,13 +6,12 @@ from typing import Any
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.analysis import Verdict
-from twgen.model.histories import ReplayState
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
 from twgen.planning.analysis.verdicts import told
 from twgen.planning.routing.gates import first_not_passed, gate_attempt, gate_failures, skipped_gates
-from twgen.planning.routing.replay import missing_replay
+from twgen.planning.routing.replay import may_replay_again, missing_replay
 from twgen.planning.routing.target import Target
 from twgen.planning.routing.task_queues import missing_queue, polls_until
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
@@ -85,8 +84,7 @@ def abort(target: Target) -> Intervention:
 def retry(target: Target) -> Intervention:
     """Another attempt after an abort or a failed gate."""
     _refuse_what_nobody_may(target)
-    failed, replay = bool(gate_failures(target)), missing_replay(target)
-    replays = replay is not None and replay.state is ReplayState.FAILED
+    failed, replays = bool(gate_failures(target)), may_replay_again(target)
     if not target.is_aborted and not failed and not replays:
         of_replay = ", nor its replay" if target.spec.policy.replay else ""
         raise _refused(target, f"it is not aborted and no gate of it failed{of_replay}")

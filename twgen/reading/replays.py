@@ -1,6 +1,8 @@
 """Reading how far the replays of versions are."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -10,6 +12,7 @@ from twgen.errors import StateUnavailable
 from twgen.model.histories import ReplayRun, ReplayState
 from twgen.model.paths import value_at
 from twgen.model.spec import WorkerSpec
+from twgen.model.times import parse_time
 from twgen.planning.routing.replay import replay_of
 from twgen.reading.kubernetes import SharedLists
 from twgen.versioning.names import REPLAY_OF, replay_selector
@@ -38,10 +41,16 @@ async def read_replay(spec: WorkerSpec, shared: SharedLists) -> ReplayRun:
 
 def _run(job: Mapping[str, Any]) -> ReplayRun:
     name, ending = job["metadata"]["name"], ending_of(job)
-    if not ending and value_at(job, "spec", "suspend"):
-        return ReplayRun(ReplayState.MISSING, name, f"Job {name} is suspended")
+    run = ReplayRun(ReplayState.RUNNING, name, created_at=_time_of(job))
     if not ending:
-        return ReplayRun(ReplayState.RUNNING, name)
+        is_suspended = value_at(job, "spec", "suspend")
+        because = f"Job {name} is suspended"
+        return replace(run, state=ReplayState.MISSING, because=because) if is_suspended else run
     if ending.type == "Complete":
-        return ReplayRun(ReplayState.PASSED, name)
-    return ReplayRun(ReplayState.FAILED, name, " ".join(ending.why.split()))
+        return replace(run, state=ReplayState.PASSED)
+    return replace(run, state=ReplayState.FAILED, because=" ".join(ending.why.split()))
+
+
+def _time_of(job: Mapping[str, Any]) -> datetime | None:
+    said = value_at(job, "metadata", "creationTimestamp")
+    return parse_time(said) if isinstance(said, str) else None

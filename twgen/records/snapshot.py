@@ -179,6 +179,7 @@ _REPLAY = record(
     Field("state", choice(*ReplayState), required=True),
     Field("job", TEXT, absent=""),
     Field("because", TEXT, absent=""),
+    Field("createdAt", TIME),
 )
 _WORKER_FIELDS = record(
     _worker_world,

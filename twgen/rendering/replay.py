@@ -11,8 +11,8 @@ from twgen.model.plan import WorkerVersions
 from twgen.model.policy import EnvironmentNames
 from twgen.model.spec import WorkerSpec
 from twgen.planning.routing.replay import replay_of
-from twgen.rendering.rollout import USER, RolloutJobs, trusted_bundle
-from twgen.versioning.injection import Identity, injection
+from twgen.rendering.rollout import CA_VOLUME, USER, RolloutJobs, trusted_bundle
+from twgen.versioning.injection import TASK_QUEUE, Identity, injection
 from twgen.versioning.names import REPLAY_OF, generated_name, replay_labels
 from twgen.versioning.pod_templates import described_template
 
@@ -80,14 +80,23 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
         # of devices, which the pod no longer claims
         own["resources"] = {name: value for name, value in resources.items() if name != "claims"}
     of_worker = {volume["name"] for volume in template.get("volumes", ())}
-    histories, tmp = (_unlike(name, of_worker) for name in _VOLUMES)
-    fetching, volumes = _fetching(spec, replay, jobs)
+    histories, tmp, trusted = (_unlike(name, of_worker) for name in (*_VOLUMES, CA_VOLUME))
+    fetching, volumes = _fetching(spec, replay, jobs, trusted)
     fetching["name"] = _unlike("histories", {own["name"]})
     fetching["volumeMounts"] += [
         {"name": tmp, "mountPath": "/tmp"},  # noqa: S108 - of its own
         {"name": histories, "mountPath": _FOLDER},
     ]
-    mounts = [mount for mount in own.get("volumeMounts", ()) if mount["mountPath"].rstrip("/") != _FOLDER]
+    mounts = [
+        mount
+        for mount in own.get("volumeMounts", ())
+        if not f"{mount['mountPath']}/".startswith(f"{_FOLDER}/")
+    ]
+    if "env" in own:
+        own["env"] = [_of_its_own(variable) for variable in own["env"]]
+    if node_affinity := (pod.pop("affinity", None) or {}).get("nodeAffinity"):
+        # where its Pods stand to each other is for those that serve: it would wait for a node without one
+        pod["affinity"] = {"nodeAffinity": node_affinity}
     storage = {"sizeLimit": str(2 * replay.sample.most_bytes)}
     if replay.in_memory:
         storage["medium"] = "Memory"
@@ -107,11 +116,20 @@ def _pod(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> Manifest:
         "restartPolicy": "Never",
         "volumes": [
             *template.get("volumes", ()),
-            *(volume for volume in volumes if volume["name"] not in of_worker),
+            *(volume for volume in volumes if volume not in template.get("volumes", ())),
             {"name": tmp, "emptyDir": {}},
             {"name": histories, "emptyDir": storage},
         ],
     }
+
+
+def _of_its_own(variable: Manifest) -> Manifest:
+    """A variable that tells a share of resources tells it of this container: the others are not there."""
+    source = (variable.get("valueFrom") or {}).get("resourceFieldRef")
+    if not source or "containerName" not in source:
+        return variable
+    own = {name: value for name, value in source.items() if name != "containerName"}
+    return {**variable, "valueFrom": {"resourceFieldRef": own}}
 
 
 def _unlike(name: str, others: AbstractSet[str]) -> str:
@@ -121,16 +139,22 @@ def _unlike(name: str, others: AbstractSet[str]) -> str:
     return name
 
 
-def _fetching(spec: WorkerSpec, replay: Replay, jobs: RolloutJobs) -> tuple[Manifest, list[Manifest]]:
+def _fetching(
+    spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, ca_volume: str
+) -> tuple[Manifest, list[Manifest]]:
     """The container that fetches the histories as the worker itself would, and the volumes for that."""
     who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     connects = injection(spec.connection, who, EnvironmentNames.CURRENT)
-    trusted, asked = trusted_bundle(jobs.pod, spec.connection), jobs.pod.resources
+    trusted, asked = trusted_bundle(jobs.pod, spec.connection, ca_volume), jobs.pod.resources
+    variables = described_template(spec)["spec"]["containers"][0].get("env", ())
+    task_queues = [variable.get("value") for variable in variables if variable["name"] == TASK_QUEUE]
     arguments = [
         *("histories", "--deployment-name", spec.worker_deployment, "--folder", _FOLDER, "--shared"),
         *("--sample", str(replay.sample.of_each_type)),
         *("--max-bytes", str(replay.sample.most_bytes), "--timeout", "1m"),
         *(["--upgrading"] if replay.upgrading_only else []),
+        # a worker that had no versions before has workflows that its first one goes on with
+        *(["--task-queue", task_queues[0]] if any(task_queues) else []),
     ]
     container: Manifest = {
         "image": jobs.image,

@@ -47,7 +47,7 @@ _ENDS_FOR_GOOD = [1, 2, 4]
 """Exit codes that another attempt cannot change: gate failed or aborted, invalid intent, out of time."""
 _RESOURCES = {"requests": {"cpu": "10m", "memory": "96Mi"}, "limits": {"memory": "192Mi"}}
 _CA_FOLDER = "/etc/temporal/ca"
-_CA_VOLUME = "temporal-ca"
+CA_VOLUME = "temporal-ca"
 _KEY_FOLDER = "/etc/temporal/key"
 _KEY_VOLUME = "temporal-key"
 _LARGEST_INTENT = 1024 * 1024
@@ -242,8 +242,8 @@ def _pod(spec: WorkerSpec, intent: Intent, account: str, jobs: RolloutJobs) -> M
     }
 
 
-def trusted_bundle(pod: RolloutPod, connection: Connection) -> Injection:
-    """What lets a container of twgen trust the operator's own certificates.
+def trusted_bundle(pod: RolloutPod, connection: Connection, volume: str = CA_VOLUME) -> Injection:
+    """What lets a container of twgen trust the operator's own certificates, by a volume of that name.
 
     What the connection says is of its server alone, and what its workers trust.
     """
@@ -251,8 +251,8 @@ def trusted_bundle(pod: RolloutPod, connection: Connection) -> Injection:
         return Injection(())
     return Injection(
         ({"name": TRUSTED, "value": f"{_CA_FOLDER}/{pod.ca_bundle.key}"},),
-        ({"name": _CA_VOLUME, "mountPath": _CA_FOLDER},),
-        ({"name": _CA_VOLUME, "configMap": {"name": pod.ca_bundle.config_map}},),
+        ({"name": volume, "mountPath": _CA_FOLDER},),
+        ({"name": volume, "configMap": {"name": pod.ca_bundle.config_map}},),
     )
 
 

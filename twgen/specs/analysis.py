@@ -21,7 +21,7 @@ from twgen.model.operator import PrometheusServer, prometheus_called
 from twgen.model.problem import Problem, quoted
 from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
-from twgen.specs.limits import LABEL, LONGEST_LABEL, ONLY_PLACEHOLDERS
+from twgen.specs.limits import LABEL, LONGEST_LABEL, ONLY_PLACEHOLDERS, WORKFLOW_TYPE
 from twgen.specs.numbers import read_number
 from twgen.versioning.names import filled, placeholders, unknown_placeholder
 
@@ -97,10 +97,7 @@ def _failures(fields: Fields) -> WorkflowFailures:
         fields.choice("notAbove", _NotAbove, _NotAbove.CURRENT)
     if compares == fields.has("maxRatio"):
         fields.problem("", "needs one of maxRatio and notAbove")
-    types = fields.lines("workflowTypes")
-    for at, name in enumerate(types):
-        if "'" in name or '"' in name or "\\" in name:
-            fields.problem(f"workflowTypes[{at}]", f"{quoted(name)} is no name of a workflow: it has a quote")
+    types = fields.lines("workflowTypes", form=WORKFLOW_TYPE)
     if len(types) > _MOST_TYPES:
         fields.problem("workflowTypes", f"{len(types)} are more than {_MOST_TYPES}")
     default = (ClosedStatus.FAILED, ClosedStatus.TIMED_OUT)

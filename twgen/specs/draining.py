@@ -8,6 +8,7 @@ from twgen.model.draining import DrainingEntry, Ending, WhatEnds
 from twgen.model.histories import ReplayBefore
 from twgen.model.policy import Policy
 from twgen.specs.fields import Fields
+from twgen.specs.limits import WORKFLOW_TYPE
 
 MOST_ENTRIES = 10
 """Each costs a version an entry in its metadata."""
@@ -71,7 +72,7 @@ def _check_consent(fields: Fields, ending: Ending) -> None:
 def _what(fields: Fields, ending: Ending, *, is_told: bool) -> WhatEnds:
     is_signal = is_told and ending is Ending.SIGNAL
     signal_name = fields.line("signalName", required=is_signal)
-    types = fields.lines("workflowTypes")
+    types = fields.lines("workflowTypes", form=WORKFLOW_TYPE)
     if len(types) > MOST_TYPES:
         fields.problem("workflowTypes", f"{len(types)} types are more than {MOST_TYPES}")
     if fields.raw("workflowTypes") == []:

@@ -32,19 +32,19 @@ from twgen.specs.limits import (
     LONGEST_TEXT,
     NAME,
     SERVER_NAME,
+    WORKFLOW_TYPE,
 )
 
 Choice = TypeVar("Choice", bound=StrEnum)
-
 UNFILLED = "holds a variable that nothing has filled in: render the file first"
 """What is wrong with a text that is not FILLED."""
-
 _INT32 = range(-(2**31), 2**31)
 _WRONG_FORMS = {
     LABEL: "is not a name of lower-case letters, digits and -",
     BUILD_ID: "is not a build ID that a version of ours can have: letters, digits, - _ and .",
     NAME: "is not a name of lower-case letters, digits, - and .",
     FILLED: UNFILLED,
+    WORKFLOW_TYPE: "is no name of a workflow: one line, without quotes",
     LINE: "is not text on one line without blanks or typographic quotes at its ends",
     IDENTITY: "is not an identity such as payments/prod: one line without empty parts",
     DATA_KEY: "is not a key of letters, digits, -, _ and .",
@@ -212,11 +212,11 @@ class Fields:
         """A list of strings."""
         return tuple(value for _, value in self._strings(name))
 
-    def lines(self, name: str) -> tuple[str, ...]:
+    def lines(self, name: str, *, form: str = LINE) -> tuple[str, ...]:
         """A list of names that are not Kubernetes', each once."""
         found = list(self._distinct(name))
         for at, value in found:
-            self._check_text(f"{name}[{at}]", value, LINE, LONGEST_TEXT)
+            self._check_text(f"{name}[{at}]", value, form, LONGEST_TEXT)
         return tuple(value for _, value in found)
 
     def mapping(self, name: str) -> "Fields":

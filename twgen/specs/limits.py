@@ -29,6 +29,8 @@ LINE = f"^(?!.*(\\{{\\{{|\\$[{{(])){_AT_ENDS}({_INSIDE}*{_AT_ENDS})?$(?!\\n)"
 
 The name of a class may hold a `$`.
 """
+WORKFLOW_TYPE = LINE.replace("^", "^(?!.*['\"\\\\])", 1)
+"""One that a query of visibility can name: servers differ in what they make of a quote or a backslash."""
 FILLED = "^(?![\\s\\S]*(\\{\\{|\\$|#\\{))"
 """Text without what Helm, a shell or a pipeline is yet to fill in."""
 IDENTITY = LINE.replace("^", "^(?!/)(?!.*//)(?!.*/$)", 1)

@@ -146,6 +146,26 @@ def test_retry_replays_once_more_what_failed_and_nothing_else() -> None:
         retry(target(PASSED))
 
 
+def test_replay_that_is_older_than_another_version_tells_nothing_of_it_and_may_be_begun_again() -> None:
+    replay = replace(PASSED, created_at=ago(2 * DAY))
+    older, newer = (version("v1", S.CURRENT, created_at=ago(age)) for age in (3 * DAY, DAY))
+    for other, reason in ((older, Reason.FIRST_STEP), (newer, Reason.REPLAY_MISSING)):
+        says = temporal(other, version("v3", created_at=ago(4 * DAY)), traffic=routing("v1"))
+        assert routed(replay, says).reason is reason
+    assert "Job payments-replay-1 is older than v1" in routed(replay, says).because
+    assert retry(target(replay, says)).replays
+    moved = temporal(replace(newer, status=S.DRAINING), version("v3", S.CURRENT), traffic=routing("v3"))
+    with pytest.raises(NegativeAnswer, match="is older than v1"):
+        batch_of(target(replay, moved, spec_of(ReplayBefore.MOVE)), "v1", WhatEnds(Ending.MOVE))
+
+
+def test_replay_before_a_move_is_begun_again_when_it_failed_though_its_target_is_current() -> None:
+    current = temporal(version("v1", S.DRAINING), version("v3", S.CURRENT), traffic=routing("v3"))
+    for before in (ReplayBefore.MOVE, ReplayBefore.BOTH):
+        done = retry(target(FAILED, current, spec_of(before)))
+        assert (done.will, done.replays) == ("replay histories on it again", True)
+
+
 def test_other_code_or_other_histories_are_another_replay() -> None:
     spec = spec_of()
     others = (
@@ -177,10 +197,10 @@ def test_workflows_move_to_a_version_that_has_replayed_them() -> None:
     says = temporal(version("v1", S.DRAINING), version("v3", S.CURRENT), traffic=routing("v3"))
     move = WhatEnds(Ending.MOVE)
     assert batch_of(target(PASSED, says, spec_of(ReplayBefore.MOVE)), "v1", move).what.to_build_id == "v3"
-    for run, spec in (
-        (FAILED, spec_of(ReplayBefore.BOTH)),
-        (None, spec_of(ReplayBefore.BOTH)),
-        (PASSED, spec_of()),
+    for run, spec, why in (
+        (FAILED, spec_of(ReplayBefore.BOTH), "its replay failed: Job payments-replay-1"),
+        (None, spec_of(ReplayBefore.BOTH), "the cluster was not read"),
+        (PASSED, spec_of(), "its policy has no replay with `when: BeforeMove`"),
     ):
-        with pytest.raises(NegativeAnswer, match="nothing has replayed these workflows on v3"):
+        with pytest.raises(NegativeAnswer, match=f"nothing has replayed these workflows on v3.*{why}"):
             batch_of(target(run, says, spec), "v1", move)

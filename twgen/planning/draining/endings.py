@@ -8,7 +8,7 @@ from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.draining import Batch, Ending, WhatEnds
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
-from twgen.planning.routing.replay import may_move_to
+from twgen.planning.routing.replay import why_not_moved
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import status_of
 from twgen.planning.visibility import pinned_to, quoted_text
@@ -32,11 +32,10 @@ def batch_of(target: Target, build_id: str, what: WhatEnds, job_id: str = "") ->
     _refuse_what_does_not_drain(target, build_id)
     if what.ending is Ending.MOVE:
         what = replace(what, to_build_id=_destination(target, build_id, what.to_build_id))
-    if what.needs_replay and not may_move_to(target, what.to_build_id):
+    if what.needs_replay and (why := why_not_moved(target, what.to_build_id)):
         raise NegativeAnswer(
             f"{spec.worker_deployment}: nothing has replayed these workflows on {what.to_build_id}, and one"
-            " that cannot be replayed there is stuck: give its policy a replay with `when: BeforeMove`;"
-            " --without-replay moves them all the same"
+            f" that cannot be replayed there is stuck: {why}; --without-replay moves them all the same"
         )
     query = pinned_to(spec.worker_deployment, build_id)
     if what.workflow_types:

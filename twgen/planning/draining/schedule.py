@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from twgen.model.draining import ScheduledEnding, WhatEnds
@@ -10,7 +12,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
 from twgen.model.times import format_time, later, parse_time
 from twgen.planning.draining.endings import digest
-from twgen.planning.routing.replay import may_move_to
+from twgen.planning.routing.replay import why_not_moved
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import status_of
 from twgen.versioning.names import DRAINED_BY
@@ -32,6 +34,17 @@ def schedules(
         and status_of(version.build_id, version, temporal) is VersionStatus.DRAINING
     }
     return {build_id: schedule for build_id, schedule in found.items() if schedule}
+
+
+def planned_endings(target: Target) -> tuple[ScheduledEnding, ...]:
+    """The schedules of all versions, and of each entry what keeps it from being begun beside the time."""
+    of_versions = schedules(target.spec, target.temporal, target.now).values()
+    return tuple(
+        replace(ending, held_by=why_not_moved(target, target.current or ""))
+        if ending.what.needs_replay and not ending.is_begun
+        else ending
+        for ending in chain.from_iterable(of_versions)
+    )
 
 
 def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime) -> frozenset[str]:
@@ -58,10 +71,8 @@ def due_endings(target: Target) -> tuple[ScheduledEnding, ...]:
     read = {version.build_id for version in target.temporal.versions if version.metadata is not None}
     return tuple(
         ending
-        for build_id, schedule in schedules(target.spec, target.temporal, target.now).items()
-        for ending in schedule
-        if build_id in read and ending.is_next and ending.at <= target.now
-        if not ending.what.needs_replay or may_move_to(target, target.current or "")
+        for ending in planned_endings(target)
+        if ending.build_id in read and ending.is_next and ending.at <= target.now and not ending.held_by
     )
 
 

@@ -1,5 +1,6 @@
 """Whether what has to be replayed before a version takes traffic was replayed."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
@@ -27,8 +28,33 @@ def missing_replay(target: Target) -> ReplayRun | None:
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.MOVE or not is_first or target.skips_gate:
         return None
-    run = target.world.replay or _NOT_READ
+    run = _run(target)
     return None if run.state is ReplayState.PASSED else run
+
+
+def may_replay_again(target: Target) -> bool:
+    """Its replay has failed, or tells nothing of what is open by now."""
+    run = target.world.replay
+    if not target.spec.policy.replay or not run:
+        return False
+    is_outdated = run.state is ReplayState.PASSED and run != _run(target)
+    return run.state is ReplayState.FAILED or is_outdated
+
+
+def _run(target: Target) -> ReplayRun:
+    """The replay of the target; one that is older than another version tells nothing of its workflows."""
+    run = target.world.replay or _NOT_READ
+    others = (version for version in target.temporal.versions if version.build_id != target.build_id)
+    newest = max(
+        (version for version in others if version.created_at),
+        key=lambda version: (version.created_at, version.build_id),
+        default=None,
+    )
+    is_older = newest and newest.created_at and run.created_at and run.created_at < newest.created_at
+    if run.state is not ReplayState.PASSED or not newest or not is_older:
+        return run
+    because = f"Job {run.job} is older than {newest.build_id}, of which it tells nothing: `twgen retry`"
+    return replace(run, state=ReplayState.MISSING, because=because)
 
 
 def replay_may_come_until(target: Target) -> datetime | None:
@@ -38,21 +64,27 @@ def replay_may_come_until(target: Target) -> datetime | None:
     return since + _APPLIED_WITHIN if since and target.now < since + _APPLIED_WITHIN else None
 
 
-def may_move_to(target: Target, build_id: str) -> bool:
-    """Workflows of older versions were replayed on that version, as far as is known."""
-    replay, run = target.spec.policy.replay, target.world.replay
-    is_asked = replay is not None and replay.before is not ReplayBefore.RAMP
-    has_passed = run is not None and run.state is ReplayState.PASSED
-    return is_asked and has_passed and build_id == target.build_id
+def why_not_moved(target: Target, build_id: str) -> str:
+    """Why nothing tells that workflows of older versions can go on on that one; empty: a replay does."""
+    replay = target.spec.policy.replay
+    if not replay or replay.before is ReplayBefore.RAMP:
+        return "its policy has no replay with `when: BeforeMove`"
+    if build_id != target.build_id:
+        return f"what is open was replayed on {target.build_id}, the target, and not on {build_id}"
+    run = _run(target)
+    return "" if run.state is ReplayState.PASSED else _told(target, run)
 
 
 def open_replay_told(target: Target) -> str:
     """Where the replay stands that is missing; there must be one."""
-    run, namespace = missing_replay(target) or _NOT_READ, target.spec.namespace
+    return _told(target, missing_replay(target) or _NOT_READ)
+
+
+def _told(target: Target, run: ReplayRun) -> str:
     match run.state:
         case ReplayState.FAILED:
             why = f" ({run.because})" if run.because else ""
-            look = f"`kubectl logs job/{run.job} -n {namespace} --all-containers`"
+            look = f"`kubectl logs job/{run.job} -n {target.spec.namespace} --all-containers`"
             return (
                 f"its replay failed: Job {run.job}{why}; {look} says which histories."
                 " `twgen retry` or a new build ID goes on"

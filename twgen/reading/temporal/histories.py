@@ -1,7 +1,7 @@
 """Reading histories of a worker's workflows, as the replayers of all SDKs take them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.model.histories import Recorded
@@ -11,6 +11,7 @@ from twgen.reading.temporal.answers import decoded
 from twgen.reading.temporal.shared import SharedReads
 
 if TYPE_CHECKING:
+    from temporalio.api.common.v1 import Payload
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 
 PAGE = 1000
@@ -21,19 +22,12 @@ _VERSION = "TemporalWorkerDeploymentVersion"
 class _Kind(NamedTuple):
     """What tells workflows apart that are to be replayed each for themselves."""
 
-    attribute: str
-    """As a query calls it."""
-    of: Callable[["WorkflowExecutionInfo"], str]
+    of: Callable[[Recorded], str]
     """Its value; empty: it has none."""
-
-
-def _version_of(info: "WorkflowExecutionInfo") -> str:
-    payload = info.search_attributes.indexed_fields.get(_VERSION)
-    return str(decoded(payload)) if payload is not None else ""
-
-
-_BY_TYPE = _Kind("WorkflowType", lambda info: info.type.name)
-_BY_VERSION = _Kind(_VERSION, _version_of)
+    query: Callable[[str], str]
+    """What finds those of a value alone."""
+    others: Callable[[Iterable[str]], str]
+    """What finds those of other values."""
 
 
 class Histories:
@@ -44,35 +38,35 @@ class Histories:
         self._shared = shared
         self._page_size = page
 
-    async def recorded(self, number: int, *, upgrading: bool) -> list[Recorded]:
+    async def recorded(self, number: int, *, upgrading: bool, task_queue: str = "") -> list[Recorded]:
         """The newest of each workflow type, so many at least: open ones, of each version, and ended ones.
 
-        With `upgrading` of those alone that go on with the next version by themselves, and stay on none.
+        With `upgrading` of those alone that go on with the next version by themselves, and stay on none. What
+        no version has had yet is found by its task queue: the first one goes on with that.
         """
         ours = of_deployment(self._worker.worker_deployment)
         upgrades = f"{ours} AND TemporalWorkflowVersioningBehavior = 'AutoUpgrade'"
-        pinned = f"{ours} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
-        found = [
-            Recorded(info.type.name, info.execution.workflow_id, info.execution.run_id, is_open=True)
-            for info in await self._of_each(still_open(upgrades), [_BY_TYPE], number)
-        ]
+        found = await self._of_each(still_open(upgrades), [_BY_TYPE], number)
+        if task_queue:
+            unversioned = f"TaskQueue = {quoted_text(task_queue)} AND TemporalWorkerDeployment IS NULL"
+            found += await self._of_each(still_open(unversioned), [_BY_TYPE], number)
         if not upgrading:
-            found += [
-                Recorded(
-                    info.type.name,
-                    info.execution.workflow_id,
-                    info.execution.run_id,
-                    is_open=True,
-                    build_id=_version_of(info).removeprefix(f"{self._worker.worker_deployment}:"),
-                )
-                for info in await self._of_each(still_open(pinned), [_BY_VERSION, _BY_TYPE], number)
-            ]
+            pinned = f"{ours} AND TemporalWorkflowVersioningBehavior = 'Pinned'"
+            found += await self._of_each(still_open(pinned), [self._by_version, _BY_TYPE], number)
         # what goes on as another run is replayed as that one
         ended = " AND CloseTime IS NOT NULL AND ExecutionStatus != 'ContinuedAsNew'"
-        return found + [
-            Recorded(info.type.name, info.execution.workflow_id, info.execution.run_id, is_open=False)
-            for info in await self._of_each((upgrades if upgrading else ours) + ended, [_BY_TYPE], number)
-        ]
+        return found + await self._of_each((upgrades if upgrading else ours) + ended, [_BY_TYPE], number)
+
+    @property
+    def _by_version(self) -> _Kind:
+        def named(build_id: str) -> str:
+            return quoted_text(f"{self._worker.worker_deployment}:{build_id}")
+
+        return _Kind(
+            lambda one: one.build_id,
+            lambda build_id: f"{_VERSION} = {named(build_id)}",
+            lambda build_ids: f"{_VERSION} NOT IN ({', '.join(map(named, build_ids))})",
+        )
 
     async def history(self, recorded: Recorded, most_bytes: int) -> str | None:
         """The history of one run as JSON; empty: nobody keeps it any more; None: it is larger."""
@@ -106,57 +100,76 @@ class Histories:
                 text = MessageToJson(whole, indent=1)
                 return text if len(text.encode()) <= most_bytes else None
 
-    async def _of_each(
-        self, query: str, kinds: Sequence[_Kind], number: int
-    ) -> list["WorkflowExecutionInfo"]:
+    async def _of_each(self, query: str, kinds: Sequence[_Kind], number: int) -> list[Recorded]:
         """The newest workflows of each kind that the query finds, so many at least where there are.
 
         A list begins with the newest of all, and what nobody has started for long is not on its first pages:
-        each kind that is found is asked for by itself, and then those that are none of these.
+        each kind that is found is asked for by itself, and then those that are none of these. A server may
+        understand neither question for a name with quotes: what was listed counts, and the list is read on.
         """
         if not kinds:
             return await self._newest(query, number)
         kind, *finer = kinds
-        found: list[WorkflowExecutionInfo] = []
-        seen: list[str] = []
-        others = query
+        found: list[Recorded] = []
+        seen: set[str] = set()
+        others, token = query, b""
         while True:
-            page, token = await self._page(others)
+            page, token = await self._page(others, token)
+            if not token and not seen:
+                return page
+            listed: defaultdict[str, list[Recorded]] = defaultdict(list)
+            for one in page:
+                listed[kind.of(one)].append(one)
+            new = listed.keys() - seen
+            for value in sorted(new):
+                enough = listed[value] if not finer and len(listed[value]) >= number else []
+                if token and value and not enough:
+                    enough = await self._of_each(f"{query} AND {kind.query(value)}", finer, number)
+                found += (enough or listed[value])[: number if not finer else None]
+            seen |= new
             if not token:
-                return found + page
-            listed: defaultdict[str, list[WorkflowExecutionInfo]] = defaultdict(list)
-            for info in page:
-                listed[kind.of(info)].append(info)
-            new = [value for value in listed if value not in seen]
-            for value in new:
-                infos = listed[value]
-                is_enough = not finer and len(infos) >= number
-                one_kind = f"{query} AND {kind.attribute} = {quoted_text(value)}"
-                found += infos if is_enough or not value else await self._of_each(one_kind, finer, number)
-            if not new:
                 return found
-            seen += new
-            others = f"{query} AND {kind.attribute} NOT IN ({', '.join(map(quoted_text, seen))})"
+            if named := sorted(new - {""}):
+                others, token = f"{others} AND {kind.others(named)}", b""
 
-    async def _newest(self, query: str, number: int) -> list["WorkflowExecutionInfo"]:
-        found, token = await self._page(query)
+    async def _newest(self, query: str, number: int) -> list[Recorded]:
+        found, token = await self._page(query, most=number)
         while token and len(found) < number:
-            page, token = await self._page(query, token)
+            page, token = await self._page(query, token, most=number)
             found += page
         return found
 
-    async def _page(self, query: str, token: bytes = b"") -> tuple[list["WorkflowExecutionInfo"], bytes]:
+    async def _page(self, query: str, token: bytes = b"", most: int = PAGE) -> tuple[list[Recorded], bytes]:
         from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
 
         request = ListWorkflowExecutionsRequest(
             namespace=self._worker.temporal_namespace,
             query=query,
-            page_size=self._page_size,
+            page_size=min(self._page_size, most),
             next_page_token=token,
         )
+        # a row has memo and attributes besides, which would fill the memory of a Pod
         return await self._shared.ask(
             self._worker,
             "list_workflow_executions",
             request,
-            lambda answer: (list(answer.executions), answer.next_page_token),
+            lambda answer: ([self._recorded(one) for one in answer.executions], answer.next_page_token),
         )
+
+    def _recorded(self, info: "WorkflowExecutionInfo") -> Recorded:
+        attributes, version = info.search_attributes.indexed_fields, ""
+        is_open = not info.HasField("close_time")
+        if is_open and _text(attributes.get("TemporalWorkflowVersioningBehavior")) == "Pinned":
+            version = _text(attributes.get(_VERSION)).removeprefix(f"{self._worker.worker_deployment}:")
+        return Recorded(info.type.name, info.execution.workflow_id, info.execution.run_id, is_open, version)
+
+
+_BY_TYPE = _Kind(
+    lambda one: one.workflow_type,
+    lambda name: f"WorkflowType = {quoted_text(name)}",
+    lambda names: f"WorkflowType NOT IN ({', '.join(map(quoted_text, names))})",
+)
+
+
+def _text(payload: "Payload | None") -> str:
+    return "" if payload is None else str(decoded(payload))

@@ -41,7 +41,7 @@ def endings_of_versions(worker: WorkerPlan) -> list[list[ScheduledEnding]]:
 
 def endings_phrase(endings: Sequence[ScheduledEnding], now: datetime) -> str:
     """The same of one version: what was done, what is due and by which command, what comes."""
-    due = next((ending for ending in endings if ending.is_next and ending.at <= now), None)
+    due = next((one for one in endings if one.is_next and one.at <= now and not one.held_by), None)
     by = f" (`{_drain_command(due)}`, or `twgen tick` where its operator lets it)" if due else ""
     told = ", then ".join(_ending_phrase(ending, now) for ending in endings)
     return f"{endings[0].build_id}: {told}{by}"
@@ -53,8 +53,8 @@ def _ending_phrase(ending: ScheduledEnding, now: datetime) -> str:
     if ending.is_begun:
         number = "" if ending.workflows is None else f", {counted(ending.workflows, 'workflow')}"
         return f"{does} (begun {spoken(now - ending.at)} ago{number})"
-    if ending.what.needs_replay:
-        does = f"{does} once a replay has passed"
+    if ending.held_by:
+        does = f"{does}, held up ({ending.held_by})"
     if ending.at <= now:
         return f"{does} (due for {spoken(now - ending.at)})"
     return f"{does} (in {spoken(ending.at - now)})"
