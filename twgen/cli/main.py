@@ -26,6 +26,7 @@ _COMMANDS = {
     "tick": "Keep what Argo CD has rendered up to date.",
     "status": "Show where every worker and its versions stand.",
     "dashboard": "Show where every rollout of a cluster stands, in a browser.",
+    "doctor": "Look for what would bite, and say what mends it.",
     "drain": "Say which workflows hold the versions that are no longer current.",
     "histories": "Write histories of workflows, for a program that replays them.",
     "simulate": "Tell a whole rollout in advance: what would happen when.",

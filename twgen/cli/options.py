@@ -219,9 +219,7 @@ OPTIONS: Mapping[str, Option] = {
     "again": _flag("--again", text="Do once more what has been done to this version before."),
     "wait": _flag("--wait", text="Wait until the server has done it to all."),
     "folder": Option(("-d", "--folder"), "Where the histories are written.", FOLDER),
-    "deployment_name": Option(
-        ("--deployment-name",), "Of this Worker Deployment; connect as Temporal's own tools do.", NAME
-    ),
+    "deployment_name": Option(("--deployment-name",), "Of this one; connect as Temporal's tools do.", NAME),
     "task_queue": Option(
         ("--task-queue",), "Also of open workflows on this task queue that no version has had yet.", NAME
     ),
@@ -236,6 +234,7 @@ OPTIONS: Mapping[str, Option] = {
         "-A", "--all-namespaces", text="With --from-cluster: the rollouts of every namespace."
     ),
     "worker": Option(("--worker",), "The worker, when there are several.", NAME),
+    "argocd_namespace": _assumed("--argocd-namespace", "Where Argo CD is.", NAME, "argocd"),
     "listen": Option(("--listen",), "Serve it at HOST:PORT, not at a free port of this machine alone.", NAME),
     "no_browser": _flag("--no-browser", text="Open no browser."),
     "owner": Option(("--from",), "Who manages it now, and is to do so no more.", NAME),

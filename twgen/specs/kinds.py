@@ -20,6 +20,8 @@ PLAN = "Plan"
 TIMELINE = "Timeline"
 STATUS = "Status"
 VALIDATION = "Validation"
+DRAIN_REPORT = "DrainReport"
+DIAGNOSIS = "Diagnosis"
 OPERATOR_CONFIG = "OperatorConfig"
 
 CHART_FILE = "Chart.yaml"
@@ -38,7 +40,10 @@ WORKER_KINDS = (WORKER, *(old for old, new in _OLD_KINDS.items() if new == WORKE
 """What a worker is called in documents, today's name first."""
 _KINDS = {
     CONTROLLER_API: {WORKER, CONNECTION, CLUSTER_CONNECTION, ATTACHED, *_OLD_KINDS},
-    TWGEN_API: {POLICY, SNAPSHOT, LEDGER, PLAN, STATUS, TIMELINE, VALIDATION, OPERATOR_CONFIG},
+    TWGEN_API: {
+        *(POLICY, SNAPSHOT, LEDGER, OPERATOR_CONFIG),
+        *(PLAN, STATUS, TIMELINE, VALIDATION, DRAIN_REPORT, DIAGNOSIS),
+    },
 }
 _APIS = {kind: api for api, kinds in _KINDS.items() for kind in kinds}
 _GROUPS = {api.partition("/")[0]: api for api in _KINDS}

@@ -1,0 +1,34 @@
+"""What `twgen doctor` prints."""
+
+import json
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+
+from tests.strategies import NOW
+from twgen.model.diagnosis import Finding, Severity
+from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines
+
+SCHEMA = Draft202012Validator(
+    json.loads((Path(__file__).parents[2] / "schemas" / "diagnosis.json").read_text())
+)
+FOUND = [
+    Finding("clocks", Severity.PROBLEM, "they differ\x1b[2J", "pauses last longer", "let NTP set both"),
+    Finding("Argo CD", Severity.ADVICE, "it does not heal", "`plan` waits", "set selfHeal"),
+]
+NOT_CHECKED = {"Kubernetes": "no cluster is read"}
+
+
+def test_finding_is_a_line_with_what_why_and_what_mends_it() -> None:
+    assert diagnosis_lines(FOUND, NOT_CHECKED, "2 workers") == [
+        "✗ clocks: they differ\\x1b[2J. Pauses last longer. Mend: let NTP set both",
+        "! Argo CD: it does not heal. `plan` waits. Mend: set selfHeal",
+        "- not checked: Kubernetes: no cluster is read",
+        "looked at 2 workers: 1 problem, 1 piece of advice",
+    ]
+
+
+def test_document_is_as_its_schema_says() -> None:
+    document = diagnosis_document(FOUND, NOT_CHECKED, NOW)
+    SCHEMA.validate(document)
+    assert not SCHEMA.is_valid({**document, "findings": [{"about": "a"}]})
