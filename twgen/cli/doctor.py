@@ -16,6 +16,7 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, NegativeAnswer, OutOfTime, StateUnavailable
 from twgen.model.diagnosis import Installation, Severity
 from twgen.model.spec import WorkerSpec
+from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.diagnosis import findings
 from twgen.planning.plan import make_plan
@@ -107,9 +108,12 @@ class _Look:
     def _deadline(self) -> Deadline:
         return Deadline(self._settings.timeout)
 
+    def _namespaces_of(self, workers: list[WorkerSpec]) -> list[str]:
+        """Those of the specs that were given, else the one that was asked for; empty: all."""
+        return sorted({spec.namespace for spec in workers} or {self._settings.namespace})
+
     async def _rights(self, client: KubernetesClient, workers: list[WorkerSpec]) -> None:
-        namespaces = {spec.namespace for spec in workers} or {self._settings.namespace}
-        refusals = await read_refusals(client, namespaces, self._deadline)
+        refusals = await read_refusals(client, self._namespaces_of(workers), self._deadline)
         self._found = replace(self._found, refusals=refusals)
 
     async def _argocd(self, client: KubernetesClient) -> None:
@@ -117,14 +121,17 @@ class _Look:
         self._found = replace(self._found, argocd=argocd)
 
     async def _rollouts(self, client: KubernetesClient, workers: list[WorkerSpec]) -> None:
-        found = await rollouts_in_cluster(client, self._settings.namespace, self._deadline)
-        failures = list(found.unusable)
-        for intent in () if workers else found.intents:
-            try:
-                workers += specs_of(intent).workers
-            except InvalidInput as error:
-                failures.append(str(error))
-        self._found = replace(self._found, failures=tuple(failures), left_alone=left_alone(found.statuses))
+        are_given, failures, statuses = bool(workers), list[str](), list[RolloutStatus]()
+        for namespace in self._namespaces_of(workers):
+            found = await rollouts_in_cluster(client, namespace, self._deadline)
+            failures += found.unusable
+            statuses += found.statuses
+            for intent in () if are_given else found.intents:
+                try:
+                    workers += specs_of(intent).workers
+                except InvalidInput as error:
+                    failures.append(str(error))
+        self._found = replace(self._found, failures=tuple(failures), left_alone=left_alone(statuses))
 
     async def _namespaces(self, workers: list[WorkerSpec]) -> None:
         shared = SharedReads(self._opened.temporal, AnswerDeadline(self._settings.timeout))
