@@ -212,7 +212,7 @@ def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
     [
         (("-A",), "-A goes with --from-cluster: specs name their namespaces"),
         (("--from-cluster", "."), "--from-cluster takes the workers of a cluster: it goes with no PATH"),
-        (("--from-cluster",), "--from-cluster needs a namespace: give -n NAMESPACE, or -A for all"),
+        (("--from-cluster",), "rollouts are read of one namespace or all: give -n NAMESPACE, or -A"),
         (("--cancel", "."), "--version goes with one of --move, --signal, --cancel and --terminate"),
         (("--version", "v1", "."), "--version goes with one of --move, --signal, --cancel and --terminate"),
         (("--version", "v1", "--cancel", "--terminate"), "--version goes with one of"),

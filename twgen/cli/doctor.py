@@ -22,8 +22,7 @@ from twgen.planning.diagnosis import findings
 from twgen.planning.plan import make_plan
 from twgen.planning.sentences import counted
 from twgen.reading.installation import clock_ahead, left_alone, read_argocd, read_refusals
-from twgen.reading.rollout import specs_of
-from twgen.reading.rollouts import rollouts_in_cluster
+from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.shared import SharedReads
 from twgen.reporting.diagnosis import diagnosis_document, diagnosis_lines
 from twgen.reporting.json_text import json_text
@@ -126,11 +125,10 @@ class _Look:
             found = await rollouts_in_cluster(client, namespace, self._deadline)
             failures += found.unusable
             statuses += found.statuses
-            for intent in () if are_given else found.intents:
-                try:
-                    workers += specs_of(intent).workers
-                except InvalidInput as error:
-                    failures.append(str(error))
+            if not are_given:
+                of_intents, unusable = specs_of_intents(found.intents)
+                workers += [spec for _, spec in of_intents]
+                failures += unusable
         self._found = replace(self._found, failures=tuple(failures), left_alone=left_alone(statuses))
 
     async def _namespaces(self, workers: list[WorkerSpec]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from twgen.cli.draining import end_workflows, what_ends
+from twgen.cli.fleet import namespace_of
 from twgen.cli.inputs import load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.options import INPUT, READING, given_options, options, output_option, paths_argument
@@ -20,8 +21,7 @@ from twgen.model.plan import WorkerVersions
 from twgen.model.spec import WorkerSpec
 from twgen.planning.draining.report import held_worker, may_be_held
 from twgen.planning.plan import plan_versions
-from twgen.reading.rollout import specs_of
-from twgen.reading.rollouts import rollouts_in_cluster
+from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.draining import Draining
 from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.world import first_failure
@@ -73,9 +73,7 @@ def _report(params: dict[str, Any], window: timedelta) -> tuple[DrainReport, lis
         raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
     if in_cluster and params["paths"]:
         raise InvalidInput("--from-cluster takes the workers of a cluster: it goes with no PATH")
-    namespace = "" if everywhere else settings.namespace_rule.default
-    if in_cluster and not (namespace or everywhere):
-        raise InvalidInput("--from-cluster needs a namespace: give -n NAMESPACE, or -A for all")
+    namespace = namespace_of(settings, everywhere=everywhere) if in_cluster else ""
     specs = () if in_cluster else load_specs(settings).workers
     with Servers(settings) as servers:
 
@@ -100,14 +98,8 @@ async def _rolled_out(
 ) -> tuple[Sequence[WorkerSpec], list[str]]:
     """The workers whose rollouts a cluster has, and why others cannot be told."""
     records = await rollouts_in_cluster(opened.cluster_for("--from-cluster"), namespace, deadline)
-    found: list[WorkerSpec] = []
-    failures = list(records.unusable)
-    for intent in records.intents:
-        try:
-            found += specs_of(intent).workers
-        except InvalidInput as error:
-            failures.append(str(error))
-    return found, failures
+    found, unusable = specs_of_intents(records.intents)
+    return [spec for _, spec in found], [*records.unusable, *unusable]
 
 
 async def _reported(

@@ -31,8 +31,7 @@ from twgen.executing.tick import Tick, Worker
 from twgen.model.draining import ScheduledEnding
 from twgen.model.status import RolloutStatus
 from twgen.planning.routing.target import Target
-from twgen.reading.rollout import specs_of
-from twgen.reading.rollouts import rollouts_in_cluster
+from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.draining import Draining
 from twgen.reading.temporal.shared import SharedReads
 from twgen.records.intent import Intent
@@ -168,15 +167,18 @@ async def _look(looks: _Looks, opened: Connections) -> tuple[Sequence[RolloutSta
     settings, timeout = looks.settings, looks.settings.timeout
     client = opened.cluster_for("tick")
     found = await rollouts_in_cluster(client, settings.namespace, Deadline(timeout))
-    workers, failures = [], list(found.unusable)
     told = {status.worker: status for status in found.statuses}
-    for intent in found.intents:
-        try:
-            [spec] = specs_of(intent).workers
-            ended = found.ended.get((intent.namespace, intent.hash))
-            workers.append(Worker(intent, spec, ended, told.get(spec.worker_deployment)))
-        except InvalidInput as error:
-            failures.append(str(error))
+    of_intents, unusable = specs_of_intents(found.intents)
+    failures = [*found.unusable, *unusable]
+    workers = [
+        Worker(
+            intent,
+            spec,
+            found.ended.get((intent.namespace, intent.hash)),
+            told.get(spec.worker_deployment),
+        )
+        for intent, spec in of_intents
+    ]
     tick = Tick(
         read=partial(looks.servers.read_each, opened),
         delete=lambda intent, job: ClusterWriter(client, intent, timeout).delete_job(job),

@@ -11,9 +11,10 @@ from twgen.cluster.jobs import ending_of, oldest_first
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.rollout import EndedJob, JobReference
+from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.planning.rollout import left_alone, needs_a_rollout
-from twgen.reading.rollout import read_path
+from twgen.reading.rollout import read_path, specs_of
 from twgen.records.intent import Intent, parse_intent
 from twgen.records.rollout_status import parse_rollout_status
 from twgen.versioning.names import HOOK, INTENT_HASH, ROLLOUT
@@ -35,6 +36,19 @@ class RolloutsInCluster(NamedTuple):
     """Why other intents cannot be carried out, and other statuses not be read, or Jobs."""
     ended: Mapping[tuple[str, str], EndedJob] = {}
     """The newest Jobs of these intents that have ended, by namespace and intent hash."""
+
+
+def specs_of_intents(intents: Iterable[Intent]) -> tuple[list[tuple[Intent, WorkerSpec]], list[str]]:
+    """Each intent with the worker that it is for, and why others cannot be read."""
+    found, unusable = [], []
+    for intent in intents:
+        try:
+            [spec] = specs_of(intent).workers
+        except InvalidInput as error:
+            unusable.append(str(error))
+        else:
+            found.append((intent, spec))
+    return found, unusable
 
 
 async def rollouts_in_cluster(

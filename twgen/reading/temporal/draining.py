@@ -110,33 +110,17 @@ class Draining:
         found: list[_Listed] = []
         token = b""
         for _ in range(most):
-            page, token = await self._page(query, token)
-            found += [(info.execution.workflow_id, info.execution.run_id, _open(info)) for info in page]
+            page, token = await self._shared.workflows(
+                self._spec, query, _listed, page_size=PAGE, token=token
+            )
+            found += page
             if not token:
                 break
         return found, not token
 
-    async def _page(self, query: str, token: bytes = b"") -> tuple[list["WorkflowExecutionInfo"], bytes]:
-        from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
-
-        request = ListWorkflowExecutionsRequest(
-            namespace=self._spec.temporal_namespace, query=query, page_size=PAGE, next_page_token=token
-        )
-        return await self._shared.ask(
-            self._spec,
-            "list_workflow_executions",
-            request,
-            lambda answer: (list(answer.executions), answer.next_page_token),
-        )
-
     async def count(self, query: str) -> int:
         """How many workflows a query finds."""
-        from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
-
-        request = CountWorkflowExecutionsRequest(namespace=self._spec.temporal_namespace, query=query)
-        return await self._shared.ask(
-            self._spec, "count_workflow_executions", request, lambda answer: int(answer.count)
-        )
+        return await self._shared.count_workflows(self._spec, query)
 
     async def _oldest(self, open_ones: str, newest: datetime) -> list[_Listed]:
         """A page or less of the oldest workflows, older than the newest of them; empty: not found."""
@@ -177,20 +161,23 @@ class Draining:
 
     async def _ended(self, query: str) -> tuple[EndedWorkflow, ...]:
         """The newest page of those that closed lately."""
-        page, _ = await self._page(query)
-        lasted = ((info.type.name, moment(info, "start_time"), moment(info, "close_time")) for info in page)
-        return tuple(
-            EndedWorkflow(name, closed - began) for name, began, closed in lasted if began and closed
-        )
+        page, _ = await self._shared.workflows(self._spec, query, _closed, page_size=PAGE)
+        return tuple(filter(None, page))
 
 
-def _open(info: "WorkflowExecutionInfo") -> OpenWorkflow:
+def _closed(info: "WorkflowExecutionInfo") -> EndedWorkflow | None:
+    began, closed = moment(info, "start_time"), moment(info, "close_time")
+    return EndedWorkflow(info.type.name, closed - began) if began and closed else None
+
+
+def _listed(info: "WorkflowExecutionInfo") -> _Listed:
     attributes = info.search_attributes.indexed_fields
     problems = attributes.get("TemporalReportedProblems")
-    return OpenWorkflow(
+    found = OpenWorkflow(
         workflow_type=info.type.name,
         task_queue=info.task_queue,
         started_at=moment(info, "start_time") or _NEVER,
         is_paused=info.status == _PAUSED,
         has_problems=problems is not None and bool(decoded(problems)),
     )
+    return info.execution.workflow_id, info.execution.run_id, found

@@ -8,14 +8,12 @@ from twgen.model.histories import Recorded
 from twgen.model.spec import InTemporal
 from twgen.planning.visibility import of_deployment, quoted_text, still_open
 from twgen.reading.temporal.answers import decoded
-from twgen.reading.temporal.shared import SharedReads
+from twgen.reading.temporal.shared import PAGE, SharedReads
 
 if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 
-PAGE = 1000
-"""Workflows of one call; a server gives no more."""
 _VERSION = "TemporalWorkerDeploymentVersion"
 
 
@@ -140,20 +138,9 @@ class Histories:
         return found
 
     async def _page(self, query: str, token: bytes = b"", most: int = PAGE) -> tuple[list[Recorded], bytes]:
-        from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
-
-        request = ListWorkflowExecutionsRequest(
-            namespace=self._worker.temporal_namespace,
-            query=query,
-            page_size=min(self._page_size, most),
-            next_page_token=token,
-        )
-        # a row has memo and attributes besides, which would fill the memory of a Pod
-        return await self._shared.ask(
-            self._worker,
-            "list_workflow_executions",
-            request,
-            lambda answer: ([self._recorded(one) for one in answer.executions], answer.next_page_token),
+        page_size = min(self._page_size, most)
+        return await self._shared.workflows(
+            self._worker, query, self._recorded, page_size=page_size, token=token
         )
 
     def _recorded(self, info: "WorkflowExecutionInfo") -> Recorded:

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
@@ -14,13 +14,17 @@ from twgen.planning.namespaces import MOST_COUNTED
 from twgen.planning.visibility import pinned_to, quoted_text, still_open
 from twgen.reading.temporal.answers import moment
 
+if TYPE_CHECKING:
+    from temporalio.api.workflow.v1 import WorkflowExecutionInfo
+
 Answer = TypeVar("Answer")
 NamedVersion = tuple[str, str]
 """A worker, as Temporal calls it, and a build ID."""
 
 _MOST_LISTED = 8
 """Versions of a Temporal namespace of which one reading lists the open workflows."""
-_PAGE = 1000
+PAGE = 1000
+"""Workflows of one call; a server gives no more."""
 _IN_ONE_QUERY = 500
 """Versions; a server takes as many in some milliseconds."""
 
@@ -169,28 +173,15 @@ class SharedReads:
 
         Of more versions of a namespace than a few nothing is asked: the server lists but ten times a second.
         """
-        from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
-
         key = (spec.connection.host_port, spec.temporal_namespace)
         self._listed[key] += 1
         if self._listed[key] > _MOST_LISTED:
             return Held()
         query = still_open(pinned_to(spec.worker_deployment, build_id))
-        request = ListWorkflowExecutionsRequest(
-            namespace=spec.temporal_namespace, query=query, page_size=_PAGE
-        )
-        number, starts = await self.ask(
-            spec,
-            "list_workflow_executions",
-            request,
-            lambda answer: (
-                None if answer.next_page_token else len(answer.executions),
-                [moment(one, "start_time") for one in answer.executions],
-            ),
-        )
-        if number is None:
-            return Held(await self.count(spec, [(spec.worker_deployment, build_id)], "Pinned"))
-        return Held(number, min(filter(None, starts), default=None))
+        starts, token = await self.workflows(spec, query, lambda info: moment(info, "start_time"))
+        if token:
+            return Held(await self.count_workflows(spec, query))
+        return Held(len(starts), min(filter(None, starts), default=None))
 
     async def _count_each(
         self, spec: InTemporal, versions: Sequence[NamedVersion]
@@ -212,15 +203,42 @@ class SharedReads:
         running and paused ones on servers with and without pausing; the server's own drainage check forgets
         those that are paused.
         """
-        from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
-
         names = ", ".join(quoted_text(f"{worker}:{build_id}") for worker, build_id in versions)
         query = (
             f"TemporalWorkerDeploymentVersion IN ({names}) "
             f"AND TemporalWorkflowVersioningBehavior = '{behaviour}' AND CloseTime IS NULL"
         )
+        return await self.count_workflows(spec, query)
+
+    async def count_workflows(self, spec: InTemporal, query: str) -> int:
+        """How many workflows a query finds."""
+        from temporalio.api.workflowservice.v1 import CountWorkflowExecutionsRequest
+
         request = CountWorkflowExecutionsRequest(namespace=spec.temporal_namespace, query=query)
         return await self.ask(spec, "count_workflow_executions", request, lambda answer: int(answer.count))
+
+    async def workflows(
+        self,
+        spec: InTemporal,
+        query: str,
+        value: Callable[["WorkflowExecutionInfo"], Answer],
+        *,
+        page_size: int = PAGE,
+        token: bytes = b"",
+    ) -> tuple[list[Answer], bytes]:
+        """A page of the workflows that a query finds, the newest first: a value of each, and how to go on."""
+        from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
+
+        request = ListWorkflowExecutionsRequest(
+            namespace=spec.temporal_namespace, query=query, page_size=page_size, next_page_token=token
+        )
+        # a row has memo and attributes besides, which would fill the memory of a Pod
+        return await self.ask(
+            spec,
+            "list_workflow_executions",
+            request,
+            lambda answer: ([value(info) for info in answer.executions], bytes(answer.next_page_token)),
+        )
 
 
 async def all_of(asking: Sequence[Awaitable[Answer]]) -> list[Answer]:
