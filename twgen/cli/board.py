@@ -29,34 +29,26 @@ class Board:
     """None: nothing was read yet."""
     failure: str = ""
     """Why the newest look failed; empty: it did not."""
-    _made: dict[str, tuple[datetime, str]] = field(default_factory=dict)
+    _made: dict[str, str] = field(default_factory=dict)
+    """What was rendered of it, for who asks next, by type."""
 
     def show(self, statuses: Sequence[RolloutStatus], now: datetime) -> None:
         """Take in what was read."""
-        self.statuses, self.read_at, self.failure = statuses, now, ""
+        self.statuses, self.read_at, self.failure, self._made = statuses, now, "", {}
 
     def answer(self, request: Request) -> Answer:
         """The page; for itself, when it is open already, what of it is another one by now."""
-        if not self.read_at:
-            return Answer("503 Service Unavailable", "text/plain", b"nothing was read yet\n")
-        if request.get("HTTP_ACCEPT") != _PART:
-            return Answer("200 OK", _PAGE, self._rendered("page", self.read_at).encode(), _GUARDED)
-        told = {
-            "asOf": f"{self.read_at:%Y-%m-%d %H:%M:%S} UTC",
-            "failure": self.failure,
-            "fleet": self._rendered("part", self.read_at),
-        }
-        return Answer("200 OK", _PART, json.dumps(told).encode(), _GUARDED)
-
-    def _rendered(self, what: str, read_at: datetime) -> str:
         from twgen.reporting.page.pages import fleet_page, fleet_part
 
-        made_at, text = self._made.get(what, (None, ""))
-        if made_at != read_at:
-            text = (
-                fleet_page(self.statuses, read_at, refreshed_every=self.refreshed_every)
-                if what == "page"
-                else fleet_part(self.statuses, read_at)
-            )
-            self._made[what] = read_at, text
-        return text
+        if not (now := self.read_at):
+            return Answer("503 Service Unavailable", "text/plain", b"nothing was read yet\n")
+        is_page = request.get("HTTP_ACCEPT") != _PART
+        made, kind = self._made, _PAGE if is_page else _PART
+        if kind not in made and is_page:
+            made[kind] = fleet_page(self.statuses, now, refreshed_every=self.refreshed_every)
+        elif kind not in made:
+            made[kind] = fleet_part(self.statuses, now)
+        if is_page:
+            return Answer("200 OK", _PAGE, made[kind].encode(), _GUARDED)
+        told = {"asOf": f"{now:%Y-%m-%d %H:%M:%S} UTC", "failure": self.failure, "fleet": made[kind]}
+        return Answer("200 OK", _PART, json.dumps(told).encode(), _GUARDED)

@@ -219,7 +219,9 @@ def _of_workers(plan: Plan) -> Iterator[Finding]:
     for item in plan.workers:
         name, routing = item.spec.worker_deployment, item.routing
         if routing.reason in {RoutingReason.FOREIGN_MANAGER, RoutingReason.VERSION_CAP_REACHED}:
-            yield _problem(name, routing.because, "its traffic stays where it is", f"see {routing.reason}")
+            yield _problem(
+                name, routing.because, "its traffic stays where it is", f"docs/reasons.md, {routing.reason}"
+            )
         if item.unserved:
             yield _problem(name, item.unserved, "new workflows wait", "see its pods, or `git revert`")
         if item.versions.not_deployed:

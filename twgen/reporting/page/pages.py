@@ -130,7 +130,7 @@ def _row(status: RolloutStatus, now: datetime) -> Row:
     )
 
 
-def _shares(document: Mapping[str, Any], target: str) -> "Sequence[Share]":
+def _shares(document: Mapping[str, Any], target: str) -> Sequence[Share]:
     found, begins = [], 0.0
     told = [(version["buildID"], version["percentage"]) for version in document.get("versions", ())]
     told.append(("", document.get("unversionedPercentage")))
@@ -142,7 +142,7 @@ def _shares(document: Mapping[str, Any], target: str) -> "Sequence[Share]":
     return found
 
 
-def _changes(document: Mapping[str, Any], now: datetime) -> "Sequence[tuple[str, str]]":
+def _changes(document: Mapping[str, Any], now: datetime) -> Sequence[tuple[str, str]]:
     found = []
     for version in document.get("versions", ()):
         if moved := version.get("movedBy"):
