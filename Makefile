@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo demo-rollout stack test check lint servers bench cases documentation example schemas lock clean
+.PHONY: help demo demo-live demo-rollout stack test check lint servers bench cases documentation example schemas lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,6 +25,9 @@ demo: $(INSTALLED) ## Plan, follow, simulate and render an example, offline
 
 demo-rollout: $(INSTALLED) ## Roll out three versions of a real worker on a real Temporal, in a minute
 	@$(BIN)/python -m testing.demo_rollout
+
+demo-live: $(INSTALLED) servers ## Roll out, break and roll back by commits to an Argo CD, beside the page; some minutes
+	@$(BIN)/python -m testing.demo_live
 
 stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repository with an example, until Ctrl-C
 	@$(BIN)/python -m testing.argocd.stack

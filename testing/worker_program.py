@@ -56,12 +56,24 @@ class ParentWorkflow:
 
 @workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
 class UpgradingWorkflow:
-    """Stays open, on whatever version is current."""
+    """Stays open, on whatever version is current, until it is signalled."""
+
+    def __init__(self) -> None:
+        self._finished = False
 
     @workflow.run
     async def run(self) -> None:
-        """Wait for ever."""
-        await workflow.wait_condition(lambda: False)
+        """Wait for the signal."""
+        await workflow.wait_condition(lambda: self._finished)
+
+    @workflow.signal
+    def finish(self) -> None:
+        """End it."""
+        self._finished = True
+
+    @workflow.signal
+    def poke(self) -> None:
+        """Have a workflow task, and nothing else."""
 
 
 @workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)

@@ -24,8 +24,8 @@ _LOOKS_EVERY = 5
 _SETTLES_WITHIN = 600.0
 _PROGRAMS = Path(sys.executable).parent
 _TOOLS = (KUBECTL, TEMPORAL_CLI, ARGO_CD)
-_WORKER = Path(__file__).parents[1] / "worker_program.py"
-_EXAMPLE = """\
+WORKER = Path(__file__).parents[1] / "worker_program.py"
+EXAMPLE = """\
 apiVersion: temporal.io/v1alpha1
 kind: Connection
 metadata: {{name: temporal}}
@@ -55,6 +55,7 @@ spec:
         command: ["{python}", -P, "{worker}"]
         env: [{{name: TASK_QUEUE, value: greetings}}]
 """
+"""Of version v1; a next one has its name in its place."""
 _TOLD = """
 Everything runs, and greeter v1 is current. {folder} has all files and logs.
 
@@ -130,7 +131,7 @@ def main() -> None:
         say("deploying the example")
         repository, cluster = found.argo.repository, found.argo.cluster
         (repository.clone / "shop").mkdir()
-        example = _EXAMPLE.format(address=found.temporal.address, python=sys.executable, worker=_WORKER)
+        example = EXAMPLE.format(address=found.temporal.address, python=sys.executable, worker=WORKER)
         (repository.clone / "shop" / "worker.yaml").write_text(example)
         commit = repository.commit("greeter v1")
         cluster.create_namespace("shop")
