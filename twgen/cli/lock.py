@@ -7,7 +7,7 @@ import click
 from twgen.cli.inputs import ledgers_without_spec, load_specs
 from twgen.cli.options import INPUT, options, paths_argument
 from twgen.cli.output import warn
-from twgen.cli.settings import clock, settings_of
+from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidDocuments, InvalidInput, NegativeAnswer
 from twgen.executing.ledger import changed_files, with_attributes, write_files
 from twgen.planning.sentences import listed
@@ -33,7 +33,11 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     \b
     twgen lock .
     """
-    settings = settings_of(params)
+    record_targets(settings_of(params), check=check)
+
+
+def record_targets(settings: Settings, *, check: bool) -> None:
+    """Record the target of every worker in its ledger; with `check` raise NegativeAnswer where one is not."""
     if settings.input.kind == HELM and not settings.input.release:
         raise InvalidInput(
             "versions are recorded under the names that one release gives them: write --release NAME, as in"

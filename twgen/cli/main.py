@@ -31,12 +31,15 @@ _COMMANDS = {
     "histories": "Write histories of workflows, for a program that replays them.",
     "simulate": "Tell a whole rollout in advance: what would happen when.",
     "validate": "Check specs without reading any server.",
+    "import": "Write specs of what runs already.",
     "snapshot": "Record what Temporal says of the workers.",
     "lock": "Record the target versions in the ledger beside the specs.",
     "completion": "Print what makes a shell complete the commands and options of twgen.",
     "version": "Print the version of twgen.",
 }
 _OF_ONE_FILE = dict.fromkeys(("promote", "abort", "retry", "pause", "resume"), "intervention")
+_RENAMED = {"import": "importing"}
+"""A word of Python's own is no name of a module."""
 
 
 class _Commands(click.Group):
@@ -53,7 +56,8 @@ class _Commands(click.Group):
             raise InvalidInput(
                 f"no such command {quoted(cmd_name)}{similar or f'; see {ctx.command_path} --help'}"
             )
-        module = import_module(f"twgen.cli.{_OF_ONE_FILE.get(cmd_name, cmd_name)}")
+        file = _OF_ONE_FILE.get(cmd_name) or _RENAMED.get(cmd_name, cmd_name)
+        module = import_module(f"twgen.cli.{file}")
         command: click.Command = getattr(module, cmd_name if cmd_name in _OF_ONE_FILE else "command")
         command.name = cmd_name
         return command
