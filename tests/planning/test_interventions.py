@@ -23,7 +23,7 @@ from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import Gate
 from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
-from twgen.planning.interventions import Intervention, abort, is_done, pause, promote, resume, retry
+from twgen.planning.interventions import Intervention, abort, is_done, pause, promote, resume, retire, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
 from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, PAUSED
@@ -175,3 +175,34 @@ def test_worker_of_somebody_else_is_refused_to_every_command(command: str) -> No
 )
 def test_new_look_tells_that_it_is_done(before: str, command: str, after: str) -> None:
     assert is_done(STATES[after], COMMANDS[command](STATES[before]))
+
+
+UNVERSIONED_TOO = replace(MAIN, unversioned_pollers=True)
+
+
+def test_worker_is_retired_to_workers_without_a_version_and_stays_so() -> None:
+    done = retire(a_target(current_polls=(UNVERSIONED_TOO,)))
+    assert done.change
+    assert (done.change.action, done.change.build_id) == (RoutingAction.SET_CURRENT, "")
+    assert done.marks[PAUSED]["because"] == "the worker is retired"
+    gone = a_target(routing(None), paused=done.marks[PAUSED])
+    assert is_done(gone, done)
+    assert not is_done(a_target(paused=done.marks[PAUSED]), done)
+    with pytest.raises(NegativeAnswer, match="no version is current; `twgen drain`"):
+        retire(gone)
+
+
+@pytest.mark.parametrize("polls", [None, False])
+def test_worker_whose_task_queue_nobody_else_polls_is_not_retired(polls: bool | None) -> None:  # noqa: FBT001
+    queue = replace(MAIN, unversioned_pollers=polls)
+    with pytest.raises(NegativeAnswer, match="is known to poll workflow task queue"):
+        retire(a_target(current_polls=(UNVERSIONED_TOO, queue)))
+    with pytest.raises(NegativeAnswer, match="is known to poll its task queues"):
+        retire(a_target(current_polls=()))
+
+
+def test_worker_that_ramps_or_that_somebody_else_manages_is_not_retired() -> None:
+    with pytest.raises(NegativeAnswer, match="`twgen abort` ends that first"):
+        retire(a_target(routing("v1", ("v3", 5)), current_polls=(UNVERSIONED_TOO,)))
+    with pytest.raises(OwnedBySomebodyElse):
+        retire(a_target(manager="other", current_polls=(UNVERSIONED_TOO,)))

@@ -145,6 +145,34 @@ def test_foreign_manager_stops_everything_and_says_who(story: Story) -> None:
     assert story.described().manager_identity == ""
 
 
+@on_both_servers
+def test_worker_is_retired_to_others_and_no_rollout_brings_it_back(
+    story: Story,
+) -> None:
+    becomes_current(story, "v1")
+    story.describe("v1", steps=())
+    refused = story.run("retire")
+    assert (refused.code, "no worker without a version is known to poll" in refused.stderr) == (1, True), (
+        refused
+    )
+    story.running.enter_context(story.worker.unversioned())
+
+    def retired() -> bool:
+        """Until the server tells of who polls without a version."""
+        ended = story.run("retire")
+        assert ended.code == 0, ended
+        return True
+
+    eventually(retired, SOON)
+    assert story.shares() == {"v1": 0}
+    assert story.run("rollout", "--once").code == 0
+    assert story.shares() == {"v1": 0}
+    assert "the worker is retired" in story.run("status").stdout
+    assert story.run("resume").code == 0
+    assert story.run("rollout").code == 0
+    assert story.shares() == {"v1": 100}
+
+
 @side_by_side
 def test_abort_ends_the_ramp_and_it_stays_so_until_retry(story: Story) -> None:
     becomes_current(story, "v1")

@@ -1,4 +1,4 @@
-"""`twgen promote`, `abort`, `retry`, `pause`, `resume`: what a person does to the rollout of one worker."""
+"""`twgen promote`, `abort`, `retry`, `pause`, `resume` and `retire`: what a person does to one worker."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -91,6 +91,22 @@ def resume(**params: Any) -> None:
     twgen resume .
     """
     _intervene(params, interventions.resume)
+
+
+@click.command()
+@paths_argument
+@_common
+def retire(**params: Any) -> None:
+    """Send all new workflows to workers without a version, and let every version drain.
+
+    It is refused where no such worker polls what the current version polls. `twgen resume`, and a rollout
+    after it, bring the traffic back.
+
+    \b
+    twgen retire . --worker payments
+    twgen drain .
+    """
+    _intervene(params, interventions.retire)
 
 
 def _intervene(params: dict[str, Any], decide: Callable[[Target], Intervention]) -> None:

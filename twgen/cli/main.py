@@ -22,6 +22,7 @@ _COMMANDS = {
     "retry": "Go on after an abort or a failed gate.",
     "pause": "Keep the traffic as it is, until `resume`.",
     "resume": "Let a paused rollout go on.",
+    "retire": "Send new workflows to workers without a version, and let every version drain.",
     "ownership": "Say who manages a worker, take it over, or give it back.",
     "tick": "Keep what Argo CD has rendered up to date.",
     "status": "Show where every worker and its versions stand.",
@@ -37,7 +38,7 @@ _COMMANDS = {
     "completion": "Print what makes a shell complete the commands and options of twgen.",
     "version": "Print the version of twgen.",
 }
-_OF_ONE_FILE = dict.fromkeys(("promote", "abort", "retry", "pause", "resume"), "intervention")
+_OF_ONE_FILE = dict.fromkeys(("promote", "abort", "retry", "pause", "resume", "retire"), "intervention")
 _RENAMED = {"import": "importing"}
 """A word of Python's own is no name of a module."""
 

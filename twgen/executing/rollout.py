@@ -211,7 +211,7 @@ async def intervene(
 def _done(change: RoutingPlan) -> str:
     match change.action:
         case RoutingAction.SET_CURRENT:
-            return f"{change.build_id} is current now"
+            return f"{change.build_id or 'no version'} is current now"
         case RoutingAction.SET_RAMP:
             return (
                 f"{plain_percentage(change.percentage or 0)} % of new workflows go to {change.build_id} now"

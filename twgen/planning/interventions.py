@@ -1,4 +1,4 @@
-"""What a person may do to a rollout, and what comes of it: promote, abort, retry, pause and resume."""
+"""What a person may do to a rollout, and what comes of it: promote, abort, retry, pause, resume, retire."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -119,6 +119,38 @@ def resume(target: Target) -> Intervention:
     return Intervention(f"let the rollout of {target.build_id} go on", marks, goes_on=True)
 
 
+def retire(target: Target) -> Intervention:
+    """No new workflow for any version: workers without one take them, and all versions drain.
+
+    The mark comes first: else the rollout of the spec, which Git still has, would bring the traffic back.
+    """
+    _refuse_what_nobody_may(target)
+    if target.current is None:
+        raise _refused(
+            target,
+            "no version is current; `twgen drain` says which workflows hold what is left, and docs/argocd.md"
+            " (Remove a worker) how it goes once there are none",
+        )
+    if target.temporal.routing.ramping:
+        raise _refused(target, "a version ramps; `twgen abort` ends that first")
+    current = target.versions.get(target.current)
+    queues = (current.task_queues if current else None) or ()
+    alone = [queue for queue in queues if queue.unversioned_pollers is not True]
+    if alone or not queues:
+        which = f"{alone[0].type.lower()} task queue {alone[0].name}" if alone else "its task queues"
+        raise _refused(
+            target,
+            f"no worker without a version is known to poll {which}, and what starts there would wait for"
+            " ever: run one that does, or let nobody start anything there and take it out of Git"
+            " (docs/argocd.md, Remove a worker)",
+        )
+    change = replace(_change(target, RoutingAction.SET_CURRENT), build_id="")
+    marks = {PAUSED: {**target.mark, "because": "the worker is retired"}}
+    return Intervention(
+        f"send all new workflows to workers without a version, and drain {target.current}", marks, change
+    )
+
+
 def refuse_other_traffic(decided_on: Target, target: Target) -> None:
     """Raise OwnedBySomebodyElse when a look after the claim shows other traffic than was decided on.
 
@@ -141,7 +173,7 @@ def is_done(target: Target, intervention: Intervention) -> bool:
     if not (change := intervention.change):
         return True
     if change.action is RoutingAction.SET_CURRENT:
-        return target.is_current
+        return target.current == (change.build_id or None)
     if change.action is RoutingAction.SET_RAMP:
         live = rounded_percentage(target.ramp.percentage) if target.ramp else None
         return live == change.percentage
