@@ -99,6 +99,8 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
         target = await look()
         meant, entry = _meant(target, build_id, what)
         batch, state = await _latest(reader(), meant, again=params["again"])
+        writer = TemporalWriter(spec, target.identity, opened.temporal, settings.timeout)
+        number = state.total if state else 0
         if not state:
             number = await reader().count(still_open(batch.query))
             if not number:
@@ -107,11 +109,11 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
             # whoever was asked may have thought for long, and the version be current again
             sure = replace(batch, query=batch_of(await look(), build_id, what).query)
-            writer = TemporalWriter(spec, target.identity, opened.temporal, settings.timeout)
             await writer.start_batch(sure, f"twgen: {change}")
             say(f"{spec.worker_deployment}: will {change}")
-            if entry:
-                await writer.mark(build_id, begun_mark(target.versions[build_id], entry, clock(), number))
+        if entry:
+            # also where an earlier run was ended before it could write that down
+            await writer.mark(build_id, begun_mark(target.versions[build_id], entry, clock(), number))
         if params["wait"]:
             state = await _ended(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
         if state and not state.is_running and (left := await _begun_since(reader(), batch, state)):
