@@ -28,19 +28,63 @@ def test_specs_are_valid_and_recorded_and_another_import_changes_nothing(run: Ru
     assert len(before) == 3
     again = run("import", OBJECTS, "--folder", "workers")
     assert again.returncode == 0, again
+    assert "it is left as it is" in again.stderr
     assert {file: file.read_text() for file in (objects / "workers").rglob("*.yaml")} == before
 
 
-def test_what_people_have_written_beside_stays(run: Run, objects: Path) -> None:
+def test_worker_that_people_have_already_is_left_as_it_is(run: Run, objects: Path) -> None:
     run("import", OBJECTS, "--folder", "workers")
     worker = objects / "workers" / "payments.yaml"
     worker.write_text("# of the payments team\n" + worker.read_text().replace("AllAtOnce", "Manual"))
+    before = worker.read_text()
     (objects / OBJECTS).write_text(json.dumps(deployment(image="pay:2")))
+    ended = run("import", OBJECTS, "--folder", "workers")
+    assert ended.returncode == 0, ended
+    assert (
+        "workers/payments.yaml has WorkerDeployment shop payments already: it is left as it is"
+        in ended.stderr
+    )
+    assert worker.read_text() == before
+
+
+def test_object_of_the_controller_is_brought_up_to_date_where_it_stands(run: Run, tmp_path: Path) -> None:
+    connection = {
+        "apiVersion": "temporal.io/v1alpha1",
+        "kind": "Connection",
+        "metadata": {"name": "temporal", "namespace": "shop"},
+        "spec": {"hostPort": "new.example.com:7233"},
+    }
+    (tmp_path / OBJECTS).write_text(json.dumps(connection))
+    (tmp_path / "workers").mkdir()
+    file = tmp_path / "workers" / "connection-temporal.yaml"
+    text = (
+        "# ours\r\napiVersion: temporal.io/v1alpha1\r\nkind: Connection\r\nmetadata:\r\n  name: temporal\r\n"
+        '  namespace: shop\r\n  annotations: {argocd.argoproj.io/sync-wave: "1"}\r\nspec:\r\n'
+        "  hostPort: old.example.com:7233  # the old one\r\n"
+    )
+    file.write_bytes(text.encode())
     assert run("import", OBJECTS, "--folder", "workers").returncode == 0
-    text = worker.read_text()
-    assert text.startswith("# of the payments team\n")
-    assert "strategy: Manual" in text
-    assert "image: pay:2" in text
+    assert file.read_bytes().decode() == text.replace("old.example", "new.example")
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Deployment"])
+def test_file_that_holds_something_else_is_left_alone(run: Run, objects: Path, kind: str) -> None:
+    (objects / "workers").mkdir()
+    file = objects / "workers" / "payments.yaml"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": kind, "metadata": {"name": "payments"}}))
+    before = file.read_text()
+    ended = run("import", OBJECTS, "--folder", "workers")
+    assert (ended.returncode, file.read_text()) == (2, before)
+    assert "holds something else: move it away" in ended.stderr
+
+
+def test_link_out_of_the_folder_is_not_followed(run: Run, objects: Path) -> None:
+    (objects / "workers").mkdir()
+    (objects / "outside.yaml").write_text("secret: mine\n")
+    (objects / "workers" / "payments.yaml").symlink_to("../outside.yaml")
+    ended = run("import", OBJECTS, "--folder", "workers")
+    assert ended.returncode == 2, ended
+    assert (objects / "outside.yaml").read_text() == "secret: mine\n"
 
 
 def test_stdin_is_read_and_what_is_missing_is_told_before_it_is_locked(run: Run, tmp_path: Path) -> None:
@@ -58,7 +102,7 @@ def test_stdin_is_read_and_what_is_missing_is_told_before_it_is_locked(run: Run,
         (("import", OBJECTS), "--folder says where the specs are written: give one"),
         (("import", "nothing.yaml", "--folder", "w"), "nothing.yaml"),
         (("import", "service.json", "--folder", "w"), "nothing to import: service.json: Service web"),
-        (("import", OBJECTS, "--folder", "several"), "several/payments.yaml holds several documents"),
+        (("import", OBJECTS, "--folder", "several"), "several/payments.yaml holds something else"),
         (("import", OBJECTS, "--folder", "broken"), "broken/payments.yaml cannot be edited"),
         (("import", OBJECTS, "--folder", OBJECTS), "specs cannot be written there (File exists)"),
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
 from tests.strategies import NOW
-from twgen.model.diagnosis import Finding, Installation, Severity
+from twgen.model.diagnosis import ArgoInstallation, Finding, Installation, Severity
 from twgen.model.operator import Caller, Operator
 from twgen.model.plan import Plan
 from twgen.model.temporal import VersionStatus, WorkerDeployment
@@ -80,3 +80,37 @@ def test_problems_come_before_advice() -> None:
 )
 def test_version_is_read_as_its_numbers(text: str, numbers: tuple[int, ...]) -> None:
     assert version_of(text) == numbers
+
+
+SHOP, DIGEST = "registry.example.com:5000/tools/twgen", f"sha256:{'a' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "plugin", "is_told"),
+    [
+        (f"{SHOP}:0.1.0", f"{SHOP}:0.1.0", False),
+        (f"{SHOP}:0.1.0", f"{SHOP}:0.1.0@{DIGEST}", False),
+        (f"{SHOP}@{DIGEST}", f"{SHOP}:0.1.0", False),
+        (f"{SHOP}:0.1.0", f"{SHOP}:0.2.0", True),
+        (f"{SHOP}@{DIGEST}", f"{SHOP}@sha256:{'b' * 64}", True),
+        (f"{SHOP}:0.1.0", "other.example.com/twgen:0.1.0", True),
+    ],
+)
+def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
+    jobs: str,
+    plugin: str,
+    is_told: bool,  # noqa: FBT001
+) -> None:
+    world = world_of()
+    installation = Installation(argocd=ArgoInstallation("v3.2.6", plugin, {}, ()))
+    told = findings(installation, make_plan([SPEC], world, NOW, ME), world, Operator(rollout_image=jobs))
+    assert bool(told) is is_told
+
+
+@pytest.mark.parametrize(
+    ("excluded", "is_told"),
+    [(".git", True), ("**/.git/**;docs", True), ("**/.github/**;**/.gitignore", False), ("", False)],
+)
+def test_commits_are_hidden_by_the_folder_of_git_alone(excluded: str, is_told: bool) -> None:  # noqa: FBT001
+    settings = {"reposerver.plugin.tar.exclusions": excluded}
+    assert bool(found(Installation(argocd=ArgoInstallation("v3.2.6", "", settings, ())))) is is_told

@@ -166,6 +166,16 @@ def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
             eventually(lambda: "as it is" in driver.find_element(By.CSS_SELECTOR, ".says").text, 60)
             opened_still = driver.find_element(By.CSS_SELECTOR, ".worker").get_attribute("open")
             assert opened_still is not None
+            # what somebody has selected, to copy it, stays until it is selected no more
+            select = "getSelection().selectAllChildren(document.querySelector('.says'))"
+            driver.execute_script(select)
+            record(cluster, namespace, replace(status, message="as it will be"))
+            part = {"Accept": "application/json"}
+            eventually(lambda: b"as it will be" in request("GET", url, headers=part, retries=False).data, 60)
+            time.sleep(2.5)  # two refreshes that have to leave it alone
+            assert driver.execute_script("return getSelection().toString()") == "Settled: as it is"
+            driver.execute_script("getSelection().removeAllRanges()")
+            eventually(lambda: "as it will be" in driver.find_element(By.CSS_SELECTOR, ".says").text, 60)
             assert problems(driver) == []
             address, _, token = url.partition("?token=")
             assert address.startswith("http://127.0.0.1:")

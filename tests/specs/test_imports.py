@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from twgen.errors import InvalidInput
 from twgen.model.problem import Document
 from twgen.specs.imports import Imported, imported
 from twgen.specs.parse import parse_specs
@@ -103,20 +102,67 @@ def test_what_a_deployment_does_not_tell_is_to_be_filled_in() -> None:
     ]
 
 
-def test_over_a_file_it_changes_what_runs_and_nothing_that_a_person_decides() -> None:
-    [worker, connection], _ = imported(documents(deployment()), "")
-    rollout = {"strategy": "Progressive", "steps": [{"rampPercentage": 5, "pauseDuration": "10m"}]}
-    existing = {**worker.document, "spec": {**worker.document["spec"], "rollout": rollout, "replicas": 1}}
-    [newer, _], _ = imported(documents(deployment(image="pay:2")), "")
-    over = newer.over(existing)
-    assert (over["spec"]["rollout"], over["spec"]["replicas"]) == (rollout, 3)
-    assert over["spec"]["template"]["spec"]["containers"][0]["image"] == "pay:2"
-    secret = {"name": "temporal", "key": "api-key"}
-    known = {**connection.document, "spec": {"hostPort": "other:7233", "apiKeySecretRef": secret}}
-    assert connection.over(known)["spec"] == {
-        "hostPort": "temporal.example.com:7233",
-        "apiKeySecretRef": secret,
-    }
+def test_pods_keep_what_twgen_does_not_set_and_the_worker_has_their_task_queue_and_pace() -> None:
+    value = deployment(
+        env=[
+            {"name": "TEMPORAL_TASK_QUEUE", "value": "payments"},
+            {"name": "TEMPORAL_API_KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "own"}}},
+            {"name": "TEMPORAL_TLS", "value": "true"},
+            {"name": "LOG", "value": "info"},
+        ]
+    )
+    annotations = {"vault.hashicorp.com/role": "pay", "kubectl.kubernetes.io/restartedAt": "now"}
+    value["spec"]["template"]["metadata"]["annotations"] = annotations
+    value["spec"] |= {"minReadySeconds": 10, "strategy": {"type": "Recreate"}}
+    [worker, connection], _ = imported(documents(value), "")
+    spec = worker.document["spec"]
+    assert spec["workerOptions"]["taskQueue"] == "payments"
+    pods = spec["deployment"]["template"]
+    assert pods["metadata"]["annotations"] == {"vault.hashicorp.com/role": "pay"}
+    assert [one["name"] for one in pods["spec"]["containers"][0]["env"]] == ["LOG"]
+    assert (spec["deployment"]["minReadySeconds"], spec["deployment"]["strategy"]) == (
+        10,
+        {"type": "Recreate"},
+    )
+    assert connection.document["spec"]["apiKeySecretRef"] == {"name": "keys", "key": "own"}
+    assert "payments.yaml: TEMPORAL_TLS is left out, which the Connection is for" in worker.missing
+    specs = parsed([worker, connection])
+    assert specs.problems == ()
+
+
+def test_of_several_deployments_those_are_taken_that_know_temporal() -> None:
+    web, other = deployment(env=[]), deployment()
+    for value, name in ((web, "web"), (other, "mail")):
+        value["metadata"] = {**value["metadata"], "name": name}
+    found, left = imported(documents(deployment(), web, other), "")
+    assert [one.file for one in found] == ["payments.yaml", "connection-temporal.yaml", "mail.yaml"]
+    assert left == ["live.yaml: Deployment web is not taken: none of its variables is Temporal's"]
+    elsewhere = json.loads(json.dumps(other).replace("temporal.example.com", "other.example.com"))
+    found, _ = imported(documents(deployment(), elsewhere), "")
+    names = [one.file for one in found]
+    assert names == ["payments.yaml", "connection-payments.yaml", "mail.yaml", "connection-mail.yaml"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metadata": None},
+        {"metadata": "text"},
+        {"metadata": {"name": "../../etc/passwd"}},
+        {"metadata": {"name": "payments", "labels": ["a"]}},
+        {"spec": None},
+        {"spec": ["a"]},
+        {"spec": {"template": {"spec": "text"}}},
+        {"spec": {"template": {"spec": {"containers": {"a": "b"}}}}},
+        {"spec": {"template": {"spec": {"containers": ["a"]}}}},
+        {"spec": {"template": {"spec": {"containers": [{"env": ["a"]}]}}}},
+        {"spec": {"template": {"metadata": "text", "spec": {"containers": [{}]}}}},
+    ],
+)
+def test_object_that_is_not_as_kubernetes_has_it_is_left_and_told(change: dict[str, Any]) -> None:
+    found, [left] = imported(documents({**deployment(), **change}), "")
+    assert found == []
+    assert left.endswith("is not taken: it is not as Kubernetes has it")
 
 
 def test_versions_and_other_objects_are_left_and_told() -> None:
@@ -132,8 +178,9 @@ def test_versions_and_other_objects_are_left_and_told() -> None:
     )
 
 
-def test_two_objects_of_one_file_are_refused() -> None:
+def test_second_object_of_a_file_is_left_and_told() -> None:
     other = deployment()
     other["metadata"] = {**other["metadata"], "namespace": "mail"}
-    with pytest.raises(InvalidInput, match=r"two objects belong into payments\.yaml"):
-        imported(documents(deployment(), other), "")
+    found, left = imported(documents(deployment(), other), "")
+    assert len(found) == 2
+    assert "payments.yaml is another object's too" in left[0] or "connection-temporal.yaml is" in left[0]

@@ -22,6 +22,7 @@ from twgen.errors import OutOfTime, StateUnavailable
 
 _LOOPBACK = "127.0.0.1:0"
 _NAMES_OF_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_USUAL_PORT = 80
 _EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - what is asked for with --listen
 
 
@@ -82,7 +83,7 @@ class _Guard:
 
     def answer(self, request: Request) -> Answer:
         """As it is, to who may ask."""
-        host, origin = request.get("HTTP_HOST", ""), request.get("HTTP_ORIGIN")
+        host, origin = str(request.get("HTTP_HOST", "")).lower(), request.get("HTTP_ORIGIN")
         given = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
         is_ours = (not self.hosts or host in self.hosts) and origin in {None, f"http://{host}"}
         if not is_ours or not secrets.compare_digest(given.encode(), self._token.encode()):
@@ -97,5 +98,6 @@ def _hosts(host: str, port: int) -> Collection[str]:
     """What a browser may call the server; of one that listens everywhere nobody knows all its names."""
     if host in _EVERYWHERE:
         return ()
-    names = _NAMES_OF_LOOPBACK if host in _NAMES_OF_LOOPBACK else (host,)
-    return {f"{name}:{port}" for name in names}
+    names = _NAMES_OF_LOOPBACK if host in _NAMES_OF_LOOPBACK else (host.lower(),)
+    # of the usual port a browser says nothing
+    return {f"{name}:{port}" for name in names} | (set(names) if port == _USUAL_PORT else set())

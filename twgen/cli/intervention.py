@@ -100,7 +100,7 @@ def retire(**params: Any) -> None:
     """Send all new workflows to workers without a version, and let every version drain.
 
     It is refused where no such worker polls what the current version polls. `twgen resume`, and a rollout
-    after it, bring the traffic back.
+    after it, bring the traffic back; so does the rollout of another build ID, so commit none.
 
     \b
     twgen retire . --worker payments

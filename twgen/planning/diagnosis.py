@@ -101,14 +101,15 @@ def _of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Iter
             "patch it with deploy/sidecar.yaml (docs/argocd.md, Install)",
         )
     image = operator.rollout_image
-    if image and argocd.sidecar_image and image != argocd.sidecar_image:
+    if image and argocd.sidecar_image and not _are_the_same(image, argocd.sidecar_image):
         yield _problem(
             about,
             f"its plugin is {argocd.sidecar_image}, and the Jobs are {image}",
             "render and Job need the same release: the Job refuses what it reads otherwise",
             "give both the same image",
         )
-    if ".git" in settings.get("reposerver.plugin.tar.exclusions", ""):
+    excluded = settings.get("reposerver.plugin.tar.exclusions", "").split(";")
+    if any(".git" in pattern.strip().split("/") for pattern in excluded):
         yield _advice(
             about,
             "reposerver.plugin.tar.exclusions keeps .git from plugins",
@@ -127,6 +128,24 @@ def _of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Iter
         )
     for application in argocd.applications:
         yield from _of_application(application)
+
+
+def _are_the_same(image: str, other: str) -> bool:
+    """By repository, and by the digest or the tag that both have; without one in common they may be."""
+    (name, tag, digest), (other_name, other_tag, other_digest) = map(_parts_of, (image, other))
+    if name != other_name:
+        return False
+    if digest and other_digest:
+        return digest == other_digest
+    return not tag or not other_tag or tag == other_tag
+
+
+def _parts_of(image: str) -> tuple[str, str, str]:
+    """Repository, tag and digest; empty texts where it has none."""
+    rest, _, digest = image.partition("@")
+    folder, slash, last = rest.rpartition("/")
+    name, _, tag = last.partition(":")
+    return f"{folder}{slash}{name}", tag, digest
 
 
 def _of_application(application: ArgoApplication) -> Iterator[Finding]:

@@ -122,7 +122,8 @@ def resume(target: Target) -> Intervention:
 def retire(target: Target) -> Intervention:
     """No new workflow for any version: workers without one take them, and all versions drain.
 
-    The mark comes first: else the rollout of the spec, which Git still has, would bring the traffic back.
+    The mark comes first: else the rollout of the spec, which Git still has, would bring the traffic back. It
+    is of the target, so another build ID is one that may.
     """
     _refuse_what_nobody_may(target)
     if target.current is None:

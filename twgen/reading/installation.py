@@ -28,6 +28,8 @@ RIGHTS = (
     Right("create", "batch", "jobs", _NO_JOB, Severity.ADVICE),
 )
 """What whoever runs twgen needs in the namespace of a worker."""
+_OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
+"""What its own containers are called, by its manifests and by its Helm chart."""
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _APPLICATIONS = "/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
@@ -92,7 +94,7 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     path = _APPLICATIONS.format(namespace=namespace)
     applications = listed(path, await read_path(client, path, deadline, may_be_absent=True) or {"items": []})
     return ArgoInstallation(
-        version=_tag_of([one for one in containers if one["name"] != PLUGIN]),
+        version=_tag_of([one for one in containers if one["name"] in _OWN or _is_argocd(one)]),
         sidecar_image=next((str(one.get("image")) for one in containers if one["name"] == PLUGIN), ""),
         settings=settings,
         applications=tuple(_application(item) for item in applications if _plugin_of(item)),
@@ -104,6 +106,10 @@ def left_alone(statuses: Iterable[RolloutStatus]) -> Mapping[str, str]:
     return {
         status.worker: status.message for status in statuses if status.reason == RoutingReason.ROLLOUT_ENDED
     }
+
+
+def _is_argocd(container: Mapping[str, Any]) -> bool:
+    return str(container.get("image")).partition("@")[0].partition(":")[0].endswith("/argocd")
 
 
 def _tag_of(containers: Sequence[Mapping[str, Any]]) -> str:

@@ -1,22 +1,25 @@
 """Making specs of what runs already: the controller's own objects, and Deployments that have no versions."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from copy import deepcopy
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from twgen.cluster.server_defaults import without_server_fields
-from twgen.errors import InvalidInput
 from twgen.model.paths import value_at
 from twgen.model.problem import Document
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
-from twgen.versioning.injection import is_ever_injected, place_of
-from twgen.versioning.names import BUILD_ID_LABEL, CONTROLLER_API, DEPLOYMENT_API
+from twgen.specs.limits import NAME
+from twgen.versioning.injection import TASK_QUEUE, is_ever_injected, place_of
+from twgen.versioning.names import BUILD_ID_LABEL, CONTROLLER_API, DEPLOYMENT_API, RESTARTED_AT
 
 _OF_TOOLS = ("kubectl.kubernetes.io/", "argocd.argoproj.io/", "meta.helm.sh/", "deployment.kubernetes.io/")
-_OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart"}
-"""Labels by which a tool knows what it made; whoever makes it next has its own."""
+_OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart", RESTARTED_AT}
+"""Labels and annotations by which a tool knows what it made; whoever makes it next has its own."""
 _POD_HASH = "pod-template-hash"
 _PREFIXES = {WORKER: "", CONNECTION: "connection-", CLUSTER_CONNECTION: "connection-", ATTACHED: "template-"}
+_PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHistoryLimit")
+_KEY = "TEMPORAL_API_KEY"
+_NO_ADDRESS = "temporal.example.com:7233"
 
 Place = tuple[str, ...]
 """A field of a document, by the names that lead to it."""
@@ -27,55 +30,119 @@ class Imported(NamedTuple):
 
     file: str
     document: Mapping[str, Any]
-    comments: Mapping[Place, str]
+    comments: Mapping[Place, str] = {}
     """What stands beside some of its fields."""
-    missing: tuple[str, ...]
-    """What a person has to fill in."""
-    told: tuple[Place, ...] | None = None
-    """The fields that what runs tells, the others being a person's to decide; None: all of them."""
+    missing: tuple[str, ...] = ()
+    """What a person has to fill in, or to look at."""
+    is_whole: bool = True
+    """All of its spec is told; no: much of it is a person's to decide, and what there is stays."""
 
-    def over(self, existing: Any) -> Mapping[str, Any]:
-        """The same, where a file has such a document already: of it stays what a person decides."""
-        is_other = not isinstance(existing, dict) or existing.get("kind") != self.document["kind"]
-        if self.told is None or is_other:
-            return self.document
-        kept: dict[str, Any] = deepcopy(existing)
-        for *above, name in self.told:
-            outer, new = kept, value_at(self.document, *above)
-            for step in above:
-                outer[step] = outer[step] if isinstance(outer.get(step), dict) else {}
-                outer = outer[step]
-            if name in new:
-                outer[name] = new[name]
-        return kept
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What tells it from other objects: kind, namespace and name."""
+        return identity_of(self.document)
 
 
-def imported(documents: Iterable[Document], namespace: str) -> tuple[list[Imported], list[str]]:
+def identity_of(document: Any) -> tuple[str, str, str]:
+    """Kind, namespace and name of a document; empty texts where it has none."""
+    kind, *rest = (
+        str(value_at(document, *path) or "")
+        for path in (("kind",), ("metadata", "namespace"), ("metadata", "name"))
+    )
+    return kind, rest[0], rest[1]
+
+
+def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Imported], list[str]]:
     """The specs of what runs, each for a file of its own, and why other documents are none.
 
-    `namespace` is that of documents that name none. Raises InvalidInput where two belong into one file.
+    `namespace` is that of documents that name none.
     """
+    plain = [one for one in documents if _is_plain(one.value) and _is_sound(one.value)]
+    ours = [one for one in plain if len(plain) == 1 or _is_of_temporal(one.value)]
+    addresses = {place_of(one.value["spec"]["template"]["spec"]).address for one in ours} - {""}
     found: dict[str, Imported] = {}
     left: list[str] = []
     for document in documents:
-        specs = list(_specs(document, namespace))
-        if not specs:
-            left.append(f"{document.source}: {_why_not(document.value)}")
+        why = _why_not(document.value, is_one_of_ours=any(document is one for one in ours))
+        specs = [] if why else list(_specs(document.value, namespace, addresses))
         for spec in specs:
-            if found.setdefault(spec.file, spec) != spec:
-                raise InvalidInput(f"two objects belong into {spec.file}: import one namespace at a time")
+            known = found.setdefault(spec.file, spec)
+            if known.identity != spec.identity:
+                why = f"{spec.file} is another object's too: import one namespace at a time"
+            elif known.missing and not spec.missing:
+                found[spec.file] = spec
+        if why:
+            named = f"{value_at(document.value, 'kind')} {value_at(document.value, 'metadata', 'name')}"
+            left.append(f"{document.source}: {named} is not taken: {why}")
     return list(found.values()), left
 
 
-def _specs(document: Document, namespace: str) -> Iterator[Imported]:
-    value = document.value
+def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
+    """Why no spec is made of a document; empty: one is."""
     kind = kind_of(value)
-    if kind and kind.name in _PREFIXES and value.get("apiVersion") == CONTROLLER_API:
-        name = str(value_at(value, "metadata", "name"))
+    is_ours = kind is not None and kind.name in _PREFIXES and value["apiVersion"] == CONTROLLER_API
+    if not is_ours and not _is_deployment(value):
+        return "it is neither the controller's nor a Deployment"
+    if not _is_sound(value):
+        return "it is not as Kubernetes has it"
+    if is_ours or is_one_of_ours:
+        return ""
+    return "none of its variables is Temporal's" if _is_plain(value) else "it is that of a version"
+
+
+def _is_deployment(value: Any) -> bool:
+    return (value_at(value, "apiVersion"), value_at(value, "kind")) == (DEPLOYMENT_API, "Deployment")
+
+
+def _is_plain(value: Any) -> bool:
+    return _is_deployment(value) and not value_at(value, "metadata", "labels", BUILD_ID_LABEL)
+
+
+def _is_sound(value: Any) -> bool:
+    """Its name can be that of a file, and what is read of it is of the right types."""
+    name, spec = value_at(value, "metadata", "name"), value_at(value, "spec")
+    texts = [value_at(value, "metadata", field) or {} for field in ("labels", "annotations")]
+    if not isinstance(name, str) or not re.search(NAME, name) or not isinstance(spec, dict):
+        return False
+    if not all(isinstance(one, dict) for one in texts):
+        return False
+    if not _is_deployment(value):
+        return True
+    pods = value_at(spec, "template", "spec")
+    containers = value_at(pods, "containers")
+    metadata = value_at(spec, "template", "metadata") or {}
+    return (
+        isinstance(containers, list)
+        and bool(containers)
+        and isinstance(metadata, dict)
+        and all(isinstance(metadata.get(field) or {}, dict) for field in ("labels", "annotations"))
+        and all(
+            isinstance(one, dict)
+            and isinstance(one.get("env") or [], list)
+            and all(isinstance(variable, dict) for variable in one.get("env") or ())
+            for one in containers
+        )
+    )
+
+
+def _is_of_temporal(value: Mapping[str, Any]) -> bool:
+    variables = (
+        str(variable.get("name"))
+        for container in value["spec"]["template"]["spec"]["containers"]
+        for variable in container.get("env") or ()
+    )
+    return any(name.startswith("TEMPORAL_") for name in variables)
+
+
+def _specs(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
+    if not _is_deployment(value):
+        kind = kind_of(value)
+        name = value["metadata"]["name"]
         essence = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": _metadata(value)}
-        yield Imported(f"{_PREFIXES[kind.name]}{name}.yaml", essence | {"spec": value.get("spec")}, {}, ())
-    elif _is_plain_deployment(value):
-        yield from _of_deployment(value, namespace)
+        prefix = _PREFIXES[kind.name] if kind else ""
+        yield Imported(f"{prefix}{name}.yaml", essence | {"spec": value["spec"]})
+        return
+    yield from _of_deployment(value, namespace, addresses)
 
 
 def _metadata(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,92 +150,93 @@ def _metadata(value: Mapping[str, Any]) -> dict[str, Any]:
     metadata = value["metadata"]
     kept: dict[str, Any] = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
     for name in ("labels", "annotations"):
-        texts = {
-            key: text
-            for key, text in (metadata.get(name) or {}).items()
-            if not key.startswith(_OF_TOOLS) and key not in _OF_OTHERS
-        }
-        if texts:
+        if texts := _of_people(metadata.get(name)):
             kept[name] = texts
     return kept
 
 
-def _is_plain_deployment(value: Mapping[str, Any]) -> bool:
-    is_deployment = (value.get("apiVersion"), value.get("kind")) == (DEPLOYMENT_API, "Deployment")
-    labels = value_at(value, "metadata", "labels") or {}
-    return (
-        is_deployment and BUILD_ID_LABEL not in labels and bool(value_at(value, "spec", "template", "spec"))
-    )
+def _of_people(texts: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        key: text
+        for key, text in (texts or {}).items()
+        if not key.startswith(_OF_TOOLS) and key not in _OF_OTHERS
+    }
 
 
-def _of_deployment(value: Mapping[str, Any], namespace: str) -> Iterator[Imported]:
+def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
     """A worker and its connection; what a Deployment does not tell is left to be filled in."""
-    metadata = _metadata(value)
-    name, where = metadata["name"], {"namespace": metadata.get("namespace", namespace)}
-    manifest = without_server_fields({"metadata": metadata, "spec": dict(value["spec"])})
-    pods, place = manifest["spec"]["template"], place_of(manifest["spec"]["template"]["spec"])
-    selected = value_at(value, "spec", "selector", "matchLabels") or {}
+    metadata, pods = _metadata(value), value["spec"]["template"]
+    name, place = metadata["name"], place_of(pods["spec"])
+    where = {"namespace": text} if (text := metadata.get("namespace") or namespace) else {}
+    spec = without_server_fields({"metadata": {"annotations": {}}, "spec": dict(value["spec"])})["spec"]
+    # of workers on several servers each has a Connection of its own
+    connection = "temporal" if len(addresses) <= 1 else name
+    address = place.address or (next(iter(addresses)) if len(addresses) == 1 else "")
+    pod, task_queue, key, gone = _without_places(spec["template"]["spec"])
     labels = {
         key: text
-        for key, text in (value_at(pods, "metadata", "labels") or {}).items()
+        for key, text in _of_people(value_at(pods, "metadata", "labels")).items()
         # the old Deployment, and what scales or guards it, would take the new pods for its own
-        if key not in selected and key not in _OF_OTHERS and key != _POD_HASH
+        if key not in (value_at(value, "spec", "selector", "matchLabels") or {}) and key != _POD_HASH
     }
-    template: dict[str, Any] = {"metadata": {"labels": labels}} if labels else {}
-    template["spec"] = _without_places(pods["spec"])
+    told = {"labels": labels, "annotations": _of_people(value_at(pods, "metadata", "annotations"))}
+    of_pods = {field: texts for field, texts in told.items() if texts}
+    pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
+    size = {"replicas": value["spec"]["replicas"]} if value["spec"].get("replicas") is not None else {}
+    template = {**({"metadata": of_pods} if of_pods else {}), "spec": pod}
+    body = {**size, **pace, "template": template}
     worker: dict[str, Any] = {
-        "apiVersion": CONTROLLER_API,
-        "kind": WORKER,
-        "metadata": {"name": name, **{key: text for key, text in where.items() if text}},
-        "spec": {
-            **({"replicas": value["spec"]["replicas"]} if value["spec"].get("replicas") is not None else {}),
-            "workerOptions": {
-                "connectionRef": {"name": "temporal"},
-                "temporalNamespace": place.temporal_namespace or "default",
-            },
-            "rollout": {"strategy": "AllAtOnce"},
-            "template": template,
+        "workerOptions": {
+            "connectionRef": {"name": connection},
+            "temporalNamespace": place.temporal_namespace or "default",
+            **({"taskQueue": task_queue} if task_queue else {}),
         },
+        "rollout": {"strategy": "AllAtOnce"},
+        **({"deployment": body} if pace else body),
     }
-    comments: dict[Place, str] = {("spec", "rollout", "strategy"): "or Progressive, with steps and a gate"}
-    missing = []
+    strategy = ("spec", "rollout", "strategy")
+    comments: dict[Place, str] = {strategy: "or Progressive, with steps and a gate"}
+    comments["spec", "deployment" if pace else "template"] = "its code turns versioning on: docs/workers.md"
+    missing = [f"{name}.yaml: {one}, which the Connection is for" for one in gone]
     if not place.temporal_namespace:
         comments["spec", "workerOptions", "temporalNamespace"] = "fill in: none of its variables says it"
         missing.append(f"{name}.yaml: spec.workerOptions.temporalNamespace, if it is not default")
-    comments["spec", "template"] = "its code turns versioning on first: docs/workers.md"
-    told: tuple[Place, ...] = (("spec", "replicas"), ("spec", "template", "spec"))
-    yield Imported(f"{name}.yaml", worker, comments, tuple(missing), told)
-    address: dict[str, Any] = {"hostPort": place.address or "temporal.example.com:7233"}
-    connection = {
-        "apiVersion": CONTROLLER_API,
-        "kind": CONNECTION,
-        "metadata": {"name": "temporal", **{key: text for key, text in where.items() if text}},
-        "spec": address,
-    }
+    head = {"apiVersion": CONTROLLER_API, "kind": WORKER, "metadata": {"name": name, **where}}
+    yield Imported(f"{name}.yaml", {**head, "spec": worker}, comments, tuple(missing), is_whole=False)
+    file = f"connection-{connection}.yaml"
     beside = "and apiKeySecretRef or mutualTLSSecretRef, if it needs credentials"
-    if not place.address:
+    if not address:
         beside = f"fill in: none of its variables says it; {beside}"
-    unknown = () if place.address else ("connection-temporal.yaml: spec.hostPort",)
-    known: tuple[Place, ...] = (("spec", "hostPort"),) if place.address else ()
-    yield Imported("connection-temporal.yaml", connection, {("spec", "hostPort"): beside}, unknown, known)
+    reached = {"hostPort": address or _NO_ADDRESS, **({"apiKeySecretRef": key} if key else {})}
+    head = {"apiVersion": CONTROLLER_API, "kind": CONNECTION, "metadata": {"name": connection, **where}}
+    unknown = () if address else (f"{file}: spec.hostPort",)
+    place_of_comment: dict[Place, str] = {} if key and address else {("spec", "hostPort"): beside}
+    yield Imported(file, {**head, "spec": reached}, place_of_comment, unknown, is_whole=False)
 
 
-def _without_places(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """The pods without the plain variables that twgen sets itself."""
-    containers = []
+def _without_places(pod: Mapping[str, Any]) -> tuple[dict[str, Any], str, Mapping[str, str], list[str]]:
+    """The pods without the variables that twgen sets itself, and what these told.
+
+    The task queue, the Secret of the key, and the others that somebody has to look at.
+    """
+    containers, task_queue, key, gone = [], "", dict[str, str](), list[str]()
     for container in pod.get("containers") or ():
-        kept = [
-            variable
-            for variable in container.get("env") or ()
-            if not is_ever_injected(variable.get("name", "")) or "valueFrom" in variable
-        ]
-        rest = {name: value for name, value in container.items() if name != "env"}
+        kept = []
+        for variable in container.get("env") or ():
+            name, source = str(variable.get("name")), value_at(variable, "valueFrom", "secretKeyRef")
+            if name == TASK_QUEUE and variable.get("value"):
+                task_queue = str(variable["value"])
+            elif name == _KEY and isinstance(source, dict) and source.get("name") and source.get("key"):
+                key = {"name": str(source["name"]), "key": str(source["key"])}
+            elif name == TASK_QUEUE or not is_ever_injected(name):
+                kept.append(variable)
+            elif "valueFrom" in variable or name.startswith(("TEMPORAL_API", "TEMPORAL_TLS")):
+                gone.append(f"{name} is left out")
+        rest = {field: item for field, item in container.items() if field != "env"}
         containers.append({**rest, **({"env": kept} if kept else {})})
-    return {**pod, "containers": containers}
+    return {**pod, "containers": containers}, task_queue, key, gone
 
 
-def _why_not(value: Mapping[str, Any]) -> str:
-    told = f"{value.get('kind')} {value_at(value, 'metadata', 'name')} is not taken"
-    if value.get("kind") == "Deployment":
-        return f"{told}: it is that of a version"
-    return f"{told}: it is neither the controller's nor a Deployment"
+def existing_identities(documents: Iterable[Document]) -> dict[tuple[str, str, str], str]:
+    """The files of the objects that a folder has already, by what tells them apart."""
+    return {identity_of(one.value): one.source for one in documents}

@@ -1,12 +1,15 @@
 """The page is one document that needs nothing else, begins with what needs a person, and is safe to open."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
+from tests.schemas.printed import STATUS
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
@@ -72,6 +75,26 @@ def test_text_of_others_stays_text(text: str) -> None:
 def test_thousand_workers_are_rendered_and_all_there() -> None:
     statuses = [replace(SETTLED, worker=f"shop/worker-{number}") for number in range(1000)]
     assert len(order(fleet_part(statuses, NOW))) == 1000
+
+
+def broken() -> Iterator[Any]:
+    """Status documents of a worker that lack a field, or have another type there."""
+    [worker] = STATUS["workers"]  # type: ignore[misc]
+    for wrong in ("absent", None, "text", 7, [], {"a": 1}, [None]):
+        for name in worker:
+            rest = {key: value for key, value in worker.items() if key != name}
+            yield rest if wrong == "absent" else {**rest, name: wrong}
+        [version] = worker["versions"]
+        for name in version:
+            rest = {key: value for key, value in version.items() if key != name}
+            yield {**worker, "versions": [rest if wrong == "absent" else {**rest, name: wrong}]}
+
+
+def test_status_that_somebody_wrote_otherwise_hides_no_other_worker() -> None:
+    for document in broken():
+        other = replace(BLOCKED, document={"workers": [document]})
+        page = fleet_page([SETTLED, other], NOW)
+        assert order(page).count("shop/a") == order(page).count("shop/b") == 1, document
 
 
 def test_cluster_without_rollouts_says_so() -> None:

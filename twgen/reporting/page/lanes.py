@@ -10,6 +10,7 @@ from twgen.planning.sentences import counted, in_days, plain_percentage
 
 _ACTIONS = {"ScaleDown": "no pods", "Drop": "gone"}
 """What becomes of a version's Deployment, by what its sunset brings."""
+_STAGES = {status.value: status.value.lower() for status in VersionStatus}
 _MOST_MOMENTS = 12
 _NOW = "now"
 
@@ -76,7 +77,7 @@ def lanes_of(worker: Mapping[str, Any], now: datetime) -> Lanes:
 
 def _changes(worker: Mapping[str, Any], version: Mapping[str, Any], now: datetime) -> Iterator[_Change]:
     status, since = version["status"], version["since"]
-    stage = status.lower()
+    stage = _STAGES.get(status, "unknown")
     yield _Change(min(parse_time(since), now) if since else now, _stands(version, now), stage)
     for ending in worker.get("draining", ()):
         if ending["buildID"] == version["buildID"] and not ending["begun"]:

@@ -4,7 +4,7 @@ const fleet = document.getElementById("fleet");
 
 function filter() {
   const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const workers = [...fleet.querySelectorAll(".worker")];
+  const workers = [...fleet.querySelectorAll("details.worker")];
   let shown = 0;
   for (const worker of workers) {
     const text = worker.firstElementChild.textContent.toLowerCase();
@@ -14,23 +14,49 @@ function filter() {
   document.getElementById("found").textContent = words.length ? `${shown} of ${workers.length}` : "";
 }
 
+// of a row that has not changed but for its age only the age is written, so that nobody loses their place in it
+function told(row) {
+  const copy = row.cloneNode(true);
+  copy.removeAttribute("open");
+  copy.querySelector(".since").textContent = "";
+  return copy.outerHTML;
+}
+
+function show(html) {
+  const next = document.createElement("div");
+  next.innerHTML = html;
+  const before = new Map([...fleet.querySelectorAll("details.worker")].map((row) => [row.id, row]));
+  const focused = document.activeElement.closest("details.worker")?.id;
+  for (const row of next.querySelectorAll("details.worker")) {
+    const old = before.get(row.id);
+    if (old && told(old) === told(row)) {
+      old.querySelector(".since").replaceWith(row.querySelector(".since"));
+      row.replaceWith(old);
+    } else if (old) {
+      row.open = old.open;
+    }
+  }
+  fleet.replaceChildren(...next.childNodes);
+  if (focused && !document.activeElement.closest("details.worker")) {
+    document.getElementById(focused)?.firstElementChild.focus();
+  }
+}
+
 async function refresh() {
   const stale = document.getElementById("stale");
+  const selection = getSelection();
+  if (!selection.isCollapsed && fleet.contains(selection.anchorNode)) return;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "application/json" }, cache: "no-store" });
     if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-    const open = new Set([...fleet.querySelectorAll(".worker[open]")].map((worker) => worker.id));
-    const focused = document.activeElement.closest && document.activeElement.closest(".worker");
-    const told = await answer.json();
-    if (told.fleet !== refresh.last) {
-      fleet.innerHTML = told.fleet;
-      for (const worker of fleet.querySelectorAll(".worker")) worker.open = open.has(worker.id);
-      if (focused) document.getElementById(focused.id)?.firstElementChild.focus();
-      refresh.last = told.fleet;
+    const news = await answer.json();
+    if (news.fleet !== refresh.last) {
+      show(news.fleet);
+      refresh.last = news.fleet;
       filter();
     }
-    document.getElementById("as-of").textContent = told.asOf;
-    stale.textContent = told.failure ? `not refreshed: ${told.failure}` : "";
+    document.getElementById("as-of").textContent = news.asOf;
+    stale.textContent = news.failure ? `not refreshed: ${news.failure}` : "";
   } catch (error) {
     stale.textContent = `not refreshed: ${error.message}`;
   }

@@ -43,6 +43,16 @@ class Share(NamedTuple):
     """`target`, `other` or `unversioned`."""
 
 
+class _Shown(NamedTuple):
+    """A row of the page, and what decides where it stands."""
+
+    html: Any
+    is_alarm: bool
+    phase: Phase
+    since: datetime
+    worker: str
+
+
 class Row(NamedTuple):
     """A worker of the fleet, as the page shows it."""
 
@@ -100,13 +110,28 @@ def _page(**told: Any) -> str:
 
 
 def _fleet(statuses: Sequence[RolloutStatus], now: datetime) -> Mapping[str, Any]:
-    rows = sorted((_row(status, now) for status in statuses), key=_urgency)
+    rows = sorted((_shown(status, now) for status in statuses), key=_urgency)
     numbers = [(phase, sum(row.phase is phase for row in rows)) for phase in _NEEDS_A_PERSON]
     return {"rows": rows, "numbers": [(_SIGNS[phase], phase, number) for phase, number in numbers if number]}
 
 
-def _urgency(row: Row) -> tuple[object, ...]:
-    return (not row.alarm, _NEEDS_A_PERSON.index(row.phase), row.since, row.worker)
+def _urgency(row: _Shown) -> tuple[object, ...]:
+    return (not row.is_alarm, _NEEDS_A_PERSON.index(row.phase), row.since, row.worker)
+
+
+def _shown(status: RolloutStatus, now: datetime) -> _Shown:
+    """A worker's row; of a status that another release or somebody wrote otherwise, what all have."""
+    from markupsafe import Markup
+
+    template = _environment().get_template("row.html")
+    try:
+        row = _row(status, now)
+        html = template.render(row=row)
+    except Exception:  # noqa: BLE001 - whoever may write the ConfigMap of one worker must not hide the others
+        unread = "what its status says of its versions cannot be read"
+        row = _row(replace(status, document={}, failing=status.failing or unread), now)
+        html = template.render(row=row)
+    return _Shown(Markup(html), bool(row.alarm), row.phase, row.since, row.worker)  # noqa: S704 - rendered here
 
 
 def _row(status: RolloutStatus, now: datetime) -> Row:
@@ -167,7 +192,7 @@ def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def _shown(value: Any) -> Any:
+def _safe(value: Any) -> Any:
     """Text of the page as a person can read it safely: no other text hides or turns it."""
     return printable(value) if type(value) is str else value
 
@@ -180,7 +205,7 @@ def _environment() -> "Environment":
         loader=PackageLoader("twgen.reporting", "page"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_safe,
         trim_blocks=True,
         lstrip_blocks=True,
     )
