@@ -31,7 +31,7 @@ RIGHTS = (
 _OWN = {"argocd-repo-server", "argocd-server", "repo-server", "server"}
 """What its own containers are called, by its manifests and by its Helm chart."""
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-_APPLICATIONS = "/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications"
+_ARGOCD_API = "/apis/argoproj.io/v1alpha1"
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
 
 
@@ -91,14 +91,25 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     for name in ("argocd-cm", "argocd-cmd-params-cm"):
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
         settings |= value_at(await read_path(client, path, deadline, may_be_absent=True), "data") or {}
-    path = _APPLICATIONS.format(namespace=namespace)
-    applications = listed(path, await read_path(client, path, deadline, may_be_absent=True) or {"items": []})
+    applications = await _applications(client, namespace, deadline)
     return ArgoInstallation(
         version=_tag_of([one for one in containers if one["name"] in _OWN or _is_argocd(one)]),
         sidecar_image=next((str(one.get("image")) for one in containers if one["name"] == PLUGIN), ""),
         settings=settings,
         applications=tuple(_application(item) for item in applications if _plugin_of(item)),
     )
+
+
+async def _applications(
+    client: KubernetesClient, namespace: str, deadline: Deadline
+) -> list[Mapping[str, Any]]:
+    """Those of all namespaces; where only those of Argo CD's own may be read, these."""
+    everywhere = f"{_ARGOCD_API}/applications"
+    status, answer = await client.ask("GET", everywhere, deadline)
+    if status == HTTPStatus.OK:
+        return listed(everywhere, answer)
+    path = f"{_ARGOCD_API}/namespaces/{namespace}/applications"
+    return listed(path, await read_path(client, path, deadline, may_be_absent=True) or {"items": []})
 
 
 def left_alone(statuses: Iterable[RolloutStatus]) -> Mapping[str, str]:
