@@ -30,6 +30,7 @@ class Seen:
         return found
 
     def version(self, build_id: str) -> Document:
+        assert self.temporal, "1.29.1 does not know a worker for a moment after a change"
         return _of_build(self.temporal["versions"], build_id)
 
     def planned_version(self, build_id: str) -> Document:
