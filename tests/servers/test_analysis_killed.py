@@ -25,7 +25,8 @@ def to_half(story: Story, **settings: str) -> None:
     policy = {"analysis": ANALYSIS, "unserved": {"after": "2m"}}
     story.describe("v2", steps=(50,), pause="30s", policy=policy)
     story.start("v2", **settings)
-    rolled_out(story, lambda: story.shares() == {"v1": 50, "v2": 50})
+    # one that fails may have been taken back before it is looked at
+    rolled_out(story, lambda: story.shares() == {"v1": 50, "v2": 50} or is_taken_back(story))
 
 
 def is_taken_back(story: Story) -> bool:
