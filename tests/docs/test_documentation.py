@@ -136,7 +136,7 @@ def test_page_tells_of_every_reason_once() -> None:
 
 def test_every_reason_says_when_and_what_to_do_in_sentences() -> None:
     rows = re.findall(
-        r"^### \w+\n\n(.*)\n\nWhat to do: (.*)$", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE
+        r"^### [\w ]+\n\n(.*)\n\nWhat to do: (.*)$", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE
     )
     assert len(rows) >= len([*VersionReason, *RoutingReason])
     assert [row for row in rows if not all(cell.endswith((".", "`.")) for cell in row)] == []
