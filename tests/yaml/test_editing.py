@@ -1,10 +1,17 @@
 """A file that people own keeps their comments and their order."""
 
+from typing import Any
+
 import pytest
 
-from twgen.errors import InvalidInput
-from twgen.yaml.editing import edited
+from twgen.yaml.editing import commented, edited
 from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
+
+
+def as_block(value: Any) -> str:
+    return write_documents([value])
+
 
 OWNED = """\
 # of the payments team
@@ -29,7 +36,7 @@ def test_comments_and_order_stay_where_fields_stay() -> None:
             "new": {"on": "yes", "time": "1:30"},
         },
     }
-    text = edited(OWNED, document, {}, "a.yaml")
+    text = edited(OWNED, document, as_block) or ""
     assert read_documents(text) == [document]
     assert "# of the payments team\nkind: Worker # theirs\n" in text
     assert "steps:   # slowly\n" in text
@@ -39,15 +46,28 @@ def test_comments_and_order_stay_where_fields_stay() -> None:
 
 def test_same_document_leaves_the_file_as_it_is() -> None:
     [document] = read_documents(OWNED)
-    assert edited(OWNED, document, {}, "a.yaml") == OWNED
+    assert edited(OWNED, document, as_block) == OWNED
 
 
 def test_new_file_has_comments_beside_fields() -> None:
-    text = edited("", {"spec": {"hostPort": "a:1", "on": "off"}}, {("spec", "hostPort"): "fill in"}, "a.yaml")
+    text = commented({"spec": {"hostPort": "a:1", "on": "off"}}, {("spec", "hostPort"): "fill in"})
     assert text == 'spec:\n  hostPort: a:1  # fill in\n  "on": "off"\n'
 
 
-@pytest.mark.parametrize("text", ["- a\n", "just words\n", "a: [\n"])
-def test_file_that_is_no_mapping_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"a\.yaml is no one document of YAML"):
-        edited(text, {"a": 1}, {}, "a.yaml")
+def test_lists_grow_and_shrink_where_they_are() -> None:
+    longer = edited("a:\n  - 1 # one\n  - {b: 2}\n", {"a": [1, {"b": 3}, 4]}, as_block)
+    assert longer == "a:\n  - 1 # one\n  - {b: 3}\n  - 4\n"
+    assert edited(longer, {"a": [1]}, as_block) == "a:\n  - 1 # one\n"
+    assert edited("a: []\n", {"a": ["x"]}, as_block) == "a:\n- x\n"
+
+
+def test_what_is_the_same_keeps_its_spelling() -> None:
+    text = "at: 2026-11-21T05:24:15Z\nhow: 'on'\nis: 1\n"
+    [document] = read_documents(text)
+    changed = edited(text, {**document, "is": True}, as_block)
+    assert changed == "at: 2026-11-21T05:24:15Z\nhow: 'on'\nis: true\n"
+
+
+@pytest.mark.parametrize("text", ["- a\n", "just words\n", "a: &b {c: 1}\nd: *b\n"])
+def test_text_that_cannot_be_changed_in_its_layout_gives_none(text: str) -> None:
+    assert edited(text, {"a": {"c": 2}, "d": {"c": 1}}, as_block) is None

@@ -16,9 +16,10 @@ from twgen.executing.ledger import write_files
 from twgen.planning.sentences import listed
 from twgen.reading.documents import Sources, read_paths
 from twgen.specs.imports import Imported, existing_identities, identity_of, imported
-from twgen.yaml.editing import edited
+from twgen.yaml.editing import commented, edited
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
+from twgen.yaml.writer import write_documents
 
 
 @click.command()
@@ -93,11 +94,12 @@ def _edited(file: Path, spec: Imported) -> str:
     if file.is_symlink():
         raise InvalidInput(f"{file} is a link: give a folder that holds the files themselves")
     if not documents:
-        return edited("", spec.document, spec.comments, str(file))
+        return commented(spec.document, spec.comments)
     if len(documents) > 1 or identity_of(documents[0]) != spec.identity:
         raise InvalidInput(f"{file} holds something else: move it away, or give another --folder")
     # labels and annotations of the file are its people's own
     over = {**documents[0], "spec": spec.document["spec"]}
-    is_of_windows = "\r\n" in text
-    changed = edited(text.replace("\r\n", "\n"), over, {}, str(file))
-    return changed.replace("\n", "\r\n") if is_of_windows else changed
+    changed = edited(text, over, lambda value: write_documents([value]))
+    if changed is None:
+        raise InvalidInput(f"{file} cannot be edited with its layout kept: move it away, and import again")
+    return changed

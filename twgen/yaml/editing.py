@@ -1,66 +1,126 @@
-"""Changing a YAML file that people own: comments and order stay, wherever a field stays."""
+"""Changing a YAML file that people own: comments, order and layout stay, wherever a field stays."""
 
 import io
+import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from twgen.errors import InvalidInput
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import write_documents
 
-
-def edited(
-    text: str, document: Mapping[str, Any], comments: Mapping[tuple[str, ...], str], source: str
-) -> str:
-    """The text of a file that holds this document; of an empty text a new one, with comments beside fields.
-
-    Raises InvalidInput where the file holds something else, or cannot be edited.
-    """
+if TYPE_CHECKING:
     from ruamel.yaml import YAML
+
+# with `---`, comments above it are none of the document's
+_HEAD = re.compile(r"(?:[^\S\n]*(?:#.*)?\n)*---[^\S\n]*(?:#.*)?\n")
+_FIRST_LIST = re.compile(
+    r"^( *)[^\s#-].*:[^\S\n]*(?:#.*)?\n(?:[^\S\n]*(?:#.*)?\n)*( *)(-(?: +(?=\S)|\n))", re.MULTILINE
+)
+"""How far its key, its dash and its first item stand in; a dash may stand alone."""
+
+
+def edited(text: str, document: Mapping[str, Any], write: Callable[[Any], str]) -> str | None:
+    """The text of one document, changed so that it holds this one; None where that keeps no layout.
+
+    What is new in it is laid out as `write` does. Raises YamlError where the text cannot be read.
+    """
     from ruamel.yaml.error import YAMLError
+
+    [before] = read_documents(text)
+    if _same(before, document):
+        return text
+    line_break = "\r\n" if "\r\n" in text else "\n"
+    text = text.replace("\r\n", "\n")
+    head = found[0] if (found := _HEAD.match(text)) else ""
+    yaml = _as_it_stands()
+    if found := _FIRST_LIST.search(text):
+        offset = len(found[2]) - len(found[1])
+        yaml.indent(sequence=offset + len(found[3]), offset=offset)
+    try:
+        node = yaml.load(text[len(head) :])
+    except YAMLError:
+        return None
+    if not isinstance(before, dict) or (found and found[3] == "-\n"):
+        return None
+    _change(node, before, document, lambda value: yaml.load(write(value)))
+    stream = io.StringIO(head)
+    stream.seek(len(head))
+    yaml.dump(node, stream)
+    with suppress(YamlError):
+        if _same(read_documents(stream.getvalue()), [document]):
+            return stream.getvalue().replace("\n", line_break)
+    return None
+
+
+def commented(document: Mapping[str, Any], comments: Mapping[tuple[str, ...], str]) -> str:
+    """The text of a document, with comments beside the fields at these paths."""
+    yaml = _as_it_stands()
+    node = yaml.load(write_documents([document]))
+    for place, comment in comments.items():
+        inner = node
+        for step in place[:-1]:
+            inner = inner[step]
+        inner.yaml_add_eol_comment(comment, place[-1])
+    stream = io.StringIO()
+    yaml.dump(node, stream)
+    return stream.getvalue()
+
+
+def _as_it_stands() -> "YAML":
+    from ruamel.yaml import YAML
 
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = sys.maxsize
-    wanted = yaml.load(write_documents([document]))
-    try:
-        node = yaml.load(text) if text else wanted
-    except YAMLError:
-        node = None
-    if not hasattr(node, "ca") or not hasattr(node, "keys"):
-        raise InvalidInput(f"{source} is no one document of YAML: move it away")
-    if text:
-        _merge(node, wanted)
-    else:
-        for place, comment in comments.items():
-            inner = node
-            for step in place[:-1]:
-                inner = inner[step]
-            inner.yaml_add_eol_comment(comment, place[-1])
-    stream = io.StringIO()
-    yaml.dump(node, stream)
-    with suppress(YamlError):
-        if read_documents(stream.getvalue()) == [document]:
-            return stream.getvalue()
-    raise InvalidInput(f"{source} cannot be edited with its layout kept: move it away, and import again")
+    yaml.composer.warn_double_anchors = False
+    return yaml
 
 
-def _merge(node: Any, wanted: Any) -> None:
-    """Give a mapping or a list the content of another one, and leave alone what is the same."""
-    for name in [name for name in node if name not in wanted]:
-        del node[name]
-    for name, value in wanted.items():
-        old = node.get(name)
-        if hasattr(old, "keys") and hasattr(value, "keys"):
-            _merge(old, value)
-        elif isinstance(old, list) and isinstance(value, list) and len(old) == len(value):
-            for index, item in enumerate(value):
-                if hasattr(old[index], "keys") and hasattr(item, "keys"):
-                    _merge(old[index], item)
-                elif old[index] != item:
-                    old[index] = item
-        elif old != value or type(old) is not type(value):
-            node[name] = value
+def _change(node: Any, before: Any, after: Any, new: Callable[[Any], Any]) -> None:
+    """Make `after` of a mapping or a list that is `before` in values, and leave alone what is the same."""
+    if isinstance(after, Mapping):
+        for name in [name for name in before if name not in after]:
+            del node[name]
+        for name, value in after.items():
+            _put(node, name, (before.get(name), value), new)
+        return
+    del node[len(after) :]
+    for index, (old, value) in enumerate(zip(before, after, strict=False)):
+        _put(node, index, (old, value), new)
+    node.extend(new(value) for value in after[len(before) :])
+
+
+def _put(node: Any, place: Any, values: tuple[Any, Any], new: Callable[[Any], Any]) -> None:
+    before, after = values
+    if _same(before, after) and _has(node, place):
+        return
+    if any(isinstance(before, kind) and isinstance(after, kind) and before for kind in (Mapping, list)):
+        _change(node[place], before, after, new)
+        return
+    comment = _comment_below(node[place]) if _has(node, place) else None
+    node[place] = new(after)
+    if comment and place not in node.ca.items:
+        node.ca.items[place] = [None, None, comment, None]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """As values of JSON: Python's own 1 is True."""
+    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _has(node: Any, place: Any) -> bool:
+    return isinstance(node, Sequence) or place in node
+
+
+def _comment_below(node: Any) -> Any:
+    """What ruamel.yaml keeps with the last value in a node: the comment on what follows the node."""
+    comment = None
+    while node and hasattr(node, "ca"):
+        last = next(reversed(node)) if hasattr(node, "keys") else len(node) - 1
+        comment = next(filter(None, node.ca.items.get(last) or ()), comment)
+        node = node[last]
+    return comment
