@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo demo-live demo-rollout stack test check lint servers bench cases documentation example schemas lock clean
+.PHONY: help demo demo-live demo-rollout stack test check lint servers bench cases docs documentation example schemas lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,9 @@ cases: $(INSTALLED) ## Write the golden files of the stories anew
 	@$(BIN)/python -m tests.cases.regenerate
 	@$(BIN)/python -m tests.refused
 
+docs: $(INSTALLED) ## Build the documentation as a site of files, and check its links
+	@$(BIN)/python -m tools.website
+
 documentation: $(INSTALLED) ## Write anew what the documentation shows of the example
 	@$(BIN)/python -m tools.documentation
 
@@ -71,7 +74,7 @@ lock: ## Renew requirements.lock from pyproject.toml
 		--no-emit-index-url --no-header --quiet --output-file requirements.lock
 
 clean: ## Remove what was made here
-	@rm -rf .venv dist build .*_cache .hypothesis benchmarks/data
+	@rm -rf .venv dist build site .*_cache .hypothesis benchmarks/data
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twgen needs Python 3.11 or newer: make PYTHON=python3.12")'

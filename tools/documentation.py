@@ -12,6 +12,7 @@ from tools.monitoring import dashboard_text, prometheus_rule_text
 from tools.plugin import chart_values_text, plugin_text
 from tools.ramps import TITLE, ramps_text
 from tools.reasons import reasons_page
+from tools.reference import fields_page, options_page
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +37,8 @@ def main() -> None:
     picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
+    (ROOT / "docs" / "options.md").write_text(options_page())
+    (ROOT / "docs" / "fields.md").write_text(fields_page())
     page = ROOT / "docs" / "rollout.md"
     replace(page, TITLE, ramps_text())
     replace(page, SHORT, foretold(page))

@@ -20,6 +20,7 @@ from twgen.model.analysis import (
 )
 from twgen.model.spec import Rollout, RolloutStep, Strategy
 from twgen.planning.rollout import Mark, next_write
+from twgen.planning.sentences import spoken
 from twgen.simulating.initial_state import NO_TIME, initial_state, usual_world
 from twgen.simulating.worker import Measuring, SimulatedWorker
 from twgen.versioning.names import ABORTED
@@ -37,7 +38,7 @@ _APART = timedelta(seconds=30)
 """From look to look."""
 _SEED = 20261125
 TITLE = "ramps  fails  is taken back"
-"""Above the figures."""
+"""Above the figures; what each ramp is like comes below them."""
 
 
 class Ramp(NamedTuple):
@@ -82,11 +83,13 @@ def ramps_text() -> str:
     at_once = 100 * sum(ramp.is_noticed_at_once for ramp in bad) / RAMPS
     whole, after = max(ramp.started for ramp in well), sorted(ramp.started for ramp in bad)
     half, most = (after[len(after) * tenths // 10 - 1] for tenths in (5, 9))
+    steps = ", ".join(f"{step.percentage:g} % for {spoken(step.pause)}" for step in _STEPS)
     return (
         f"{TITLE}\n"
         f"{RAMPS:5,}  {100 * BOUND:3g} %  {taken:g} %, over a whole ramp of {whole:,} workflows\n"
         f"{RAMPS:5,}  {100 * FAILING:3g} %  {at_once:g} %, within the first step of"
         f" {IN_FIRST_STEP} workflows, half by the {half}th, 9 of 10 by the {most}th\n"
+        f"at {steps}, with a bound of {100 * BOUND:g} % and a look every {spoken(_APART)}\n"
     )
 
 

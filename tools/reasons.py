@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ _HEAD = """\
 # Reasons
 
 Every decision of `twgen plan` and `twgen status` has a `reason`: a word that stays, for programs, beside the
-sentence for people, which may be worded better one day. In each table the first row that fits decides.
+sentence for people, which may be worded better one day. In each list the first one that fits decides.
 "Nothing" means that it goes on by itself, or is as it should be.
 
 This page is written by `make documentation` from the tables that decide.
@@ -32,27 +32,37 @@ def reasons_page() -> str:
     )
     sections = [
         _HEAD,
-        "## What becomes of a version\n\nWith a Deployment:\n",
-        _table(row.reason for row in LIVE),
-        "Without one, or with the cluster unread:\n",
-        _table(row.reason for row in WITHOUT_DEPLOYMENT),
-        "And what is decided after the row:\n",
-        _table(beside),
+        "## What becomes of a version\n",
+        _order("With a Deployment", (row.reason for row in LIVE)),
+        _order("Without one, or with the cluster unread", (row.reason for row in WITHOUT_DEPLOYMENT)),
+        _order("Decided after these", beside),
+        *_meanings((*version_reasons, *beside)),
         "## Which change of traffic comes next\n",
-        _table(row.reason for row in TABLE),
-        "After it, where a change is wanted:\n",
-        _table((RoutingReason.MANUAL,)),
-        "And where a rollout in a cluster cannot begin or go on, or has ended too early:\n",
-        _table(beside_the_table),
-        "As a picture:\n",
+        _order("In this order", (row.reason for row in TABLE)),
+        _order("Where a change is wanted", (RoutingReason.MANUAL,)),
+        _order("Where a rollout in a cluster cannot begin or go on, or ended too early", beside_the_table),
+        *_meanings((*(row.reason for row in TABLE), RoutingReason.MANUAL, *beside_the_table)),
+        "## As a picture\n",
         _picture(),
     ]
     return "\n".join(sections)
 
 
-def _table(found: Iterable[StrEnum]) -> str:
-    rows = [f"| `{reason}` | {' | '.join(_meaning(reason))} |\n" for reason in found]
-    return "| reason | when | what to do |\n| --- | --- | --- |\n" + "".join(rows)
+def _order(title: str, found: Iterable[StrEnum]) -> str:
+    links = (f"[{reason}](#{'-'.join(_title(reason).lower().split())})" for reason in found)
+    return f"{title}: {', '.join(links)}.\n"
+
+
+def _title(reason: StrEnum) -> str:
+    """What both tables have keeps its bare name where it is a version's."""
+    is_of_both = isinstance(reason, RoutingReason) and reason in map(str, VersionReason)
+    return f"{reason} of traffic" if is_of_both else reason
+
+
+def _meanings(found: Iterable[StrEnum]) -> Iterator[str]:
+    for reason in dict.fromkeys(found):
+        when, what_to_do = _meaning(reason)
+        yield f"### {_title(reason)}\n\n{when}\n\nWhat to do: {what_to_do}\n"
 
 
 def _picture() -> str:

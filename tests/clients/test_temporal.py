@@ -74,18 +74,27 @@ async def ask_until_it_answers(clients: TemporalClients) -> str:
             continue
 
 
-def test_connection_that_hangs_holds_up_no_later_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = Network(refused=0)
-    hanging = iter([True, False])
+def hanging(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many connections never open, and all later ones work."""
+    network, left = Network(refused=0), iter([True] * times)
 
     async def connect(options: Any) -> Any:
-        if next(hanging):
+        if next(left, False):
             await asyncio.Event().wait()
         return await network.connect(options)
 
     monkeypatch.setattr(ServiceClient, "connect", connect)
+    monkeypatch.setattr("twgen.clients.temporal._CONNECTED_WITHIN", (0.05, 0.1))
 
-    monkeypatch.setattr("twgen.clients.temporal._CONNECTED_WITHIN", 0.1)
+
+def test_connection_that_hangs_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging(1, monkeypatch)
+    clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})
+    assert asyncio.run(clients.ask(CALL, Deadline(60))) == "answered, retry False"
+
+
+def test_connection_that_hangs_holds_up_no_later_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging(2, monkeypatch)
 
     async def story() -> str:
         clients = TemporalClients(lambda: Profiles(allow_unlisted=True), {})

@@ -18,7 +18,7 @@ from twgen.yaml.writer import write_documents
 pytestmark = pytest.mark.server
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-PAGE = (ROOT / "docs" / "argocd.md").read_text()
+PAGE = (ROOT / "docs" / "charts.md").read_text()
 BUDGET = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}
 
 

@@ -19,19 +19,23 @@ from tests.cases.story import STORIES
 from twgen.versioning.names import NOT_PRUNED
 from twgen.yaml.reader import read_documents
 
-PAGE = (Path(__file__).parents[2] / "docs" / "argocd.md").read_text()
-SECTION = PAGE.partition("\n## Remove a worker\n")[2].partition("\n## ")[0]
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def section(page: str, title: str) -> str:
+    text = (DOCS / page).read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    assert text, f"{page} has no section {title!r}"
+    return text
+
+
+SECTION = section("argocd.md", "Remove a worker")
+OWNERSHIP = section("operating.md", "Ownership")
 BUILD_ID = "v3.0.0-97f7"
 SOON = 240.0
 
 
 def commands(program: str, text: str = SECTION) -> list[str]:
     return re.findall(rf"^{program} .*$", text, re.MULTILINE)
-
-
-def handing_over(verb: str) -> str:
-    [command] = re.findall(rf"`(temporal worker deployment manager-identity {verb} [^`]*)`", PAGE)
-    return str(command)
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +97,11 @@ def test_worker_is_handed_over_and_given_back_by_the_commands_of_the_page(server
     worker = DeployedWorker(server, "shop/payments", "handed-over")
     worker.create()
     worker.set_manager("twgen/somebody")
-    [describe] = re.findall(r"`(temporal worker deployment describe [^`]*)`", PAGE)
+    describe, unset, set_by_hand = commands("temporal", OWNERSHIP)
     assert answer(server, describe)["managerIdentity"] == "twgen/somebody"
-    answer(server, handing_over("set"))
+    answer(server, set_by_hand)
     assert answer(server, describe)["managerIdentity"] == "twgen/prod-eu/payments"
-    answer(server, handing_over("unset"))
+    answer(server, unset)
     assert answer(server, describe)["managerIdentity"] == ""
 
 

@@ -219,7 +219,7 @@ def test_chart_and_kustomization_make_the_same_pod_and_give_its_account_the_same
 
 def typed(beginning: str, folder: Path, kubeconfig: Path, name: str, other: str) -> None:
     """Run the block of commands of the page that begins so, as a reader does, with another name."""
-    page = (ROOT / "docs" / "argocd.md").read_text()
+    page = (ROOT / "docs" / "charts.md").read_text()
     block = rf"^```\n({re.escape(beginning)}.*?)^```$"
     [commands] = re.findall(block, page, re.MULTILINE | re.DOTALL)
     commands = re.sub(name, other, commands)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -32,8 +33,9 @@ Answer = TypeVar("Answer")
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
-_CONNECTED_WITHIN = 30.0
-"""Seconds, after which a connection is tried anew."""
+_CONNECTED_WITHIN = (5.0, 30.0)
+"""Seconds of the first try and of the second: the SDK's core waits for ever now and then, under load, where a
+server hangs up on it while it connects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +211,12 @@ class TemporalClients:
             options["tls"] = replace(tls, domain=tls.domain or address.rpartition(":")[0].strip("[]"))
         target = self._via.get(address, address)
         config = ConnectConfig(target_host=target, runtime=_silent_runtime(), **options)
-        try:
+        for seconds in _CONNECTED_WITHIN:
             # one that hangs would hold up every later call
-            async with asyncio.timeout(_CONNECTED_WITHIN):
-                return await ServiceClient.connect(config)
-        except TimeoutError:
-            raise RuntimeError(f"no answer within {_CONNECTED_WITHIN:g} s") from None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    return await ServiceClient.connect(config)
+        raise RuntimeError(f"no answer within {_CONNECTED_WITHIN[-1]:g} s")
 
     def _who(self, call: Call[Any]) -> str:
         address = call.connection.host_port

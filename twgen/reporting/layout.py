@@ -14,13 +14,12 @@ from rich.text import Text
 
 from twgen.model.plan import Phase
 
-PHASES: Mapping[Phase, tuple[str, str]] = {
-    Phase.SETTLED: ("✓", "green"),
-    Phase.WAITING: ("…", "yellow"),
-    Phase.MOVING: ("→", "cyan"),
-    Phase.BLOCKED: ("✗", "red"),
+STYLES: Mapping[Phase, str] = {
+    Phase.SETTLED: "green",
+    Phase.WAITING: "yellow",
+    Phase.MOVING: "cyan",
+    Phase.BLOCKED: "red",
 }
-"""The sign and the style of each phase."""
 ALARM = ("✗", "bold red")
 """The sign and the style of what comes before everything else."""
 

@@ -15,6 +15,7 @@ from twgen.model.timeline import Timeline
 from twgen.model.times import parse_time
 from twgen.planning.sentences import clock_time, plain_percentage, spoken
 from twgen.reporting.page.lanes import Lanes, lanes_of
+from twgen.reporting.plan.phrases import SIGNS
 from twgen.reporting.printable import printable
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, version_name
 from twgen.reporting.timeline.picture import timeline_svg
@@ -22,12 +23,6 @@ from twgen.reporting.timeline.picture import timeline_svg
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_SIGNS: Mapping[Phase, str] = {
-    Phase.SETTLED: "✓",
-    Phase.WAITING: "…",
-    Phase.MOVING: "→",
-    Phase.BLOCKED: "✗",
-}
 _NEEDS_A_PERSON = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
 """The first are shown first."""
 
@@ -112,7 +107,7 @@ def _page(**told: Any) -> str:
 def _fleet(statuses: Sequence[RolloutStatus], now: datetime) -> Mapping[str, Any]:
     rows = sorted((_shown(status, now) for status in statuses), key=_urgency)
     numbers = [(phase, sum(row.phase is phase for row in rows)) for phase in _NEEDS_A_PERSON]
-    return {"rows": rows, "numbers": [(_SIGNS[phase], phase, number) for phase, number in numbers if number]}
+    return {"rows": rows, "numbers": [(SIGNS[phase], phase, number) for phase, number in numbers if number]}
 
 
 def _urgency(row: _Shown) -> tuple[object, ...]:
@@ -141,7 +136,7 @@ def _row(status: RolloutStatus, now: datetime) -> Row:
     return Row(
         worker=status.worker,
         phase=status.phase,
-        sign=_SIGNS[status.phase],
+        sign=SIGNS[status.phase],
         alarm=status.failing or document.get("unserved") or "",
         target=status.target,
         shares=tuple(_shares(document, status.target)) if is_read else (),

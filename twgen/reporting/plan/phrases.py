@@ -1,7 +1,7 @@
 """What the reports of a plan, and of a status, say alike; their texts have been made printable."""
 
 import shlex
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
@@ -9,12 +9,18 @@ from typing import TypeVar
 
 from twgen.model.analysis import Judgement
 from twgen.model.draining import Ending, ScheduledEnding
-from twgen.model.plan import RoutingPlan, VersionAction, VersionPlan, WorkerPlan
+from twgen.model.plan import Phase, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
 from twgen.planning.draining.endings import in_words
 from twgen.planning.sentences import counted, described_change, listed, spoken
 
 Item = TypeVar("Item")
 
+SIGNS: Mapping[Phase, str] = {
+    Phase.SETTLED: "✓",
+    Phase.WAITING: "…",
+    Phase.MOVING: "→",
+    Phase.BLOCKED: "✗",
+}
 COLUMNS = ("version", "status", "action", "replicas", "because")
 MOST_ROWS = 100
 """Rows of one worker that a person reads: as many as Temporal itself keeps versions of it, by default."""

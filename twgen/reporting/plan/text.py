@@ -7,9 +7,10 @@ from rich.text import Text
 
 from twgen.model.plan import Plan, VersionAction, WorkerPlan
 from twgen.planning.sentences import clock_time
-from twgen.reporting.layout import ALARM, PHASES, labelled, table, warning, wrapped, written
+from twgen.reporting.layout import ALARM, STYLES, labelled, table, warning, wrapped, written
 from twgen.reporting.plan.phrases import (
     COLUMNS,
+    SIGNS,
     endings_of_versions,
     endings_phrase,
     folded_warnings,
@@ -43,7 +44,7 @@ def plan_text(plan: Plan, *, colour: bool, width: int) -> str:
 
 def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
     spec, routing = worker.spec, worker.routing
-    sign, style = ALARM if worker.unserved else PHASES[routing.phase]
+    sign, style = ALARM if worker.unserved else (SIGNS[routing.phase], STYLES[routing.phase])
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
         (f"  {routing.phase}", style),

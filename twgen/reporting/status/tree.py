@@ -12,8 +12,9 @@ from twgen.model.status import Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
 from twgen.planning.sentences import counted
 from twgen.planning.worker_status import worst_first
-from twgen.reporting.layout import ALARM, PHASES, labelled, warning, wrapped, written
+from twgen.reporting.layout import ALARM, STYLES, labelled, warning, wrapped, written
 from twgen.reporting.plan.phrases import (
+    SIGNS,
     endings_of_versions,
     endings_phrase,
     folded,
@@ -97,7 +98,7 @@ def _worst(status: Status, width: int, rows: int) -> list[Text]:
     for worker in worst_first(status.workers):
         is_settled = worker.plan.routing.phase is Phase.SETTLED and not worker.plan.unserved
         (settled if is_settled and urgent else urgent).append(worker)
-    sign, style = PHASES[Phase.SETTLED]
+    sign, style = SIGNS[Phase.SETTLED], STYLES[Phase.SETTLED]
     ends = [_named(f"{sign} {len(settled)} Settled", settled, style, width)] if settled else []
     if status.warnings:
         ends.append(Text(f"and {counted(len(status.warnings), 'warning')}", "bold yellow"))
@@ -156,7 +157,7 @@ def _branch(block: Block, width: int, guides: tuple[str, str]) -> list[Text]:
 def _head(worker: WorkerView, now: datetime, width: int) -> Iterator[Text]:
     plan = worker.plan
     spec, phase = plan.spec, plan.routing.phase
-    sign, style = ALARM if plan.unserved else PHASES[phase]
+    sign, style = ALARM if plan.unserved else (SIGNS[phase], STYLES[phase])
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
         (f"  {phase}", style),
