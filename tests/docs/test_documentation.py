@@ -214,7 +214,7 @@ def test_every_policy_of_a_page_is_valid_beside_the_example(policy: dict[str, An
 
 
 def test_patch_of_the_page_is_one_that_a_policy_takes() -> None:
-    [text] = [text for text in blocks(ROOT / "docs" / "specs.md", "") if text.startswith("patches:")]
+    [text] = [text for text in blocks(ROOT / "docs" / "policies.md", "") if text.startswith("patches:")]
     found = Diagnostics()
     policy = parse_policy(Fields(read_documents(text)[0], "spec", found))
     assert [patch.build_id for patch in policy.patches] == ["v2.9.1-c656"]

@@ -23,11 +23,14 @@ CONNECTIONS = {
         "temporal", "HOST_PORT", api_key_secret=SecretKey("temporal-client", "key")
     ),
 }
-ROWS = [
-    [cell.strip().strip("`") for cell in line.strip("|").split("|")]
-    for line in PAGE.splitlines()
-    if re.match(r"\| `(TEMPORAL|WORKER)_", line)
-]
+VARIABLES = {
+    name: set(re.split(" or ", when))
+    for name, when in re.findall(r"^(TEMPORAL_\w+)=\S+ +# ([^:\n]+)", PAGE, re.MULTILINE)
+}
+"""The variables of the page, and what of a spec or a Connection each is there with."""
+[NAMES] = re.findall(r"^Current +HostPort .*\n((?:.+\n)+)```$", PAGE, re.MULTILINE)
+CALLED = {line.split()[0]: [name.strip("()") for name in line.split()] for line in NAMES.splitlines()}
+"""What older generations call a variable, by its name of today."""
 
 
 def injected(connection: Connection, names: EnvironmentNames) -> set[str]:
@@ -45,8 +48,9 @@ def test_page_shows_the_worker_of_the_example(language: str, file: str) -> None:
 
 @pytest.mark.parametrize(("names", "when"), list(product(EnvironmentNames, CONNECTIONS)))
 def test_page_lists_every_injected_variable_and_when_it_is_there(names: EnvironmentNames, when: str) -> None:
-    column = list(EnvironmentNames).index(names)
-    listed = {row[column] for row in ROWS if {"always", when} & set(re.split("`? or `?", row[3]))} - {""}
+    generation = list(EnvironmentNames).index(names)
+    there = [name for name, needs in VARIABLES.items() if {"always", when} & needs]
+    listed = {CALLED[name][generation] if name in CALLED else name for name in there} - {"none"}
     assert listed == injected(CONNECTIONS[when], names)
 
 

@@ -103,7 +103,7 @@ def validation_sarif(found: Validation) -> str:
             "id": rule,
             "shortDescription": {"text": text},
             "fullDescription": {"text": text},
-            "help": {"text": "docs/specs.md of twgen has every field."},
+            "help": {"text": "docs/fields.md of twgen has every field, docs/specs.md shows them in use."},
             "defaultConfiguration": {"level": level},
         }
         for rule, (level, text) in _RULES.items()
