@@ -136,7 +136,8 @@ def _fields(schema: Mapping[str, Any], document: Mapping[str, Any], path: str) -
         field, place = _resolved(found, document), f"{path}.{name}".strip(".")
         must = "*" if name in schema.get("required", ()) else ""
         text = " ".join(str(field.get("description", "")).split())
-        yield f"- `{place}`{must} {_kind(field)}{': ' if text else ''}{text}\n"
+        assumed = f" Default `{json.dumps(field['default'])}`." if "default" in field else ""
+        yield f"- `{place}`{must} {_kind(field)}{': ' if text else ''}{text}{assumed}\n"
         if not _is_of_elsewhere(found):
             yield from _below(field, document, place)
 
