@@ -105,7 +105,7 @@ def _command(name: str, command: click.Command) -> str:
     flags = sorted(max(each.opts, key=len) for each in command.params if isinstance(each, click.Option))
     links = ", ".join(f"[`{flag}`](#{flag.strip('-')})" for flag in flags)
     taken = f"Takes {links}.\n" if flags else ""
-    shown = f"```\n{usage}\n{inspect.cleandoc(examples)}".rstrip() + "\n```\n"
+    shown = f"```text\n{usage}\n{inspect.cleandoc(examples)}".rstrip() + "\n```\n"
     return f"### {name}\n\n{' '.join(text.split())}\n\n{shown}\n{taken}"
 
 
