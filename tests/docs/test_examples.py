@@ -194,3 +194,28 @@ def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any)
         check=False,
     )
     assert ended.returncode == 1, "a version that the ledger does not have"
+
+
+def test_snippets_of_the_page_on_ci_say_what_the_examples_say() -> None:
+    page = (EXAMPLES.parent / "docs" / "ci.md").read_text()
+    snippets = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    [workflow], [pipeline] = documents("ci/github.yaml"), documents("ci/gitlab.yaml")
+    steps = workflow["jobs"]["check"]["steps"]
+    [shown] = [document for text in snippets for document in read_documents(text) if "steps" in document]
+    [checkout] = [
+        document for text in snippets for document in read_documents(text) if isinstance(document, list)
+    ]
+    assert shown["permissions"] == workflow["permissions"]
+    used = {step["uses"] for step in (*checkout, *shown["steps"]) if "uses" in step}
+    assert used == {step["uses"] for step in steps if "uses" in step}
+    for step in (*checkout, *shown["steps"]):
+        if "run" in step:
+            [command] = re.findall(rf"{IMAGE} (.*)", step["run"])
+            assert any(f"$TWGEN {command.partition(' >')[0]}" in each.get("run", "") for each in steps)
+    [sets_up] = [document for text in snippets for document in read_documents(text) if "default" in document]
+    assert sets_up == {name: pipeline[name] for name in sets_up}
+    [specs] = [
+        document["specs"] for text in snippets for document in read_documents(text) if "specs" in document
+    ]
+    assert specs["script"] == pipeline["specs"]["script"][:1]
+    assert specs["artifacts"] == pipeline["specs"]["artifacts"]

@@ -59,11 +59,11 @@ def metrics() -> dict[str, set[str]]:
 
 
 def test_page_tells_every_metric_with_its_labels() -> None:
-    rows = re.findall(r"^\| (`twgen_.*`) \|(.*)\| .* \|$", PAGE, re.MULTILINE)
+    listed = re.findall(r"^- (`twgen_.*?`): ", PAGE, re.MULTILINE)
     told = {
-        name: set(re.findall(r"`(\w+)`", labels))
-        for names, labels in rows
-        for name in re.findall(r"`(\w+)`", names)
+        name: set(re.findall(r"\w+", labels))
+        for names in listed
+        for name, labels in re.findall(r"`(\w+)(?:\{(.*?)\})?`", names)
     }
     assert told == metrics()
 
@@ -163,7 +163,7 @@ def test_dashboard_that_grafana_would_take_otherwise_is_noticed(old: str, new: s
 def test_alerts_of_the_page_are_those_of_the_rules_and_ask_for_metrics_that_there_are() -> None:
     [rules] = read_documents(ALERTS.read_text())
     [group] = rules["groups"]
-    told = re.findall(r"^\| `(Twgen\w+)` \|", PAGE, re.MULTILINE)
+    told = re.findall(r"^- `(Twgen\w+)`: ", PAGE, re.MULTILINE)
     assert told == [rule["alert"] for rule in group["rules"]]
     expressions = " ".join(rule["expr"] for rule in group["rules"])
     assert set(re.findall(r"twgen_\w+", expressions)) <= metrics().keys()

@@ -52,7 +52,7 @@ class Sources:
                 content = file.read(size)
                 if len(content) == size:  # it has grown, or is no file
                     content += file.read(most + 1 - size)
-                if not stat.S_ISREG(found.st_mode):
+                if is_stdin or not stat.S_ISREG(found.st_mode):  # a file as stdin is at its end now
                     self._kept[source] = content
                 return content
         except OSError as error:

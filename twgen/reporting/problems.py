@@ -79,6 +79,10 @@ _RULES = {
     "deprecated": ("note", "An old spelling: it works, and has a newer one."),
 }
 """The level of each rule of the SARIF report, and what breaks it."""
+_RESULTS = 25_000
+"""GitHub refuses a report with more, and shows 5,000 of these; those that are left out are the mildest."""
+_MESSAGE = 1024
+"""GitLab leaves out a result with a longer message, and all of them where that is true of most."""
 _PLACE = re.compile(r"(.+?):(\d+): (.*)", re.DOTALL)
 
 
@@ -109,9 +113,8 @@ def validation_sarif(found: Validation) -> str:
         for rule, (level, text) in _RULES.items()
     ]
     driver = {"name": "twgen", "version": __version__, "rules": rules}
-    return json_text(
-        {"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
-    )
+    run = {"tool": {"driver": driver}, "results": results[:_RESULTS]}
+    return json_text({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
 
 
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -129,6 +132,8 @@ def _result(rule: str, source: str, line: int, path: str, message: str) -> dict[
     if path:
         place["logicalLocations"] = [{"fullyQualifiedName": printable(path)}]
     text = printable(f"{path}: {message}" if path else message)
+    if len(text) > _MESSAGE:
+        text = f"{text[: _MESSAGE - 1]}…"
     level = _RULES[rule][0]
     return {
         "ruleId": rule,
