@@ -44,7 +44,8 @@ _LIMITS = """\
 
 A run reads at most 30,000 documents, 48 MiB and 1,000,000 keys and list items, 16 MiB of them in one file,
 and prints at most 96 MiB of YAML; aliases may add 8 MiB, and nothing nests deeper than 100 levels. A snapshot
-may have 52 MiB, enough for 20,000 versions. Within that, twgen needs less than 512 MiB of memory.
+may have 52 MiB, enough for 20,000 versions. Within that, twgen needs less than 512 MiB of memory; past it, it
+says which limit was reached and ends.
 
 A folder is read with all below it, hidden files left out. A link out of the folder, a link to nothing, a pipe
 or a socket in it is an error; a pipe that you name yourself (`twgen validate <(cue export)`) is read.
@@ -56,6 +57,10 @@ Every field of what you write, and of what twgen prints for programs. This page 
 `make documentation` from the JSON Schemas, with which editors complete and check specs. A field marked * must
 be there.
 """
+_ALSO = {
+    1: "Also a ledger that is not current (`lock --check`), a `rollout` that is Blocked, a refused `promote`.",
+    2: "Also an output that cannot be written, such as on a full disk.",
+}
 _NOT_ERRORS = {
     0: "Done.",
     errors.TwgenError.exit_code: "A bug, with a report to send: it says where, never what was read.",
@@ -73,11 +78,13 @@ def options_page() -> str:
         for error in vars(errors).values()
         if inspect.isclass(error) and issubclass(error, errors.TwgenError) and "exit_code" in vars(error)
     } | _NOT_ERRORS
-    means = "".join(f"| {code} | {codes[code]} |\n" for code in sorted(codes))
+    means = "".join(
+        f"- {code}: {' '.join(filter(None, (codes[code], _ALSO.get(code))))}\n" for code in sorted(codes)
+    )
     return "\n".join(
         [
             _OPTIONS_HEAD,
-            f"## Exit codes\n\n| code | means |\n| --- | --- |\n{means}",
+            f"## Exit codes\n\n{means}",
             "## Commands\n",
             *(_command(name, command) for name, command in commands),
             "## Options\n",
