@@ -58,7 +58,7 @@ Every field of what you write, and of what twgen prints for programs. This page 
 be there.
 """
 _ALSO = {
-    1: "Also a ledger that is not current (`lock --check`), a `rollout` that is Blocked, a refused `promote`.",
+    1: "Also a ledger that is not current (`lock --check`), a `rollout` that is Blocked, refused `promote`.",
     2: "Also an output that cannot be written, such as on a full disk.",
 }
 _NOT_ERRORS = {
