@@ -61,7 +61,7 @@ def abort(**params: Any) -> None:
 @paths_argument
 @_common
 def retry(**params: Any) -> None:
-    """Let an aborted target go on, or start a gate that failed again.
+    """Let an aborted target go on, or start a gate or a replay that failed again.
 
     \b
     twgen retry .

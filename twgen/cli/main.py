@@ -19,7 +19,7 @@ _COMMANDS = {
     "rollout": "Move traffic to the target: gate, ramp, make it current.",
     "promote": "Make the next step of a rollout now.",
     "abort": "End the ramp of a target, until `retry`.",
-    "retry": "Go on after an abort or a failed gate.",
+    "retry": "Go on after an abort, a failed gate or a failed replay.",
     "pause": "Keep the traffic as it is, until `resume`.",
     "resume": "Let a paused rollout go on.",
     "retire": "Send new workflows to workers without a version, and let every version drain.",

@@ -240,7 +240,7 @@ OPTIONS: Mapping[str, Option] = {
     "owner": Option(("--from",), "Who manages it now, and is to do so no more.", NAME),
     "yes": _flag("-y", "--yes", text="Do not ask."),
     "full": _flag("--full", text="Send all of the traffic, whatever steps are left."),
-    "skip_gate": _flag("--skip-gate", text="Go on without a gate that has not passed."),
+    "skip_gate": _flag("--skip-gate", text="Go on without a gate or a replay that has not passed."),
     "once": _flag("--once/--until-settled", text="Make one change at most, or go on (the default)."),
     "within": Option(("--within",), "Give up when it takes longer (1h; never with --intent).", READING_TIME),
     "intent": Option(
