@@ -32,11 +32,11 @@ demo-live: $(INSTALLED) servers ## Roll out, break and roll back by commits to a
 stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repository with an example, until Ctrl-C
 	@$(BIN)/python -m testing.argocd.stack
 
-test: $(INSTALLED) servers lint ## Run every check and every test, real servers included
+test: $(INSTALLED) servers lint docs ## Run every check and every test, real servers included
 	@$(BIN)/pytest -q -n logical --dist worksteal --hypothesis-profile=thorough -m "not server and not packaging and not heavy"
 	@$(BIN)/pytest --tb=short -n 2 --dist loadfile --durations=20 --hypothesis-profile=thorough -m "server or packaging or heavy"
 
-check: $(INSTALLED) lint ## Run the checks and the fast tests
+check: $(INSTALLED) lint docs ## Run the checks and the fast tests
 	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging and not heavy"
 
 lint: $(INSTALLED)
