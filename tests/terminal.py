@@ -15,6 +15,7 @@ from threading import Thread
 
 _ENDS_WITHIN = 60.0
 _CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_PARTS = re.compile(r"\r|\n|\x1b\[(\d*)([A-Za-z])|\x1b\[[^A-Za-z]*[A-Za-z]|[^\r\n\x1b]+")
 
 
 @dataclass(slots=True)
@@ -39,6 +40,27 @@ class Terminal:
     def text(self) -> str:
         """What was written, without colours and movements of the cursor."""
         return _CODES.sub("", self.raw)
+
+    @property
+    def screen(self) -> str:
+        """What a person sees in the end: of what is painted again and again, the last."""
+        lines, row, column = [""], 0, 0
+        for part in _PARTS.finditer(self.raw):
+            number, movement = part.groups()
+            if part[0] == "\r":
+                column = 0
+            elif part[0] == "\n":
+                row += 1
+                lines += [""] * (row == len(lines))
+            elif movement == "A":
+                row = max(row - int(number or 1), 0)
+            elif movement == "K":
+                lines[row] = "" if number == "2" else lines[row][:column]
+            elif not part[0].startswith("\x1b"):
+                end = column + len(part[0])
+                lines[row] = lines[row][:column].ljust(column) + part[0] + lines[row][end:]
+                column = end
+        return "\n".join(lines)
 
 
 @contextmanager
