@@ -1,4 +1,4 @@
-"""The page of all reasons, and the picture of the routing table, from the tables themselves."""
+"""The page of all reasons, from the tables themselves."""
 
 import ast
 import inspect
@@ -42,8 +42,6 @@ def reasons_page() -> str:
         _order("Where a change is wanted", (RoutingReason.MANUAL,)),
         _order("Where a rollout in a cluster cannot begin or go on, or ended too early", beside_the_table),
         *_meanings((*(row.reason for row in TABLE), RoutingReason.MANUAL, *beside_the_table)),
-        "## As a picture\n",
-        _picture(),
     ]
     return "\n".join(sections)
 
@@ -63,16 +61,6 @@ def _meanings(found: Iterable[StrEnum]) -> Iterator[str]:
     for reason in dict.fromkeys(found):
         when, what_to_do = _meaning(reason)
         yield f"### {_title(reason)}\n\n{when}\n\nWhat to do: {what_to_do}\n"
-
-
-def _picture() -> str:
-    lines = ["```mermaid", "flowchart TD"]
-    for index, row in enumerate(TABLE):
-        question = _meaning(row.reason)[0].rstrip(".").replace('"', "'").replace("`", "")
-        lines.append(f'  q{index}{{"{question}?"}} -->|yes| a{index}["{row.reason}"]')
-        if index + 1 < len(TABLE):
-            lines.append(f"  q{index} -->|no| q{index + 1}")
-    return "\n".join([*lines, "```\n"])
 
 
 def _meaning(reason: StrEnum) -> tuple[str, str]:
