@@ -7,17 +7,22 @@ import pytest
 
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
 from tests.strategies import NOW
-from twgen.model.diagnosis import ArgoInstallation, Finding, Installation, Severity
+from twgen.model.diagnosis import ArgoInstallation, Finding, Installation, Plugin, Severity
 from twgen.model.operator import Caller, Operator
 from twgen.model.plan import Plan
 from twgen.model.temporal import VersionStatus, WorkerDeployment
 from twgen.model.world import World
-from twgen.planning.diagnosis import findings, version_of
+from twgen.planning.diagnosis.argocd import version_of
+from twgen.planning.diagnosis.findings import findings
 from twgen.planning.plan import make_plan
 
 S = VersionStatus
 WELL = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
 ME = Caller("me", forced=True)
+
+
+def plugin_of(image: str) -> Plugin:
+    return Plugin(image, "system:serviceaccount:argocd:argocd-repo-server", has_token=True)
 
 
 def world_of(says: WorkerDeployment = WELL) -> World:
@@ -102,7 +107,7 @@ def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
     is_told: bool,  # noqa: FBT001
 ) -> None:
     world = world_of()
-    installation = Installation(argocd=ArgoInstallation("v3.2.6", plugin, {}, ()))
+    installation = Installation(argocd=ArgoInstallation("v3.2.6", plugin_of(plugin), {}))
     told = findings(installation, make_plan([SPEC], world, NOW, ME), world, Operator(rollout_image=jobs))
     assert bool(told) is is_told
 
@@ -113,4 +118,4 @@ def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
 )
 def test_commits_are_hidden_by_the_folder_of_git_alone(excluded: str, is_told: bool) -> None:  # noqa: FBT001
     settings = {"reposerver.plugin.tar.exclusions": excluded}
-    assert bool(found(Installation(argocd=ArgoInstallation("v3.2.6", "", settings, ())))) is is_told
+    assert bool(found(Installation(argocd=ArgoInstallation("v3.2.6", None, settings)))) is is_told
