@@ -7,7 +7,13 @@ from twgen.model.diagnosis import Account, Need, Plugin, TickInstallation
 from twgen.model.operator import Operator
 from twgen.model.plan import Plan, WorkerPlan
 from twgen.model.policy import Driver
-from twgen.planning.diagnosis.rights import needs_of_jobs, needs_of_plugin, needs_of_tick, service_account
+from twgen.planning.diagnosis.rights import (
+    account_of_render,
+    needs_of_jobs,
+    needs_of_plugin,
+    needs_of_tick,
+    service_account,
+)
 from twgen.records.intent import Intent
 from twgen.rendering.rollout import rollout_rules
 from twgen.versioning.names import rollout_name
@@ -25,11 +31,17 @@ def needs_of_installed(
     for item in plan.workers:
         drivers[item.spec.namespace].add(item.spec.policy.driver)
         yield from _of_jobs(item, intents.get(item.spec.worker_deployment), operator)
-    reads = any(not cluster.kubeconfig for cluster in operator.clusters)
-    if plugin and (reads or (not operator.clusters and plugin.has_token)):
+    if plugin and _reads_cluster(plugin, operator):
         yield from needs_of_plugin(plugin.account, sorted(drivers))
     if tick:
-        yield from needs_of_tick(tick.account, drivers)
+        yield from needs_of_tick(tick, drivers)
+
+
+def _reads_cluster(plugin: Plugin, operator: Operator) -> bool:
+    """The plugin reads the cluster that it runs in: the operator says so, or a mounted token tells it."""
+    if operator.file:
+        return any(not cluster.kubeconfig for cluster in operator.clusters)
+    return plugin.mounts_token
 
 
 def application_of(intent: Intent) -> str:
@@ -42,12 +54,11 @@ def _of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Ite
     spec, own = item.spec, item.spec.policy.service_account_name
     if spec.policy.driver is Driver.NONE or not (intent or (own and operator.rollout_image)):
         return
-    name = own or rollout_name(spec.name)
-    account = Account(
-        service_account(spec.namespace, name),
-        f"the Jobs of {spec.worker_deployment}",
-        "" if own else name,
-        application_of(intent) if intent else "",
-    )
+    name, of = rollout_name(spec.name), f"the Jobs of {spec.worker_deployment}"
+    if own:
+        account = Account(service_account(spec.namespace, own), of)
+    else:
+        application = application_of(intent) if intent else ""
+        account = account_of_render(service_account(spec.namespace, name), of, name, application)
     kinds = intent.attached_kinds if intent else operator.attached_kinds
     yield from needs_of_jobs(item, account, rollout_rules(item.versions, kinds))

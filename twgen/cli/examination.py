@@ -193,24 +193,26 @@ class Examination(NamedTuple):
         self, client: KubernetesClient, seen: _Cluster, plan: Plan, operator: Operator
     ) -> _Rights:
         """What whoever asks may not, and the accounts of the Jobs, of the plugin and of tick."""
-        specs = [item.spec for item in plan.workers]
-        namespaces, others = self._namespaces_of(specs), list(self._needs(seen, plan, operator))
-        user, unknown = await _tried("rights in Kubernetes", lambda: whoami(client, self._deadline), "")
+        deadline = self._deadline
+        namespaces = self._namespaces_of([item.spec for item in plan.workers])
+        installed, needs = _installed(seen), list(self._needs(seen, plan, operator))
+        user, unknown = await _tried("rights in Kubernetes", lambda: whoami(client, deadline), "")
+        own = [need for need in needs if need.account.user == user]
         # an account that is installed for one thing needs no more than that
-        installed = {need.account.user for need in others}
-        own = [] if user in installed else list(needs_of_caller(user, namespaces))
+        own += () if user in installed else needs_of_caller(user, namespaces)
         refused, not_asked = await _tried(
-            "rights in Kubernetes", lambda: refused_to_caller(client, own, self._deadline), ()
+            "rights in Kubernetes", lambda: refused_to_caller(client, own, deadline), ()
         )
+        others = [need for need in needs if need.account.user != user]
         accounts = list(dict.fromkeys(need.account for need in others))
-        absent, _ = await _tried("accounts", lambda: absent_accounts(client, accounts, self._deadline), ())
+        absent, _ = await _tried("accounts", lambda: absent_accounts(client, accounts, deadline), ())
         asked = [need for need in others if need.account not in absent]
         of_others, not_told = await _tried(
             "rights of the accounts of Jobs, plugin and tick",
-            lambda: refused_to_others(client, asked, self._deadline),
+            lambda: refused_to_others(client, asked, deadline),
             (),
         )
-        return _Rights((*refused, *of_others), absent, {**unknown, **not_asked, **not_told})
+        return _Rights((*of_others, *refused), absent, {**unknown, **not_asked, **not_told})
 
     @staticmethod
     def _needs(seen: _Cluster, plan: Plan, operator: Operator) -> Iterator[Need]:
@@ -238,6 +240,12 @@ async def _tried(
         return otherwise, {what: str(error)}
 
 
+def _installed(seen: _Cluster) -> set[str]:
+    """The accounts of the plugin and of tick."""
+    plugin = seen.argocd.argocd.plugin if seen.argocd else None
+    return {one.account for one in (plugin, seen.tick) if one}
+
+
 def _planned(workers: Sequence[WorkerSpec], world: World, caller: Caller) -> tuple[Plan, list[str]]:
     """The plan of those workers that were read and can be planned, and why others cannot be."""
     read, now = [spec for spec in workers if spec.key in world.workers], clock()
@@ -249,7 +257,10 @@ def _planned(workers: Sequence[WorkerSpec], world: World, caller: Caller) -> tup
             failures.append(str(error))
         else:
             sound.append(spec)
-    return make_plan(sound, world, now, caller), failures
+    # what cannot be planned is not what nobody names
+    names = {spec.key for spec in sound}
+    planned = replace(world, workers={key: one for key, one in world.workers.items() if key in names})
+    return make_plan(sound, planned, now, caller), failures
 
 
 def _without_failing(spec: WorkerSpec) -> WorkerSpec:

@@ -48,10 +48,8 @@ class Account(NamedTuple):
     """As Kubernetes calls it: `system:serviceaccount:shop:payments-rollout`; empty: not known."""
     of: str = ""
     """What has it: `the Jobs of shop/payments`; empty: whoever runs the doctor."""
-    rendered_as: str = ""
-    """The Role of a render that its rights come from; empty: they are somebody else's to give."""
-    application: str = ""
-    """The Argo CD application that has that Role; empty: none is known to."""
+    remedy: str = ""
+    """What gives it all of its rights; empty: each has to be given."""
 
 
 class Need(NamedTuple):
@@ -105,7 +103,9 @@ class Plugin(NamedTuple):
     account: str
     """Its ServiceAccount, as Kubernetes calls it."""
     has_token: bool
-    """It has the token of that account, as far as the Deployment tells."""
+    """It may have the token of that account, as far as the Deployment tells."""
+    mounts_token: bool = False
+    """It mounts that token itself, as deploy/in-cluster has it."""
     timeout: str = ""
     """What TWGEN_TIMEOUT says; empty: nothing."""
     missing: tuple[str, ...] = ()
@@ -138,6 +138,8 @@ class TickInstallation(NamedTuple):
     image: str
     account: str
     """Its ServiceAccount, as Kubernetes calls it."""
+    namespace: str | None = None
+    """Of the workers that it looks at; empty: all, None: not known."""
     every: timedelta | None = None
     """How often it looks; None: not known."""
     pods: tuple[Seen, ...] = ()

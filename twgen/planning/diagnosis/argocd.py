@@ -194,14 +194,13 @@ def _parts_of(image: str) -> tuple[str, str, str]:
 
 def of_tick(tick: TickInstallation, operator: Operator) -> Iterator[Finding]:
     """What is found of tick."""
-    kind, _, name = tick.name.partition(" ")
     for seen in tick.pods:
+        kind, _, name = seen.name.partition(" ")
         yield problem(
             tick.name,
             f"{seen.name} {seen.problem}",
             "renders are up to a day old, and nobody watches rollouts",
-            f"`kubectl logs {named(name).partition(' ')[0]} {name.partition('/')[0]} {kind.lower()}/"
-            f"{name.partition('/')[2]}`",
+            f"`kubectl describe {kind.lower()} {named(name)}` has its events",
         )
     if (image := operator.rollout_image) and not are_the_same(image, tick.image):
         yield advice(
@@ -214,19 +213,19 @@ def of_tick(tick: TickInstallation, operator: Operator) -> Iterator[Finding]:
 
 def _of_application(application: ArgoApplication) -> Iterator[Finding]:
     about, where = f"Application {application.name}", named(application.name)
+    if application.plugin != PLUGIN and not application.plugin.startswith(f"{PLUGIN}-"):
+        yield problem(
+            about,
+            f"it names a plugin {application.plugin}, and the plugin is called {PLUGIN}",
+            "Argo CD finds nothing that renders it",
+            f"name {PLUGIN} in spec.source.plugin of its manifest",
+        )
     for error in application.errors:
         yield problem(
             about,
             f"Argo CD says {error}",
             "what is committed is not applied",
             f"do what it says, then `kubectl annotate application {where} argocd.argoproj.io/refresh=hard`",
-        )
-    if application.plugin != PLUGIN and not application.plugin.startswith(f"{PLUGIN}-"):
-        yield problem(
-            about,
-            f"it names a plugin {application.plugin}, and the plugin is called {PLUGIN}",
-            "Argo CD finds nothing that renders it",
-            f"name {PLUGIN} in spec.source.plugin",
         )
     if application.renders_by_path:
         yield problem(

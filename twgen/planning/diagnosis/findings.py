@@ -34,8 +34,8 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
     """All that would bite, what is worse first."""
     found = [
         *_of_failures(installation),
-        *_of_rollouts(installation, plan.now),
         *of_rights(installation),
+        *_of_rollouts(installation, plan.now),
         *_of_clocks(installation),
         *_of_image(operator),
         *(of_argocd(installation.argocd, plan, operator) if installation.argocd else ()),
@@ -81,7 +81,7 @@ def _of_failures(installation: Installation) -> Iterator[Finding]:
 
 def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]:
     for worker, seen in sorted(installation.stuck.items()):
-        if seen.problem.startswith("waits (ContainerCreating)") and now - seen.since < _STARTS_WITHIN:
+        if seen.problem == "waits (ContainerCreating)" and now - seen.since < _STARTS_WITHIN:
             continue
         kind, _, name = seen.name.partition(" ")
         yield problem(
@@ -115,7 +115,7 @@ def _unstuck(what: str) -> str:
     """What mends the sort of thing that keeps a Pod of a rollout from running."""
     if "Image" in what:
         return "correct rollout.image, or rollout.imagePullSecrets, in the OperatorConfig; "
-    return "make what it lacks: " if "not found" in what else ""
+    return "mend what it says, and Kubernetes goes on by itself; "
 
 
 def _applied_again(application: str) -> str:

@@ -1,11 +1,12 @@
 """What every account needs in Kubernetes, and what mends it where one has less."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from shlex import quote
 from typing import Any
 
-from twgen.model.diagnosis import Account, Finding, Installation, Need, Right, Severity
+from twgen.model.diagnosis import Account, Finding, Installation, Need, Right, Severity, TickInstallation
 from twgen.model.plan import WorkerPlan
 from twgen.model.policy import Driver
 from twgen.planning.diagnosis.making import problem
@@ -48,20 +49,37 @@ def needs_of_caller(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
 
 def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
     """What the plugin's sidecar needs where it reads the cluster: the one right of deploy/in-cluster."""
+    is_usual = user == service_account("argocd", "argocd-repo-server")
+    account = Account(
+        user, "the plugin", "`kubectl apply -f deploy/in-cluster/rbac.yaml`" if is_usual else ""
+    )
     for namespace in namespaces:
         without_it = "no Application renders whose workers are there"
-        yield Need(Account(user, "the plugin"), namespace, _DEPLOYMENTS, without_it, Severity.PROBLEM)
+        yield Need(account, namespace, _DEPLOYMENTS, without_it, Severity.PROBLEM)
 
 
-def needs_of_tick(user: str, namespaces: Mapping[str, Collection[Driver]]) -> Iterator[Need]:
-    """What tick needs in these namespaces, whose workers have these drivers."""
-    account = Account(user, "tick")
-    for namespace, drivers in namespaces.items():
+def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Driver]]) -> Iterator[Need]:
+    """What tick needs to look at workers in these namespaces, which have these drivers."""
+    home = tick.account.split(":")[2]
+    own = f"sed 's/namespace: twgen/namespace: {home}/' deploy/tick/rbac.yaml | kubectl apply -f -"
+    # in one namespace it has a RoleBinding of the operator's own
+    account = Account(tick.account, "tick", f"`{own}`" if tick.namespace == "" else "")
+    looked_at = sorted(namespaces) if tick.namespace is None else [tick.namespace]
+    for namespace in looked_at:
         for right in _OF_TICK:
             yield Need(account, namespace, right, "its looks fail", Severity.PROBLEM)
-        for right in _STATUSES if {Driver.NONE, Driver.HOOK} & set(drivers) else ():
+    drivers = {driver for found in namespaces.values() for driver in found}
+    for namespace in looked_at if drivers & {Driver.NONE, Driver.HOOK} else ():
+        for right in _STATUSES:
             without_it = "statuses of workers that no Job rolls out are kept by nobody"
-            yield Need(account, namespace, right, without_it, Severity.ADVICE)
+            yield Need(Account(tick.account, "tick"), namespace, right, without_it, Severity.ADVICE)
+
+
+def account_of_render(user: str, of: str, name: str, application: str) -> Account:
+    """An account that a render has with its Role of that name; `application` is Argo CD's, empty: none."""
+    sync = f"`argocd app sync {application}`, or " if application else ""
+    objects = f"ServiceAccount, Role and RoleBinding {name}"
+    return Account(user, of, f"apply {objects} again: {sync}what `twgen render` prints")
 
 
 def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[str, Any]]) -> Iterator[Need]:
@@ -79,47 +97,44 @@ def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[
 
 
 def of_rights(installation: Installation) -> Iterator[Finding]:
-    """What accounts may not do, one finding for each kind of object."""
+    """What accounts may not do: one finding for all that one remedy mends."""
     for account in installation.absent_accounts:
         _, _, namespace, name = account.user.split(":")
         yield problem(
             f"account {namespace}/{name}",
             "there is no such ServiceAccount",
             f"no Pod of {account.of} can be made",
-            _once_more(account) or f"kubectl create serviceaccount -n {namespace} {name}",
+            account.remedy or f"`kubectl create serviceaccount -n {namespace} {name}`",
         )
-    together: dict[tuple[Any, ...], list[Need]] = {}
+    together: defaultdict[tuple[Any, ...], list[Need]] = defaultdict(list)
     for need in installation.refusals:
-        right = need.right
-        key = (need.account, need.namespace, right.group, right.resource, right.name, need.severity)
-        together.setdefault((*key, need.without_it), []).append(need)
+        right, account = need.right, need.account
+        of_object = () if account.remedy else (right.group, right.resource, right.name)
+        together[(account, need.namespace, need.severity, need.without_it, *of_object)].append(need)
     for needs in together.values():
         yield _refused(needs)
 
 
 def _refused(needs: Sequence[Need]) -> Finding:
-    """The finding about one kind of object, by all that is needed of it."""
-    account, namespace, right, without_it, severity = needs[0]
-    verbs = [need.right.verb for need in needs]
-    what = f"{right.resource}.{right.group}" if right.group else right.resource
-    who = _called(account.user) or "this account"
-    of = f", the account of {account.of}," if account.of else ""
-    where = namespace or "all namespaces"
+    """The finding about what one remedy mends."""
+    account, namespace, _, without_it, severity = needs[0]
+    verbs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for need in needs:
+        right = need.right
+        resource = f"{right.resource}.{right.group}" if right.group else right.resource
+        verbs[resource, right.name].append(right.verb)
+    objects = [
+        f"{listed(said)} {resource}{f' {name}' if name else ''}" for (resource, name), said in verbs.items()
+    ]
+    (resource, name), said = next(iter(verbs.items()))
+    who = f"the account of {account.of}" if account.of else "this account"
     return Finding(
-        f"account {who}" if account.user else "Kubernetes",
+        f"account {_called(account.user)}" if account.user else "Kubernetes",
         severity,
-        f"{who}{of} may not {listed(verbs)} {what}{f' {right.name}' if right.name else ''} in {where}",
+        f"{who} may not {', '.join(objects)} in {namespace or 'all namespaces'}",
         without_it,
-        _once_more(account) or _granted(account, namespace, verbs, what, right.name),
+        account.remedy or _granted(account, namespace, said, resource, name),
     )
-
-
-def _once_more(account: Account) -> str:
-    """What brings back the objects that a render has; empty: none has them."""
-    if not account.rendered_as:
-        return ""
-    sync = f"`argocd app sync {account.application}`, or " if account.application else ""
-    return f"apply ServiceAccount, Role and RoleBinding {account.rendered_as} again: {sync}`twgen render`"
 
 
 def _granted(account: Account, namespace: str, verbs: Sequence[str], what: str, name: str) -> str:
@@ -142,4 +157,5 @@ def _is_service_account(account: Account) -> bool:
 
 def _called(user: str) -> str:
     """A ServiceAccount as `<namespace>/<name>`, whoever else by name."""
-    return user.removeprefix(f"{SERVICE_ACCOUNT}:").replace(":", "/") if user else ""
+    own = user.removeprefix(f"{SERVICE_ACCOUNT}:")
+    return own if own == user else own.replace(":", "/")

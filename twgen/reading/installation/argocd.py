@@ -96,6 +96,7 @@ async def _plugin(client: KubernetesClient, repo_server: Object, deadline: Deadl
     return Plugin(
         image=str(container.get("image")),
         account=service_account(namespace, pod.get("serviceAccountName") or "default"),
+        mounts_token=_TOKENS in mounts,
         has_token=_TOKENS in mounts or pod.get("automountServiceAccountToken") is not False,
         timeout=next(
             (
@@ -133,7 +134,7 @@ async def _operator(client: KubernetesClient, repo_server: Object, deadline: Dea
             for document in read_documents(text) if isinstance(text, str) else ():
                 operator, problems = parse_operator(document)
                 if operator and not problems:
-                    return operator
+                    return replace(operator, file=f"ConfigMap {namespace}/{name}")
     return None
 
 

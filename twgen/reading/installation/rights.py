@@ -73,7 +73,13 @@ async def _refused(
     first, *others = asked
     # whoever may not ask is told so once
     answers = [await is_refused(first), *await asyncio.gather(*map(is_refused, others))]
-    return tuple(need for need, refused in zip(asked, answers, strict=True) if refused)
+    refused = [need for need, is_so in zip(asked, answers, strict=True) if is_so]
+    served = {
+        group: (await client.ask("GET", f"/apis/{group}", deadline))[0] != HTTPStatus.NOT_FOUND
+        for group in sorted({need.right.group for need in refused} - {""})
+    }
+    # of a kind whose definition is not installed there is nothing, and nobody asks for it
+    return tuple(need for need in refused if served.get(need.right.group, True))
 
 
 def _asked(need: Need, kind: str) -> Mapping[str, Any]:
