@@ -154,6 +154,7 @@ def test_worker_that_is_nearly_full_of_versions_that_stay_is_told(
     ("age", "problem", "is_told"),
     [
         (timedelta(seconds=20), "waits (ContainerCreating)", False),
+        (timedelta(seconds=20), "waits (PodInitializing)", False),
         (timedelta(minutes=5), "waits (ContainerCreating)", True),
         (timedelta(seconds=20), "waits (ErrImagePull: not found)", True),
     ],
@@ -161,6 +162,8 @@ def test_worker_that_is_nearly_full_of_versions_that_stay_is_told(
 def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, is_told: bool) -> None:  # noqa: FBT001
     stuck = {"shop/pay": Seen("Pod shop/pay-rollout-x", problem, NOW - age)}
     assert bool(found(Installation(stuck=stuck))) is is_told
+    argocd = ArgoInstallation("v3.2.6", None, pods=(stuck["shop/pay"],))
+    assert bool(found(Installation(argocd=argocd))) is is_told
 
 
 @pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])

@@ -258,6 +258,8 @@ def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_
 ) -> None:
     namespace = installation.namespace
     worker = DeployedWorker(installation.temporal, f"{namespace}/greeter", f"doctor-{namespace}")
+    # that makes a render fail, and is a finding here
+    installation.worker(missingTemplate="Fail")
     with worker.version("v0"):
         eventually(lambda: succeeds(lambda: worker.set_current("v0")), 120)
         eventually(lambda: succeeds(lambda: worker.set_manager("somebody/else")), 120)
@@ -376,14 +378,25 @@ def test_what_argocd_says_against_its_applications_is_told_and_not_what_another_
     i = installation
     i.application({"prune": True, "selfHeal": True})
     path = f"/apis/argoproj.io/v1alpha1/namespaces/{i.namespace}/applications/payments"
-    error = {"type": "ComparisonError", "message": "could not find cmp-server plugin\nwith name twgn"}
+    failed = "rpc error: `twgen render . -o json` failed exit status 3: twgen: no profile\nof Temporal"
+    error = {"type": "ComparisonError", "message": failed}
+    kind = {"group": "autoscaling", "version": "v2", "kind": "HorizontalPodAutoscaler"}
+    refused = {**kind, "namespace": "shop", "name": "pay", "status": "SyncFailed", "message": "is invalid"}
+    operation = {
+        "operation": {},
+        "phase": "Running",
+        "startedAt": "2026-01-01T00:00:00Z",
+        "syncResult": {"revision": "", "resources": [refused]},
+    }
+    status = {"conditions": [error], "operationState": operation}
     plugin = {"source": {"plugin": {"name": "twgn"}}}
     policy = {"automated": None, "syncOptions": ["PruneLast=true", "CreateNamespace=true"]}
-    i.cluster.api.patch(path, {"status": {"conditions": [error]}, "spec": {**plugin, "syncPolicy": policy}})
+    i.cluster.api.patch(path, {"status": status, "spec": {**plugin, "syncPolicy": policy}})
     found = i.seen("workers")
     assert told(found) == [
         "it names a plugin twgn, and the plugin is called twgen",
-        "Argo CD says ComparisonError: could not find cmp-server plugin with name twgn",
+        "Argo CD says ComparisonError: twgen: no profile of Temporal",
+        "Argo CD says its last sync has failed: HorizontalPodAutoscaler pay: is invalid",
     ]
     assert told(found, "Advice") == ["its sync option is PruneLast=true", "it is synced by hand"]
     i.mend(one for one in found if one["says"] == "it is synced by hand")
@@ -393,7 +406,7 @@ def test_what_argocd_says_against_its_applications_is_told_and_not_what_another_
     i.argocd(namespace=home)
     assert i.seen("workers", argocd=home, code=0) == []
     i.argocd(namespace=home, application_namespaces=f"team-*, {i.namespace[:-1]}*")
-    assert len(told(i.seen("workers", argocd=home))) == 2
+    assert told(i.seen("workers", argocd=home)) == told(found)
 
 
 def test_plugin_without_what_its_operator_says_is_mended_by_the_commands_that_are_told(

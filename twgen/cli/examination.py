@@ -31,6 +31,8 @@ from twgen.records.intent import Intent
 
 Part = TypeVar("Part")
 Other = TypeVar("Other")
+_BUSY = 8
+"""So often a server may say that it is asked too much, some ten seconds: that passes, and is no finding."""
 _NO_CLUSTER = "no cluster is read: give --kubeconfig, or set KUBECONFIG"
 _WRITES = "no Temporal says before a write who may: a rollout that may not says so in its status"
 
@@ -97,7 +99,9 @@ class Examination(NamedTuple):
         seen = await self._cluster(client, given) if client else _Cluster(not_checked=everything)
         # that a template is missing is to be told, and no reason to tell nothing
         workers = [_without_failing(spec) for spec in given or seen.rollouts.specs]
-        world, failures = await self.servers.read_each(self.opened, workers, for_routing=True)
+        world, failures = await self.servers.read_each(
+            self.opened, workers, for_routing=True, most_refusals=_BUSY
+        )
         plan, unplanned = _planned(workers, world, self.settings.planning_caller)
         numbers, not_counted = await _tried(
             "Worker Deployments of Temporal's namespaces", lambda: self._namespaces(plan), {}

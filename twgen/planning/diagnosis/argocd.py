@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 
 from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Finding, Plugin, TickInstallation
 from twgen.model.operator import Operator
 from twgen.model.plan import Plan
 from twgen.model.policy import Driver
-from twgen.planning.diagnosis.making import advice, named, problem
+from twgen.planning.diagnosis.making import advice, named, not_starting, problem
 from twgen.planning.sentences import spoken
 
 PLUGIN = "twgen"
@@ -74,7 +74,7 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
             "Applications that name the plugin cannot be rendered",
             "patch it with deploy/sidecar.yaml (docs/argocd.md, Install)",
         )
-    for seen in argocd.pods:
+    for seen in not_starting(argocd.pods, plan.now):
         kind, _, name = seen.name.partition(" ")
         yield problem(
             "Argo CD",
@@ -161,7 +161,7 @@ def _of_times(argocd: ArgoInstallation, settings: Mapping[str, str], plan: Plan)
         yield advice(
             "Argo CD",
             f"it gives a render up after {waits}s, and the plugin reads servers for up to {ends:g}s",
-            "a slow render shows DeadlineExceeded, and not what is slow",
+            "a slow render is cut off, and nobody is told what is slow",
             _set_parameter(argocd, "controller.repo.server.timeout.seconds", max(300, int(2 * ends))),
         )
 
@@ -192,9 +192,9 @@ def _parts_of(image: str) -> tuple[str, str, str]:
     return f"{folder}{slash}{name}", tag, digest
 
 
-def of_tick(tick: TickInstallation, operator: Operator) -> Iterator[Finding]:
+def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterator[Finding]:
     """What is found of tick."""
-    for seen in tick.pods:
+    for seen in not_starting(tick.pods, now):
         kind, _, name = seen.name.partition(" ")
         yield problem(
             tick.name,

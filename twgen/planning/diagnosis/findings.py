@@ -10,14 +10,12 @@ from twgen.model.plan import Phase, Plan, VersionAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.world import World
 from twgen.planning.diagnosis.argocd import of_argocd, of_tick
-from twgen.planning.diagnosis.making import advice, named, problem
+from twgen.planning.diagnosis.making import advice, named, not_starting, problem
 from twgen.planning.diagnosis.rights import of_rights
 from twgen.planning.diagnosis.temporal import of_temporal
 from twgen.planning.sentences import listed, spoken
 
 _CLOCKS_APART = timedelta(seconds=30)
-_STARTS_WITHIN = timedelta(minutes=1)
-"""A Pod, without anything being wrong."""
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)
 """An intent, which is applied before its Job: a hook waits for the pods of the target."""
 _NEEDS_SOMEBODY = {
@@ -39,7 +37,7 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
         *_of_clocks(installation),
         *_of_image(operator),
         *(of_argocd(installation.argocd, plan, operator) if installation.argocd else ()),
-        *(of_tick(installation.tick, operator) if installation.tick else ()),
+        *(of_tick(installation.tick, operator, plan.now) if installation.tick else ()),
         *of_temporal(installation, plan, world),
         *_of_workers(plan),
         *_of_strays(installation),
@@ -81,7 +79,7 @@ def _of_failures(installation: Installation) -> Iterator[Finding]:
 
 def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]:
     for worker, seen in sorted(installation.stuck.items()):
-        if seen.problem == "waits (ContainerCreating)" and now - seen.since < _STARTS_WITHIN:
+        if not not_starting([seen], now):
             continue
         kind, _, name = seen.name.partition(" ")
         yield problem(

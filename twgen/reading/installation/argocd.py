@@ -1,5 +1,6 @@
 """Reading an Argo CD: its version, its plugin, its settings and its Applications."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,7 +27,8 @@ _API = "/apis/argoproj.io/v1alpha1"
 _BY_PATH = "argocd.argoproj.io/manifest-generate-paths"
 _TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
 _FAILED = {"Failed", "Error"}
-_LONGEST_ERROR = 300
+_LONGEST_ERROR = 500
+_AROUND = re.compile(r".*exit status \d+: ")
 Object = Mapping[str, Any]
 
 
@@ -191,16 +193,24 @@ def _application(item: Object) -> ArgoApplication:
 
 
 def _errors(application: Object) -> Iterable[str]:
-    """What Argo CD says against an Application: conditions that are errors, and a sync that has failed."""
+    """What Argo CD says against an Application: conditions that are errors, and what a sync could not do."""
     for condition in value_at(application, "status", "conditions") or ():
         kind = str(condition.get("type"))
         if kind.endswith("Error") or kind == "SharedResourceWarning":
-            yield _shortened(f"{kind}: {condition.get('message')}")
+            yield f"{kind}: {_gist(condition.get('message'))}"
     operation = value_at(application, "status", "operationState")
-    if value_at(operation, "phase") in _FAILED:
-        yield _shortened(f"its last sync has failed: {value_at(operation, 'message')}")
+    refused = [
+        f"{one.get('kind')} {one.get('name')}: {_gist(one.get('message'))}"
+        for one in value_at(operation, "syncResult", "resources") or ()
+        if one.get("status") == "SyncFailed"
+    ]
+    if refused:
+        yield f"its last sync has failed: {'; '.join(refused)}"
+    elif value_at(operation, "phase") in _FAILED:
+        yield f"its last sync has failed: {_gist(value_at(operation, 'message'))}"
 
 
-def _shortened(text: str) -> str:
-    line = " ".join(text.split())
+def _gist(text: Any) -> str:
+    """A message in one line; of a render that failed what twgen itself has said, at its end."""
+    line = _AROUND.sub("", " ".join(str(text).split()))
     return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"

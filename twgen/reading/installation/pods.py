@@ -16,7 +16,7 @@ from twgen.reading.rollout import read_path
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH, ROLLOUT, rollout_labels, rollout_name
 
-_STARTS = "waits (ContainerCreating)"
+_STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
 _ENDED = {"Succeeded", "Failed"}
 Object = Mapping[str, Any]
 
@@ -95,7 +95,7 @@ async def pods_that_wait(
     # one that has ended is history: of a CronJob, or evicted
     going = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
     seen = [_seen("Pod", pod, pod_problem(pod)) for pod in going]
-    return tuple(one for one in seen if one.problem and not one.problem.startswith(_STARTS))
+    return tuple(one for one in seen if one.problem)
 
 
 async def _pod_seen(client: KubernetesClient, pod: Object, deadline: Deadline) -> Seen | None:
