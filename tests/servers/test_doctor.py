@@ -1,7 +1,9 @@
 """`twgen doctor` on installations that are broken in one way each, and on one that is not."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from testing.asking import succeeds
 from testing.install import installed
 from testing.kubernetes.cluster import Cluster
 from testing.processes import eventually
-from testing.recipes import ARGO_CD
+from testing.recipes import ARGO_CD, KUBECTL
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import (
@@ -29,10 +31,13 @@ from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.records.rollout_status import write_rollout_status
-from twgen.versioning.names import rollout_labels, rollout_status_name
+from twgen.versioning.names import TRACKING_ID, rollout_labels, rollout_status_name
+from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
+ROOT = Path(__file__).parents[2]
+RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
 IMAGE = "registry.example.com/tools/twgen:0.1.0"
 NEEDED = (
     {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]},
@@ -52,13 +57,15 @@ class Installed:
     temporal: TemporalServer
     folder: Path
 
-    def argocd(self, version: str = "v3.2.6", image: str = IMAGE, **parameters: str) -> None:
+    def argocd(
+        self, version: str = "v3.2.6", image: str = IMAGE, namespace: str = "", **parameters: str
+    ) -> None:
         containers = [{"name": "argocd-repo-server", "image": f"quay.io/argoproj/argocd:{version}"}]
         containers += [{"name": "twgen", "image": image}] if image else []
         labels = {"app.kubernetes.io/name": "argocd-repo-server"}
         template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
         spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
-        metadata = {"namespace": self.namespace}
+        metadata = {"namespace": namespace or self.namespace}
         repo_server = {"name": "argocd-repo-server", **metadata}
         self.cluster.apply(
             [
@@ -111,6 +118,61 @@ class Installed:
         found: list[Document] = json.loads(ended.stdout)["findings"]
         return found
 
+    def rendered(self, **policy: Any) -> list[Document]:
+        """What a render of the worker prints, as Argo CD's application `payments` tracks it."""
+        operator = self.folder / "operator-of-render.json"
+        head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
+        operator.write_text(json.dumps({**head, "rollout": {"image": IMAGE}}))
+        access = ("--kubeconfig", str(self.cluster.kubeconfig), "--operator-config", str(operator))
+        options = (*access, "--identity", "twgen/prod-eu/payments", "-q", *PATIENT)
+        ended = run(self.worker(**policy), "render", options=options)
+        assert ended.code == 0, ended
+        manifests: list[Document] = list(read_documents(ended.stdout))
+        for item in manifests:
+            place = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+            annotations = item["metadata"].setdefault("annotations", {})
+            annotations[TRACKING_ID] = f"payments:/{item['kind']}:{place}"
+        return manifests
+
+    def waits(self, pod: Document, reason: str, message: str = "") -> None:
+        """Let a Pod wait, as its node would say."""
+        waiting = {"reason": reason} | ({"message": message} if message else {})
+        container = {"name": pod["spec"]["containers"][0]["name"], "image": IMAGE, "imageID": ""}
+        told = {**container, "ready": False, "restartCount": 0, "state": {"waiting": waiting}}
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}/status"
+        self.cluster.api.patch(path, {"status": {"phase": "Pending", "containerStatuses": [told]}})
+
+    def seen(
+        self,
+        of: str = "rollouts",
+        *,
+        code: int | None = None,
+        kubeconfig: Path | None = None,
+        argocd: str = "",
+    ) -> list[Document]:
+        """What the doctor finds of the rollouts of the cluster, or of the specs of its workers."""
+        access = ("--kubeconfig", str(kubeconfig or self.cluster.kubeconfig), *PATIENT)
+        place = ("-n", self.namespace, "--argocd-namespace", argocd or self.namespace)
+        ended = run(
+            self.folder / "specs",
+            "doctor",
+            options=(*access, *place, "-o", "json"),
+            takes_paths=of == "workers",
+        )
+        found: list[Document] = json.loads(ended.stdout)["findings"]
+        assert ended.code == (bool(told(found)) if code is None else code), ended
+        return found
+
+    def mend(self, found: Iterable[Document]) -> None:
+        """Run the commands that the remedies of some findings name."""
+        kubectl = f'kubectl() {{ {installed(KUBECTL)} --kubeconfig {self.cluster.kubeconfig} "$@"; }}'
+        commands = [line for one in found for line in re.findall(r"`([^`]*kubectl[^`]*)`", one["remedy"])]
+        assert commands
+        for command in commands:
+            script = f"set -eo pipefail; {kubectl}; {command}"
+            ended = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, check=False)
+            assert ended.returncode == 0, (command, ended.stderr)
+
     def asked(self, *options: str) -> Ended:
         here = ("--argocd-namespace", self.namespace, "-n", self.namespace)
         return run(self.folder / "specs", "doctor", options=(*options, *here))
@@ -143,14 +205,11 @@ def test_account_without_rights_is_told_each_and_what_does_not_work_for_it(insta
     found = installation.doctor(rules=few)
     namespace = installation.namespace
     assert {one for one in told(found, "Advice") if "account" in one} == {
-        f"this account may not {verb} {resource} in {namespace}"
-        for verb, resource in (
-            ("list", "pods"),
-            ("list", "jobs.batch"),
-            ("delete", "jobs.batch"),
-            ("create", "jobs.batch"),
-        )
+        f"this account may not {what} in {namespace}"
+        for what in ("list pods", "list jobs.batch", "delete and create jobs.batch")
     }
+    installation.mend(found)
+    assert eventually(lambda: not told(installation.doctor(code=0), "Advice"), 60)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +258,8 @@ def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_
 ) -> None:
     namespace = installation.namespace
     worker = DeployedWorker(installation.temporal, f"{namespace}/greeter", f"doctor-{namespace}")
+    # that makes a render fail, and is a finding here
+    installation.worker(missingTemplate="Fail")
     with worker.version("v0"):
         eventually(lambda: succeeds(lambda: worker.set_current("v0")), 120)
         eventually(lambda: succeeds(lambda: worker.set_manager("somebody/else")), 120)
@@ -234,3 +295,211 @@ def test_temporal_that_cannot_be_reached_and_argocd_that_is_not_there_are_told(
     assert "✗ reading: Temporal at 127.0.0.1:1" in ended.stdout
     assert "- not checked: Argo CD: there is no repo-server in namespace nowhere" in ended.stdout
     assert ended.stdout.endswith("looked at 1 worker: 1 problem, 0 pieces of advice\n")
+
+
+def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(installation: Installed) -> None:
+    i, account = installation, f"account {installation.namespace}/greeter-rollout"
+    rendered = i.rendered()
+    i.cluster.apply([item for item in rendered if item["kind"] not in RIGHTS])
+    first = i.seen()[0]
+    assert (first["about"], first["says"]) == (account, "there is no such ServiceAccount")
+    assert "`argocd app sync payments`" in first["remedy"]
+    # no Pod can be made of an account that is not there, and Kubernetes says so itself
+    no_pod = eventually(lambda: [one for one in i.seen() if "gets no Pod" in one["says"]], 60)
+    assert 'serviceaccount "greeter-rollout" not found' in no_pod[0]["says"]
+    i.cluster.apply([item for item in rendered if item["kind"] == "ServiceAccount"])
+    first = i.seen()[0]
+    assert first["about"] == account
+    assert first["says"].startswith(
+        f"the account of the Jobs of {i.namespace}/greeter may not get configmaps"
+    )
+    i.cluster.apply(rendered, "--force-conflicts")
+    assert eventually(lambda: not [one for one in i.seen() if one["about"] == account], 60)
+
+
+def test_account_of_the_teams_own_is_mended_by_the_commands_that_are_told(installation: Installed) -> None:
+    i = installation
+    i.cluster.apply(i.rendered(serviceAccountName="payments"))
+    i.mend(one for one in i.seen() if "no such ServiceAccount" in one["says"])
+
+    def lacking() -> list[Document]:
+        return [one for one in i.seen() if one["about"] == f"account {i.namespace}/payments"]
+
+    needed = lacking()
+    assert len(needed) > 1
+    i.mend(needed)
+    assert eventually(lambda: not lacking(), 60)
+
+
+def test_what_keeps_the_pod_of_a_rollout_from_running_is_told_in_kubernetes_words(
+    installation: Installed,
+) -> None:
+    i = installation
+    i.cluster.apply(i.rendered())
+
+    def pod_of_job() -> Document:
+        found = i.cluster.list("pods", i.namespace, "twgen.io/rollout")
+        assert found
+        return dict(found[0])
+
+    pod = eventually(pod_of_job, 60)
+    i.waits(pod, "ImagePullBackOff", "manifest unknown")
+    [first, *_] = i.seen()
+    waits = f"Pod {i.namespace}/{pod['metadata']['name']} of its rollout waits"
+    assert first["says"] == f"{waits} (ImagePullBackOff: manifest unknown)"
+    assert first["remedy"].startswith("correct rollout.image, or rollout.imagePullSecrets")
+    i.waits(pod, "ContainerCreating")
+    assert i.seen() == []
+    said = 'MountVolume.SetUp failed for volume "temporal-key" : secret "temporal-api-key" not found'
+    involved = {"kind": "Pod", "namespace": i.namespace, **{n: pod["metadata"][n] for n in ("name", "uid")}}
+    event = {"metadata": {"name": "mount.1"}, "involvedObject": involved, "type": "Warning", "message": said}
+    i.cluster.api.create(f"/api/v1/namespaces/{i.namespace}/events", {**event, "reason": "FailedMount"})
+    assert told(i.seen()) == [f"{waits} (ContainerCreating): {said}"]
+
+
+def test_intent_that_was_edited_and_worker_that_nothing_renders_are_told(installation: Installed) -> None:
+    i = installation
+    i.cluster.apply(i.rendered())
+    intent = f"/api/v1/namespaces/{i.namespace}/configmaps/greeter-rollout"
+    i.cluster.api.patch(intent, {"data": {"target": "v2"}})
+    [edited] = i.seen()
+    assert "greeter-rollout was edited by hand" in edited["says"]
+    assert edited["remedy"].startswith("apply it once more")
+    i.cluster.api.delete(intent)
+    [stray] = i.seen(code=0)
+    assert stray["says"] == "nothing renders greeter-v1, which Argo CD has applied and does not prune"
+    i.mend([stray])
+    assert i.seen(code=0) == []
+
+
+def test_what_argocd_says_against_its_applications_is_told_and_not_what_another_one_does(
+    installation: Installed,
+) -> None:
+    i = installation
+    i.application({"prune": True, "selfHeal": True})
+    path = f"/apis/argoproj.io/v1alpha1/namespaces/{i.namespace}/applications/payments"
+    failed = "rpc error: `twgen render . -o json` failed exit status 3: twgen: no profile\nof Temporal"
+    error = {"type": "ComparisonError", "message": failed}
+    kind = {"group": "autoscaling", "version": "v2", "kind": "HorizontalPodAutoscaler"}
+    refused = {**kind, "namespace": "shop", "name": "pay", "status": "SyncFailed", "message": "is invalid"}
+    operation = {
+        "operation": {},
+        "phase": "Running",
+        "startedAt": "2026-01-01T00:00:00Z",
+        "syncResult": {"revision": "", "resources": [refused]},
+    }
+    status = {"conditions": [error], "operationState": operation}
+    plugin = {"source": {"plugin": {"name": "twgn"}}}
+    policy = {"automated": None, "syncOptions": ["PruneLast=true", "CreateNamespace=true"]}
+    i.cluster.api.patch(path, {"status": status, "spec": {**plugin, "syncPolicy": policy}})
+    found = i.seen("workers")
+    assert told(found) == [
+        "it names a plugin twgn, and the plugin is called twgen",
+        "Argo CD says ComparisonError: twgen: no profile of Temporal",
+        "Argo CD says its last sync has failed: HorizontalPodAutoscaler pay: is invalid",
+    ]
+    assert told(found, "Advice") == ["its sync option is PruneLast=true", "it is synced by hand"]
+    i.mend(one for one in found if one["says"] == "it is synced by hand")
+    assert "it is synced by hand" not in told(i.seen("workers"), "Advice")
+    home = f"{i.namespace}-home"
+    i.cluster.create_namespace(home)
+    i.argocd(namespace=home)
+    assert i.seen("workers", argocd=home, code=0) == []
+    i.argocd(namespace=home, application_namespaces=f"team-*, {i.namespace[:-1]}*")
+    assert told(i.seen("workers", argocd=home)) == told(found)
+
+
+def test_plugin_without_what_its_operator_says_is_mended_by_the_commands_that_are_told(
+    installation: Installed,
+) -> None:
+    i = installation
+    i.application({"prune": True, "selfHeal": True})
+    i.cluster.api.create(
+        f"/api/v1/namespaces/{i.namespace}/serviceaccounts", {"metadata": {"name": "argocd-repo-server"}}
+    )
+    mount = {"name": "twgen-operator", "mountPath": "/etc/twgen/operator"}
+    own = {"name": "argocd-repo-server", "image": "quay.io/argoproj/argocd:v3.2.6"}
+    pod = {
+        "automountServiceAccountToken": False,
+        "serviceAccountName": "argocd-repo-server",
+        "containers": [own, {"name": "twgen", "image": IMAGE, "volumeMounts": [mount]}],
+        "volumes": [{"name": "twgen-operator", "configMap": {"name": "twgen-operator", "optional": True}}],
+    }
+    path = f"/apis/apps/v1/namespaces/{i.namespace}/deployments/argocd-repo-server"
+    i.cluster.api.patch(path, {"spec": {"template": {"spec": pod}}})
+    assert told(i.seen("workers")) == ["its plugin mounts ConfigMap twgen-operator, which is not there"]
+    operator = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "OperatorConfig",
+        "clusters": [{"project": "*", "inCluster": True}],
+        "rollout": {"image": IMAGE.replace("0.1.0", "0.2.0")},
+    }
+    metadata = {"name": "twgen-operator", "namespace": i.namespace}
+    data = {"operator.yaml": json.dumps(operator)}
+    i.cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}])
+    found = i.seen("workers")
+    assert told(found) == [
+        f"the account of the plugin may not list deployments.apps in {i.namespace}",
+        f"its plugin is {IMAGE}, and the Jobs are {operator['rollout']['image']}",
+        "the OperatorConfig says inCluster, and the plugin has no token",
+    ]
+    i.mend(found)
+    assert eventually(lambda: i.seen("workers", code=0) == [], 60)
+
+
+def test_tick_that_cannot_look_is_mended_by_the_command_that_is_told(installation: Installed) -> None:
+    i = installation
+    labels = {"app.kubernetes.io/name": "twgen-tick"}
+    variables = [{"name": "TWGEN_ALL_NAMESPACES", "value": "true"}]
+    container = {"name": "tick", "image": IMAGE, "env": variables}
+    pod = {"serviceAccountName": "twgen-tick", "containers": [container]}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "twgen-tick", "namespace": i.namespace}
+    i.cluster.apply([
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec},
+    ])  # fmt: skip
+    [first] = i.seen("workers")
+    rights = "list configmaps, list pods, list deployments.apps, list and delete jobs.batch"
+    assert first["says"] == f"the account of tick may not {rights} in all namespaces"
+    try:
+        i.mend([first])
+        assert eventually(lambda: i.seen("workers", code=0) == [], 60)
+    finally:
+        for kind in ("clusterrolebindings", "clusterroles"):
+            i.cluster.api.delete(f"/apis/rbac.authorization.k8s.io/v1/{kind}/twgen-tick")
+
+
+def test_plugins_own_account_needs_no_more_than_it_is_installed_with(installation: Installed) -> None:
+    i = installation
+    rule = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["list"]}
+    user = i.cluster.user("argocd-repo-server", [rule], i.namespace)
+    path = f"/apis/apps/v1/namespaces/{i.namespace}/deployments/argocd-repo-server"
+    i.cluster.api.patch(path, {"spec": {"template": {"spec": {"serviceAccountName": "argocd-repo-server"}}}})
+    assert i.seen("workers", kubeconfig=user, code=0) == []
+    assert i.seen(kubeconfig=user, code=0) == []
+
+
+def test_worker_of_another_identity_is_told_once(installation: Installed) -> None:
+    i = installation
+    i.cluster.apply(i.rendered(identity="twgen/prod-eu/payments"))
+    i.worker(identity="twgen/prod-us/payments")
+    [found] = i.seen("workers")
+    assert "greeter-v1 is of twgen/prod-eu/payments, and this is twgen/prod-us/payments" in found["says"]
+
+
+def test_settings_that_end_hooks_and_renders_are_mended_by_the_commands_that_are_told(
+    installation: Installed,
+) -> None:
+    i = installation
+    slow = {"controller_sync_timeout_seconds": "60", "controller_repo_server_timeout_seconds": "30"}
+    i.argocd(**slow)
+    i.worker(driver="Hook", holdFor="2h")
+    found = i.seen("workers")
+    assert [one["says"] for one in found] == [
+        "controller.sync.timeout.seconds is 60, and a hook may take 2h",
+        "it gives a render up after 30s, and the plugin reads servers for up to 40s",
+    ]
+    i.mend(found)
+    assert i.seen("workers", code=0) == []

@@ -90,13 +90,19 @@ class Servers:
         return await asyncio.create_task(read_world(workers, reading))
 
     async def read_each(
-        self, opened: Connections, workers: Sequence[WorkerSpec], *, for_routing: bool
+        self,
+        opened: Connections,
+        workers: Sequence[WorkerSpec],
+        *,
+        for_routing: bool,
+        most_refusals: float = 3,
     ) -> tuple[World, list[str]]:
         """Those workers that can be read, however many, and why the others cannot be.
 
         Every answer has a deadline of its own: the rate limit of one server may make all of them last long.
+        `most_refusals` as in a deadline.
         """
-        deadline = AnswerDeadline(self._settings.timeout)
+        deadline = AnswerDeadline(self._settings.timeout, most_refusals)
         temporal = SharedReads(opened.temporal, deadline)
         cluster = SharedLists(opened.kubernetes, deadline) if opened.kubernetes else None
         now, prometheus = clock(), partial(_reader, opened, deadline)

@@ -67,11 +67,13 @@ class AnswerDeadline(Deadline):
     server again and again that takes no more.
     """
 
-    most_refusals = 3
+    def __init__(self, timeout: float, most_refusals: float = 3) -> None:
+        super().__init__(timeout)
+        self.most_refusals = most_refusals
 
     def for_answer(self) -> Deadline:
         """That of one answer, from now on."""
-        return AnswerDeadline(self._timeout)
+        return AnswerDeadline(self._timeout, self.most_refusals)
 
     async def turn(self, waiting: Awaitable[None]) -> None:
         """Wait, at no cost of time, until the work that it bounds may go on."""

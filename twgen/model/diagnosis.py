@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from twgen.model.operator import Operator
 from twgen.model.values import dataclass
 
 
@@ -30,23 +31,47 @@ class Finding:
 
 
 class Right(NamedTuple):
-    """Something that an account needs in Kubernetes."""
+    """Something that an account may do in Kubernetes."""
 
     verb: str
     group: str
     """Empty: the core."""
     resource: str
+    name: str = ""
+    """Of the one object that it is for; empty: of any."""
+
+
+class Account(NamedTuple):
+    """Who asks Kubernetes, and for whom."""
+
+    user: str
+    """As Kubernetes calls it: `system:serviceaccount:shop:payments-rollout`; empty: not known."""
+    of: str = ""
+    """What has it: `the Jobs of shop/payments`; empty: whoever runs the doctor."""
+    remedy: str = ""
+    """What gives it all of its rights; empty: each has to be given."""
+
+
+class Need(NamedTuple):
+    """A right that an account needs in a namespace."""
+
+    account: Account
+    namespace: str
+    """Empty: in all."""
+    right: Right
     without_it: str
     """What does not work."""
     severity: Severity
 
 
-class Refusal(NamedTuple):
-    """A right that the account does not have in a namespace."""
+class Seen(NamedTuple):
+    """Something that Kubernetes makes or runs, and what keeps it from being well, in Kubernetes' words."""
 
-    namespace: str
-    """Empty: in all."""
-    right: Right
+    name: str
+    """`Pod shop/payments-rollout-x`."""
+    problem: str
+    since: datetime
+    """Since when there is such a thing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +86,30 @@ class ArgoApplication:
     heals: bool
     renders_by_path: bool
     """It has the annotation that renders it only for commits to some paths."""
+    sync_options: frozenset[str] = frozenset()
+    errors: tuple[str, ...] = ()
+    """What Argo CD itself says against it."""
+
+    @property
+    def namespace(self) -> str:
+        """Where it is."""
+        return self.name.partition("/")[0]
+
+
+class Plugin(NamedTuple):
+    """The container of the repo-server that runs twgen."""
+
+    image: str
+    account: str
+    """Its ServiceAccount, as Kubernetes calls it."""
+    has_token: bool
+    """It may have the token of that account, as far as the Deployment tells."""
+    mounts_token: bool = False
+    """It mounts that token itself, as deploy/in-cluster has it."""
+    timeout: str = ""
+    """What TWGEN_TIMEOUT says; empty: nothing."""
+    missing: tuple[str, ...] = ()
+    """The ConfigMaps that it mounts and that are not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +118,60 @@ class ArgoInstallation:
 
     version: str
     """Empty: not known."""
-    sidecar_image: str
-    """Of the plugin; empty: its repo-server has none."""
-    settings: Mapping[str, str]
-    """Of `argocd-cm` and `argocd-cmd-params-cm`."""
-    applications: tuple[ArgoApplication, ...]
+    plugin: Plugin | None
+    """None: its repo-server has no such container."""
+    settings: Mapping[str, str] | None = None
+    """Of `argocd-cm` and `argocd-cmd-params-cm`; None: they were not read."""
+    applications: tuple[ArgoApplication, ...] = ()
+    namespace: str = "argocd"
+    pods: tuple[Seen, ...] = ()
+    """Those of its repo-server that do not run."""
+    operator: Operator | None = None
+    """What its plugin is configured with; None: it was not read, or there is none."""
+
+
+class TickInstallation(NamedTuple):
+    """The tick of a cluster."""
+
+    name: str
+    """`Deployment twgen/twgen-tick`."""
+    image: str
+    account: str
+    """Its ServiceAccount, as Kubernetes calls it."""
+    namespace: str | None = None
+    """Of the workers that it looks at; empty: all, None: not known."""
+    every: timedelta | None = None
+    """How often it looks; None: not known."""
+    pods: tuple[Seen, ...] = ()
+    """Those of it that do not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
     """What was read of an installation."""
 
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[Need, ...] = ()
+    """What accounts need and may not."""
+    absent_accounts: tuple[Account, ...] = ()
+    """ServiceAccounts that are not there."""
     argocd: ArgoInstallation | None = None
+    tick: TickInstallation | None = None
     clock_ahead: timedelta | None = None
     """By so much the API server's clock is ahead of this one; None: it was not heard."""
     failures: tuple[str, ...] = ()
     """What could not be read of workers, intents and statuses, in whole sentences."""
     left_alone: Mapping[str, str] = field(default_factory=dict)
     """The workers whose traffic nobody moves though it has somewhere to go, and why."""
+    failing: Mapping[str, str] = field(default_factory=dict)
+    """The workers whose rollouts fail at their looks or changes, and what they say of it."""
+    stuck: Mapping[str, Seen] = field(default_factory=dict)
+    """The workers whose Job has no Pod that runs, and what keeps it."""
+    jobless: Mapping[str, datetime] = field(default_factory=dict)
+    """The workers whose intent no Job has ever worked on, and since when it is as it is."""
+    applications: Mapping[str, str] = field(default_factory=dict)
+    """The Argo CD application that tracks a worker's intent, by worker."""
+    strays: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The Deployments that an Argo CD application tracks and whose worker has no intent, by worker."""
     worker_deployments: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """How many there are, by address and Temporal namespace."""
     not_checked: Mapping[str, str] = field(default_factory=dict)

@@ -105,7 +105,7 @@ def _account(worker: WorkerVersions, name: str, more_kinds: Sequence[GroupKind])
     spec = worker.spec
     metadata = {"name": name, "namespace": spec.namespace, "labels": rollout_labels(spec.name)}
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-    rules = list(_rules(worker, more_kinds))
+    rules = list(rollout_rules(worker, more_kinds))
     yield {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
     subject = {"kind": "ServiceAccount", "name": name, "namespace": spec.namespace}
     yield {
@@ -117,7 +117,7 @@ def _account(worker: WorkerVersions, name: str, more_kinds: Sequence[GroupKind])
     }
 
 
-def _rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
+def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Iterator[Manifest]:
     """What a rollout does in its namespace, and nothing else.
 
     To apply an object that is not there yet takes the verb create, which RBAC compares by name in that case.

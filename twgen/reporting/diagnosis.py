@@ -15,12 +15,7 @@ _SIGNS = {Severity.PROBLEM: "✗", Severity.ADVICE: "!"}
 
 def diagnosis_lines(findings: Sequence[Finding], not_checked: Mapping[str, str], looked_at: str) -> list[str]:
     """A line for each finding, then what could not be looked at, and how much was."""
-    lines = [
-        printable(
-            f"{_SIGNS[one.severity]} {one.about}: {one.says}. {_sentence(one.because)}. Mend: {one.remedy}"
-        )
-        for one in findings
-    ]
+    lines = [printable(_line(one)) for one in findings]
     lines += [printable(f"- not checked: {what}: {why}") for what, why in not_checked.items()]
     problems = sum(one.severity is Severity.PROBLEM for one in findings)
     found = f"{counted(problems, 'problem')}, {counted(len(findings) - problems, 'piece')} of advice"

@@ -1,0 +1,1 @@
+"""What of an installation would bite, and what mends it."""

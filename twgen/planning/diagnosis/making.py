@@ -1,0 +1,31 @@
+"""How findings are made."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from twgen.model.diagnosis import Finding, Seen, Severity
+
+_STARTS_WITHIN = timedelta(minutes=1)
+"""A Pod, without anything being wrong."""
+_STARTS = {"waits (ContainerCreating)", "waits (PodInitializing)"}
+
+
+def problem(about: str, says: str, because: str, remedy: str) -> Finding:
+    """Something that does not work, or will not."""
+    return Finding(about, Severity.PROBLEM, says, because, remedy)
+
+
+def advice(about: str, says: str, because: str, remedy: str) -> Finding:
+    """Something that works, with less than it could have."""
+    return Finding(about, Severity.ADVICE, says, because, remedy)
+
+
+def named(name: str) -> str:
+    """`<namespace>/<name>` as kubectl takes it."""
+    namespace, _, own = name.partition("/")
+    return f"-n {namespace} {own}"
+
+
+def not_starting(things: Iterable[Seen], now: datetime) -> list[Seen]:
+    """Those that something keeps from running: they do not just start."""
+    return [one for one in things if one.problem not in _STARTS or now - one.since >= _STARTS_WITHIN]

@@ -1,0 +1,161 @@
+"""What every account needs in Kubernetes, and what mends it where one has less."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from shlex import quote
+from typing import Any
+
+from twgen.model.diagnosis import Account, Finding, Installation, Need, Right, Severity, TickInstallation
+from twgen.model.plan import WorkerPlan
+from twgen.model.policy import Driver
+from twgen.planning.diagnosis.making import problem
+from twgen.planning.sentences import listed
+
+_NO_ROLLOUTS = "`status --from-cluster`, `dashboard` and `tick` see no rollout"
+_NO_JOB = "`retry` and `resume` start no Job again"
+_DEPLOYMENTS = Right("list", "apps", "deployments")
+_OF_PEOPLE = (
+    (_DEPLOYMENTS, "every version counts as possibly there", Severity.PROBLEM),
+    (Right("list", "", "pods"), "nobody is told why a Pod waits or crashes", Severity.ADVICE),
+    (Right("list", "", "configmaps"), _NO_ROLLOUTS, Severity.ADVICE),
+    (Right("list", "batch", "jobs"), "replays are not seen, nor Jobs that have ended", Severity.ADVICE),
+    (Right("delete", "batch", "jobs"), _NO_JOB, Severity.ADVICE),
+    (Right("create", "batch", "jobs"), _NO_JOB, Severity.ADVICE),
+)
+_OF_TICK = (
+    Right("list", "", "configmaps"),
+    Right("list", "", "pods"),
+    _DEPLOYMENTS,
+    Right("list", "batch", "jobs"),
+    Right("delete", "batch", "jobs"),
+)
+"""Of deploy/tick/rbac.yaml."""
+_STATUSES = (Right("create", "", "configmaps"), Right("patch", "", "configmaps"))
+"""Of deploy/tick/statuses."""
+SERVICE_ACCOUNT = "system:serviceaccount"
+
+
+def service_account(namespace: str, name: str) -> str:
+    """What Kubernetes calls a ServiceAccount as a user."""
+    return f"{SERVICE_ACCOUNT}:{namespace}:{name}"
+
+
+def needs_of_caller(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
+    """What whoever runs twgen needs in these namespaces."""
+    for namespace, (right, without_it, severity) in product(namespaces, _OF_PEOPLE):
+        yield Need(Account(user), namespace, right, without_it, severity)
+
+
+def needs_of_plugin(user: str, namespaces: Iterable[str]) -> Iterator[Need]:
+    """What the plugin's sidecar needs where it reads the cluster: the one right of deploy/in-cluster."""
+    is_usual = user == service_account("argocd", "argocd-repo-server")
+    account = Account(
+        user, "the plugin", "`kubectl apply -f deploy/in-cluster/rbac.yaml`" if is_usual else ""
+    )
+    for namespace in namespaces:
+        without_it = "no Application renders whose workers are there"
+        yield Need(account, namespace, _DEPLOYMENTS, without_it, Severity.PROBLEM)
+
+
+def needs_of_tick(tick: TickInstallation, namespaces: Mapping[str, Collection[Driver]]) -> Iterator[Need]:
+    """What tick needs to look at workers in these namespaces, which have these drivers."""
+    home = tick.account.split(":")[2]
+    own = f"sed 's/namespace: twgen/namespace: {home}/' deploy/tick/rbac.yaml | kubectl apply -f -"
+    # in one namespace it has a RoleBinding of the operator's own
+    account = Account(tick.account, "tick", f"`{own}`" if tick.namespace == "" else "")
+    looked_at = sorted(namespaces) if tick.namespace is None else [tick.namespace]
+    for namespace in looked_at:
+        for right in _OF_TICK:
+            yield Need(account, namespace, right, "its looks fail", Severity.PROBLEM)
+    drivers = {driver for found in namespaces.values() for driver in found}
+    for namespace in looked_at if drivers & {Driver.NONE, Driver.HOOK} else ():
+        for right in _STATUSES:
+            without_it = "statuses of workers that no Job rolls out are kept by nobody"
+            yield Need(Account(tick.account, "tick"), namespace, right, without_it, Severity.ADVICE)
+
+
+def account_of_render(user: str, of: str, name: str, application: str) -> Account:
+    """An account that a render has with its Role of that name; `application` is Argo CD's, empty: none."""
+    sync = f"`argocd app sync {application}`, or " if application else ""
+    objects = f"ServiceAccount, Role and RoleBinding {name}"
+    return Account(user, of, f"apply {objects} again: {sync}what `twgen render` prints")
+
+
+def needs_of_jobs(worker: WorkerPlan, account: Account, rules: Iterable[Mapping[str, Any]]) -> Iterator[Need]:
+    """What the Jobs of a worker need, by the rules of the Role that a render would give them."""
+    # a render of an earlier hour may have known other versions: it cannot be without those that are there
+    live = {version.deployment for version in worker.versions.versions if version.live}
+    for rule in rules:
+        for group, resource, verb in product(rule["apiGroups"], rule["resources"], rule["verbs"]):
+            names: Sequence[str] = rule.get("resourceNames", [""])
+            if (resource, verb) == ("deployments", "patch"):
+                names = [name for name in names if name in live]
+            for name in names:
+                right = Right(verb, group, resource, name)
+                yield Need(account, worker.spec.namespace, right, "its Jobs fail", Severity.PROBLEM)
+
+
+def of_rights(installation: Installation) -> Iterator[Finding]:
+    """What accounts may not do: one finding for all that one remedy mends."""
+    for account in installation.absent_accounts:
+        _, _, namespace, name = account.user.split(":")
+        yield problem(
+            f"account {namespace}/{name}",
+            "there is no such ServiceAccount",
+            f"no Pod of {account.of} can be made",
+            account.remedy or f"`kubectl create serviceaccount -n {namespace} {name}`",
+        )
+    together: defaultdict[tuple[Any, ...], list[Need]] = defaultdict(list)
+    for need in installation.refusals:
+        right, account = need.right, need.account
+        of_object = () if account.remedy else (right.group, right.resource, right.name)
+        together[(account, need.namespace, need.severity, need.without_it, *of_object)].append(need)
+    for needs in together.values():
+        yield _refused(needs)
+
+
+def _refused(needs: Sequence[Need]) -> Finding:
+    """The finding about what one remedy mends."""
+    account, namespace, _, without_it, severity = needs[0]
+    verbs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for need in needs:
+        right = need.right
+        resource = f"{right.resource}.{right.group}" if right.group else right.resource
+        verbs[resource, right.name].append(right.verb)
+    objects = [
+        f"{listed(said)} {resource}{f' {name}' if name else ''}" for (resource, name), said in verbs.items()
+    ]
+    (resource, name), said = next(iter(verbs.items()))
+    who = f"the account of {account.of}" if account.of else "this account"
+    return Finding(
+        f"account {_called(account.user)}" if account.user else "Kubernetes",
+        severity,
+        f"{who} may not {', '.join(objects)} in {namespace or 'all namespaces'}",
+        without_it,
+        account.remedy or _granted(account, namespace, said, resource, name),
+    )
+
+
+def _granted(account: Account, namespace: str, verbs: Sequence[str], what: str, name: str) -> str:
+    """The commands that give an account a right."""
+    kind, where = ("role", f" -n {namespace}") if namespace else ("clusterrole", "")
+    parts = account.user.split(":")
+    own = f"--serviceaccount={':'.join(parts[2:])}" if _is_service_account(account) else ""
+    role = f"{parts[-1] if own else 'twgen'}-{'-'.join(verbs)}-{what.partition('.')[0]}"
+    names = f" --resource-name={name}" if name else ""
+    whose = own or f"--user={quote(account.user or 'NAME')}"
+    return (
+        f"`kubectl create {kind} {role}{where} --verb={','.join(verbs)} --resource={what}{names}"
+        f" && kubectl create {kind}binding {role}{where} --{kind}={role} {whose}`"
+    )
+
+
+def _is_service_account(account: Account) -> bool:
+    return account.user.startswith(f"{SERVICE_ACCOUNT}:")
+
+
+def _called(user: str) -> str:
+    """A ServiceAccount as `<namespace>/<name>`, whoever else by name."""
+    own = user.removeprefix(f"{SERVICE_ACCOUNT}:")
+    return own if own == user else own.replace(":", "/")

@@ -1,0 +1,153 @@
+"""Reading what keeps Pods from running: those of rollouts, and those of what looks after them."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient, jobs_path, listed
+from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.errors import StateUnavailable
+from twgen.model.diagnosis import Seen
+from twgen.model.paths import value_at
+from twgen.model.times import parse_time
+from twgen.reading.kubernetes import pod_problem
+from twgen.reading.rollout import read_path
+from twgen.records.intent import Intent
+from twgen.versioning.names import INTENT_HASH, ROLLOUT, rollout_labels, rollout_name
+
+_STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
+_ENDED = {"Succeeded", "Failed"}
+Object = Mapping[str, Any]
+
+
+class Carriers(NamedTuple):
+    """What carries rollouts out in some namespaces."""
+
+    jobs: tuple[Object, ...]
+    pods: tuple[Object, ...]
+
+
+async def read_carriers(client: KubernetesClient, namespaces: Iterable[str], deadline: Deadline) -> Carriers:
+    """The Jobs of rollouts and their Pods; raises StateUnavailable or OutOfTime."""
+    jobs: list[Object] = []
+    pods: list[Object] = []
+    for namespace in namespaces:
+        place = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/pods"
+        for path, items in ((jobs_path(namespace), jobs), (place, pods)):
+            items.extend(listed(path, await read_path(client, path, deadline, {"labelSelector": ROLLOUT})))
+    return Carriers(tuple(oldest_first(jobs)), tuple(pods))
+
+
+async def stuck_rollouts(
+    client: KubernetesClient, carriers: Carriers, deadline: Deadline
+) -> Mapping[str, Seen]:
+    """The workers whose newest Job goes on and has no Pod that runs, and what keeps it."""
+    newest = {_worker_of(job): job for job in carriers.jobs}
+    found = {}
+    for worker, job in newest.items():
+        if ending_of(job) or value_at(job, "spec", "suspend"):
+            continue
+        own = [pod for pod in carriers.pods if _is_of(pod, job)]
+        last = max(own, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
+        seen = await _pod_seen(client, last, deadline) if last else await _job_seen(client, job, deadline)
+        if seen:
+            found[worker] = seen
+    return found
+
+
+async def jobless_intents(
+    client: KubernetesClient,
+    carriers: Carriers,
+    intents: Iterable[Intent],
+    worked_on: Mapping[str, str],
+    deadline: Deadline,
+) -> Mapping[str, datetime]:
+    """The workers whose intent no Job has worked on, and since when it is as it is.
+
+    `worked_on` is the hash of the intent that the status of each worker is about.
+    """
+    known = {
+        (_worker_of(job), value_at(job, "metadata", "annotations", INTENT_HASH)) for job in carriers.jobs
+    }
+    found = {}
+    for intent in intents:
+        worker = f"{intent.namespace}/{intent.worker}"
+        by_label = f"{intent.namespace}/{rollout_labels(intent.worker)[ROLLOUT]}"
+        is_known = (by_label, intent.hash) in known or worked_on.get(worker) == intent.hash
+        if not intent.is_rolled_out_by_hand and not intent.is_paused and not is_known:
+            path = f"/api/v1/namespaces/{intent.namespace}/configmaps/{rollout_name(intent.worker)}"
+            _, manifest = await client.ask("GET", path, deadline)
+            if changed := _changed_at(manifest):
+                found[worker] = changed
+    return found
+
+
+async def pods_that_wait(
+    client: KubernetesClient, namespace: str, labels: Mapping[str, str], deadline: Deadline
+) -> tuple[Seen, ...]:
+    """The Pods with these labels that do not run, and why; none where they may not be listed."""
+    selector = ",".join(f"{name}={text}" for name, text in labels.items())
+    try:
+        pods = await client.pods(namespace, selector, deadline)
+    except StateUnavailable:
+        return ()
+    # one that has ended is history: of a CronJob, or evicted
+    going = [pod for pod in pods if value_at(pod, "status", "phase") not in _ENDED]
+    seen = [_seen("Pod", pod, pod_problem(pod)) for pod in going]
+    return tuple(one for one in seen if one.problem)
+
+
+async def _pod_seen(client: KubernetesClient, pod: Object, deadline: Deadline) -> Seen | None:
+    """What keeps a Pod from running; what its node has not told may stand in an event."""
+    if value_at(pod, "status", "phase") in _ENDED:
+        return None
+    said = pod_problem(pod)
+    if said.startswith(_STARTS):
+        event = await _last_event(client, "Pod", pod, deadline)
+        said = f"{said}: {event}" if event else said
+    return _seen("Pod", pod, said) if said else None
+
+
+async def _job_seen(client: KubernetesClient, job: Object, deadline: Deadline) -> Seen | None:
+    """What keeps a Job without a Pod from having one."""
+    event = await _last_event(client, "Job", job, deadline)
+    return _seen("Job", job, f"gets no Pod: {event}") if event else None
+
+
+def _seen(kind: str, item: Object, said: str) -> Seen:
+    metadata = item["metadata"]
+    name = f"{kind} {metadata['namespace']}/{metadata['name']}"
+    return Seen(name, said, parse_time(metadata["creationTimestamp"]))
+
+
+async def _last_event(client: KubernetesClient, kind: str, item: Object, deadline: Deadline) -> str:
+    """The newest warning about an object; empty: there is none, or it may not be read."""
+    metadata = item["metadata"]
+    path = f"/api/v1/namespaces/{metadata['namespace']}/events"
+    of = f"involvedObject.kind={kind},involvedObject.uid={metadata['uid']},type=Warning"
+    try:
+        events = listed(path, await read_path(client, path, deadline, {"fieldSelector": of}))
+    except StateUnavailable:
+        return ""
+    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    return " ".join(str(events[-1].get("message", "")).split()) if events else ""
+
+
+def _worker_of(job: Object) -> str:
+    metadata = job["metadata"]
+    return f"{metadata['namespace']}/{value_at(job, 'metadata', 'labels', ROLLOUT)}"
+
+
+def _is_of(pod: Object, job: Object) -> bool:
+    owners = value_at(pod, "metadata", "ownerReferences") or ()
+    return any(owner.get("uid") == job["metadata"]["uid"] for owner in owners)
+
+
+def _changed_at(manifest: Object) -> datetime | None:
+    """When somebody changed an object last, as far as its managers tell."""
+    managers = value_at(manifest, "metadata", "managedFields") or ()
+    times = [str(manager["time"]) for manager in managers if manager.get("time")]
+    created = value_at(manifest, "metadata", "creationTimestamp")
+    told = max(times, default=str(created or ""))
+    return parse_time(told) if told else None

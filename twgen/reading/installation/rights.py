@@ -1,0 +1,100 @@
+"""Asking Kubernetes who asks it, and what accounts may do."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient
+from twgen.errors import StateUnavailable
+from twgen.model.diagnosis import Account, Need
+from twgen.model.paths import value_at
+from twgen.planning.diagnosis.rights import SERVICE_ACCOUNT
+
+_ACCESS = "authorization.k8s.io/v1"
+_AUTHENTICATION = "authentication.k8s.io/v1"
+_AT_ONCE = 8
+
+
+async def whoami(client: KubernetesClient, deadline: Deadline) -> str:
+    """What Kubernetes calls whoever asks; empty: it does not say."""
+    review = {"apiVersion": _AUTHENTICATION, "kind": "SelfSubjectReview"}
+    path = f"/apis/{_AUTHENTICATION}/selfsubjectreviews"
+    _, answer = await client.ask("POST", path, deadline, body=review)
+    return str(value_at(answer, "status", "userInfo", "username") or "")
+
+
+async def refused_to_caller(
+    client: KubernetesClient, needs: Iterable[Need], deadline: Deadline
+) -> tuple[Need, ...]:
+    """What of these whoever asks may not; raises StateUnavailable or OutOfTime."""
+    return await _refused(client, needs, deadline, "SelfSubjectAccessReview")
+
+
+async def refused_to_others(
+    client: KubernetesClient, needs: Iterable[Need], deadline: Deadline
+) -> tuple[Need, ...]:
+    """What of these the accounts may not that they name; raises StateUnavailable or OutOfTime."""
+    return await _refused(client, needs, deadline, "SubjectAccessReview")
+
+
+async def absent_accounts(
+    client: KubernetesClient, accounts: Iterable[Account], deadline: Deadline
+) -> tuple[Account, ...]:
+    """Those that are not there; of which it is not known, none."""
+    found = []
+    for account in accounts:
+        _, _, namespace, name = account.user.split(":")
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
+        status, _ = await client.ask("GET", path, deadline)
+        if status == HTTPStatus.NOT_FOUND:
+            found.append(account)
+    return tuple(found)
+
+
+async def _refused(
+    client: KubernetesClient, needs: Iterable[Need], deadline: Deadline, kind: str
+) -> tuple[Need, ...]:
+    free = asyncio.Semaphore(_AT_ONCE)
+    path = f"/apis/{_ACCESS}/{kind.lower()}s"
+
+    async def is_refused(need: Need) -> bool:
+        review = {"apiVersion": _ACCESS, "kind": kind, "spec": _asked(need, kind)}
+        async with free:
+            status, answer = await client.ask("POST", path, deadline, body=review)
+        if status not in {HTTPStatus.OK, HTTPStatus.CREATED}:
+            raise StateUnavailable(f"{path} cannot be asked: {answer.get('message') or status}")
+        return not value_at(answer, "status", "allowed")
+
+    asked: Sequence[Need] = list(dict.fromkeys(needs))
+    if not asked:
+        return ()
+    first, *others = asked
+    # whoever may not ask is told so once
+    answers = [await is_refused(first), *await asyncio.gather(*map(is_refused, others))]
+    refused = [need for need, is_so in zip(asked, answers, strict=True) if is_so]
+    served = {
+        group: (await client.ask("GET", f"/apis/{group}", deadline))[0] != HTTPStatus.NOT_FOUND
+        for group in sorted({need.right.group for need in refused} - {""})
+    }
+    # of a kind whose definition is not installed there is nothing, and nobody asks for it
+    return tuple(need for need in refused if served.get(need.right.group, True))
+
+
+def _asked(need: Need, kind: str) -> Mapping[str, Any]:
+    right, user = need.right, need.account.user
+    attributes = {
+        "namespace": need.namespace,
+        "verb": right.verb,
+        "group": right.group,
+        "resource": right.resource,
+        "name": right.name,
+    }
+    spec: dict[str, Any] = {"resourceAttributes": attributes}
+    if kind == "SubjectAccessReview":
+        groups = ["system:authenticated"]
+        if user.startswith(f"{SERVICE_ACCOUNT}:"):
+            groups += [f"{SERVICE_ACCOUNT}s", f"{SERVICE_ACCOUNT}s:{user.split(':')[2]}"]
+        spec |= {"user": user, "groups": groups}
+    return spec

@@ -1,0 +1,103 @@
+"""Reading what is beside the workers of a cluster: its clock, its tick, and what nobody renders any more."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from twgen.clients.deadline import Deadline, monotonic
+from twgen.clients.kubernetes import KubernetesClient, listed
+from twgen.cluster.deployments import live_deployments
+from twgen.model.diagnosis import TickInstallation
+from twgen.model.paths import value_at
+from twgen.model.times import later
+from twgen.planning.diagnosis.argocd import seconds_of
+from twgen.planning.diagnosis.rights import service_account
+from twgen.reading.installation.pods import pods_that_wait
+from twgen.reading.rollout import read_path
+from twgen.versioning.names import DEPLOYMENT_NAME_LABEL, rollout_name
+
+_TICK = "twgen-tick"
+"""What deploy/tick calls it."""
+_FALSE = {"", "0", "f", "false", "n", "no", "off"}
+_LEADS_TO_POD = {
+    "Deployment": ("/apis/apps/v1/deployments", ("spec", "template")),
+    "CronJob": ("/apis/batch/v1/cronjobs", ("spec", "jobTemplate", "spec", "template")),
+}
+
+
+def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:
+    """By how much the API server's clock is ahead; None: it has said nothing yet."""
+    if not client.heard:
+        return None
+    said, at = client.heard
+    return later(said, timedelta(seconds=monotonic() - at)) - now
+
+
+async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstallation | None:
+    """The tick of a cluster, by the name that it is installed by; None: there is none.
+
+    Raises StateUnavailable where that may not be asked.
+    """
+    for kind, (path, to_pod) in _LEADS_TO_POD.items():
+        named = {"fieldSelector": f"metadata.name={_TICK}"}
+        for item in listed(path, await read_path(client, path, deadline, named)):
+            namespace, template = item["metadata"]["namespace"], value_at(item, *to_pod)
+            [container, *_] = value_at(template, "spec", "containers")
+            variables = await _variables(client, namespace, container, deadline)
+            everywhere = variables.get("TWGEN_ALL_NAMESPACES", "").lower()
+            every = seconds_of(variables.get("TWGEN_EVERY", ""))
+            labels = value_at(template, "metadata", "labels") or {}
+            account = value_at(template, "spec", "serviceAccountName") or "default"
+            return TickInstallation(
+                name=f"{kind} {namespace}/{_TICK}",
+                image=str(container.get("image")),
+                account=service_account(namespace, account),
+                namespace="" if everywhere not in _FALSE else variables.get("TWGEN_NAMESPACE"),
+                every=None if every is None else timedelta(seconds=every),
+                pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
+            )
+    return None
+
+
+async def _variables(
+    client: KubernetesClient, namespace: str, container: Mapping[str, Any], deadline: Deadline
+) -> Mapping[str, str]:
+    """The variables of a container that are written down, as far as they may be read."""
+    found: dict[str, str] = {}
+    for source in container.get("envFrom") or ():
+        if name := value_at(source, "configMapRef", "name"):
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+            _, answer = await client.ask("GET", path, deadline)
+            found |= value_at(answer, "data") or {}
+    own = {one["name"]: one.get("value") for one in container.get("env") or ()}
+    return found | {name: str(text) for name, text in own.items() if text is not None}
+
+
+async def read_strays(
+    client: KubernetesClient, namespaces: Iterable[str], known: Collection[str], deadline: Deadline
+) -> Mapping[str, tuple[str, ...]]:
+    """The Deployments of versions that an Argo CD application tracks, by worker, but of known workers."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for namespace in namespaces:
+        path = f"/apis/apps/v1{f'/namespaces/{namespace}' if namespace else ''}/deployments"
+        answer = await read_path(client, path, deadline, {"labelSelector": DEPLOYMENT_NAME_LABEL})
+        items: list[Mapping[str, Any]] = [
+            {"apiVersion": "apps/v1", "kind": "Deployment", **item} for item in listed(path, answer)
+        ]
+        for live in live_deployments(items):
+            worker = live.recorded.worker_deployment
+            if live.tracked_by and live.identity and live.protected and worker and worker not in known:
+                found[worker].append(live.name)
+    # an intent that cannot be read is one all the same
+    return {
+        worker: tuple(names)
+        for worker, names in found.items()
+        if not await _has_intent(client, worker, deadline)
+    }
+
+
+async def _has_intent(client: KubernetesClient, worker: str, deadline: Deadline) -> bool:
+    namespace, _, name = worker.partition("/")
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{rollout_name(name)}"
+    return bool(await read_path(client, path, deadline, may_be_absent=True))
