@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.paths import value_at
-from twgen.model.problem import Document
+from twgen.model.problem import Document, Finding
+from twgen.model.world import LiveDeployment
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.limits import NAME
 from twgen.versioning.injection import TASK_QUEUE, is_ever_injected, place_of
@@ -63,6 +65,8 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
     found: dict[str, Imported] = {}
     left: list[str] = []
     for document in documents:
+        if is_of_a_version(document.value):
+            continue
         why = _why_not(document.value, is_one_of_ours=any(document is one for one in ours))
         specs = [] if why else list(_specs(document.value, namespace, addresses))
         for spec in specs:
@@ -85,9 +89,30 @@ def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
         return "it is neither the controller's nor a Deployment"
     if not _is_sound(value):
         return "it is not as Kubernetes has it"
-    if is_ours or is_one_of_ours:
-        return ""
-    return "none of its variables is Temporal's" if _is_plain(value) else "it is that of a version"
+    return "" if is_ours or is_one_of_ours else "none of its variables is Temporal's"
+
+
+def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDeployment]], list[str]]:
+    """The Deployments of versions, by namespace, and why others cannot be read."""
+    found: dict[str, list[LiveDeployment]] = {}
+    left = []
+    for document in documents:
+        if not is_of_a_version(document.value):
+            continue
+        findings: list[Finding] = []
+        DEPLOYMENT.read(document.value, None, findings)
+        live = None if findings else live_deployment(document.value)
+        if live:
+            found.setdefault(value_at(document.value, "metadata", "namespace") or "", []).append(live)
+        else:
+            name = value_at(document.value, "metadata", "name")
+            left.append(f"{document.source}: Deployment {name} is not taken: it is not as Kubernetes has it")
+    return found, left
+
+
+def is_of_a_version(value: Any) -> bool:
+    """It is the Deployment of a version."""
+    return _is_deployment(value) and not _is_plain(value)
 
 
 def _is_deployment(value: Any) -> bool:
