@@ -24,7 +24,6 @@ from twgen.yaml.editing import edited
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
-
 _DEPLOYMENT = "deployment/"
 
 
@@ -79,7 +78,8 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
         return
     older = record_targets(replace(settings, paths=(folder,)), check=False, live=live)
     more = f" and {counted(older, 'older version')}" if older else ""
-    say(f"recorded their targets{more} in {place / 'twgen.lock'}; `twgen plan {folder}` says what would change")
+    ledger = place / "twgen.lock"
+    say(f"recorded their targets{more} in {ledger}; `twgen plan {folder}` says what would change")
 
 
 def _of_files(settings: Settings) -> Sequence[Document]:

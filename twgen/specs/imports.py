@@ -12,7 +12,14 @@ from twgen.model.world import LiveDeployment
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.limits import NAME
 from twgen.versioning.injection import TASK_QUEUE, is_ever_injected, place_of
-from twgen.versioning.names import BUILD_ID_LABEL, CONTROLLER_API, DEPLOYMENT_API, RESTARTED_AT
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    CONTROLLER_API,
+    DEPLOYMENT_API,
+    DEPLOYMENT_NAME_LABEL,
+    RESTARTED_AT,
+    selector_labels,
+)
 
 _OF_TOOLS = ("kubectl.kubernetes.io/", "argocd.argoproj.io/", "meta.helm.sh/", "deployment.kubernetes.io/")
 _OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart", RESTARTED_AT}
@@ -64,9 +71,10 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
     addresses = {place_of(one.value["spec"]["template"]["spec"]).address for one in ours} - {""}
     found: dict[str, Imported] = {}
     left: list[str] = []
+    workers = set(_labels_of_workers(documents))
     for document in documents:
-        if is_of_a_version(document.value):
-            continue
+        if is_of_a_version(document.value) and _label_of(document.value) in workers:
+            continue  # it is not the spec that tells of it, but the ledger
         why = _why_not(document.value, is_one_of_ours=any(document is one for one in ours))
         specs = [] if why else list(_specs(document.value, namespace, addresses))
         for spec in specs:
@@ -89,7 +97,23 @@ def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
         return "it is neither the controller's nor a Deployment"
     if not _is_sound(value):
         return "it is not as Kubernetes has it"
-    return "" if is_ours or is_one_of_ours else "none of its variables is Temporal's"
+    if is_ours or is_one_of_ours:
+        return ""
+    if is_of_a_version(value):
+        return "it is that of a version, without its worker"
+    return "none of its variables is Temporal's"
+
+
+def _labels_of_workers(documents: Iterable[Document]) -> Iterator[str]:
+    """What the label of a worker's Deployments says, of each worker."""
+    for document in documents:
+        kind, name = kind_of(document.value), value_at(document.value, "metadata", "name")
+        if kind and kind.name == WORKER and isinstance(name, str):
+            yield selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
+
+
+def _label_of(value: Any) -> Any:
+    return value_at(value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
 
 
 def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDeployment]], list[str]]:

@@ -25,7 +25,7 @@ class Recordable(NamedTuple):
 def is_of_worker(live: LiveDeployment, spec: WorkerSpec) -> bool:
     """The Deployment of a worker's namespace is one of its versions."""
     wanted = selector_labels(spec.name, "")[DEPLOYMENT_NAME_LABEL]
-    return value_at(live.recorded.manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL) == wanted
+    return bool(value_at(live.recorded.manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL) == wanted)
 
 
 def versions_to_record(
