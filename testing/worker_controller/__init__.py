@@ -30,19 +30,24 @@ def define_kinds(cluster: Cluster) -> None:
 def worker_controller(cluster: Cluster, watched: str) -> Iterator[str]:
     """It runs on the local node, watching one namespace; the identity by which it manages traffic.
 
-    Its webhooks listen on a port that it does not let anybody choose: where another one has it, its Pod waits.
+    Its webhooks listen on a port that it lets nobody choose: where another one has it, its Pod waits.
     """
     define_kinds(cluster)
     folder = cluster.folder / _RELEASE
     _certificates(folder)
     if not cluster.api.find(f"/api/v1/namespaces/{NAMESPACE}"):
         cluster.create_namespace(NAMESPACE)
-    account = {"kind": "ServiceAccount", "name": _RELEASE, "namespace": NAMESPACE}
+    place = {"name": _RELEASE, "namespace": NAMESPACE}
+    account = {"kind": "ServiceAccount", **place}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
     binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}
     cluster.apply(
         [
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _RELEASE, "namespace": NAMESPACE}},
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": _RELEASE, "namespace": NAMESPACE},
+            },
             {**binding, "metadata": {"name": _RELEASE}, "subjects": [account], "roleRef": role},
             _deployment(folder, watched),
         ]
