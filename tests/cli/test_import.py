@@ -68,9 +68,7 @@ def test_object_of_the_controller_is_brought_up_to_date_where_it_stands(run: Run
     assert file.read_bytes().decode() == text.replace("old.example", "new.example")
 
 
-def test_older_version_whose_deployment_is_there_is_recorded_too(
-    run: Run, tmp_path: Path
-) -> None:
+def test_older_version_whose_deployment_is_there_is_recorded_too(run: Run, tmp_path: Path) -> None:
     older = [
         {"apiVersion": "apps/v1", "kind": "Deployment", **one["expect"]["deployment"]}
         for one in VERSIONS

@@ -54,26 +54,34 @@ def test_worker_of_a_cluster_is_imported_with_its_build_id(
     assert not [file for file in written if "resourceVersion" in file.read_text()]
 
 
-def test_worker_of_an_older_controller_is_imported_by_todays_name(tmp_path: Path) -> None:
+def test_objects_of_another_release_are_imported_by_todays_names(tmp_path: Path) -> None:
     documents = documents_of("default")
+    [worker] = [one for one in documents if one["kind"] == "WorkerDeployment"]
+    worker["spec"]["workerOptions"]["connectionRef"] = {"kind": "ClusterConnection", "name": "everywhere"}
+    everywhere = next(one for one in documents if one["kind"] == "Connection") | {
+        "kind": "ClusterConnection",
+        "metadata": {"name": "everywhere"},
+    }
     with kubernetes_cluster(tmp_path / "kubernetes") as cluster:
+        define_anything(cluster, "ClusterConnection", "Cluster")
         for one in documents:
             one["kind"] = f"Temporal{one['kind']}"
-            define_anything(cluster, one["kind"])
-        cluster.apply(documents)
+            define_anything(cluster, one["kind"], "Namespaced")
+        cluster.apply([*documents, everywhere])
         ended = imported(tmp_path, cluster, "default")
     assert ended.code == 0, ended
     assert "knows no WorkerResourceTemplate" in ended.stderr
     assert len(targets(tmp_path / "workers")) == 1
+    assert (tmp_path / "workers" / "connection-everywhere.yaml").exists()
 
 
-def define_anything(cluster: Cluster, kind: str) -> None:
+def define_anything(cluster: Cluster, kind: str, scope: str) -> None:
     """Let the API server know a kind of the controller's, of whatever content."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()}
     name = f"{names['plural']}.temporal.io"
-    spec = {"group": "temporal.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    spec = {"group": "temporal.io", "scope": scope, "names": names, "versions": [version]}
     head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
     cluster.apply([{**head, "metadata": {"name": name}, "spec": spec}])
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=240s", f"crd/{name}")

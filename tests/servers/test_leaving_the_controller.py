@@ -57,7 +57,7 @@ def steps_below(heading: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A shell of a person who reads the page, in the clone, with the cluster at hand."""
+    """A shell of a person who reads the page, in the folder of the specs, with the cluster at hand."""
 
     story: ApplicationStory
     controller: str
@@ -73,7 +73,6 @@ class Terminal:
         here = {
             r"(?<=-n )shop\b": self.story.namespace,
             r"(?<=application )payments\b": self.story.application.name,
-            r"(?<= )workers(?=[/ \n])": self.story.application.name,
             r"twgen/prod-eu/payments": self.identity,
             r"temporal-worker-controller/temporal-system/[-0-9a-f]+": self.controller,
         }
@@ -92,7 +91,7 @@ class Terminal:
         }
         ended = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", commands],
-            cwd=self.story.argo.repository.clone,
+            cwd=self.story.folder,
             env=environment,
             capture_output=True,
             text=True,
