@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
-from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+from temporalio.api.workflowservice.v1 import (
+    DescribeWorkerDeploymentRequest,
+    DescribeWorkflowExecutionRequest,
+)
 
 from testing.argocd.application import PLUGIN
 from testing.asking import succeeds
@@ -23,9 +26,17 @@ from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
 from testing.processes import ENVIRONMENT, eventually
 from testing.recipes import KUBECTL
+from testing.servers import TemporalServer
 from testing.worker_controller import define_kinds, worker_controller
+from testing.workers import DeployedWorker
 from tests.servers.gitops import SOON, ApplicationStory, budget_document, uid
-from tests.servers.live import TWGEN, worker_document
+from tests.servers.live import (
+    TWGEN,
+    connection_document,
+    in_namespace,
+    worker_container,
+    worker_document,
+)
 from tests.servers.pods import deployment, shell
 from tests.servers.rollouts import side_by_side
 from twgen.cluster.comparison import Comparison, compare
@@ -325,3 +336,33 @@ def test_finalizer_holds_up_no_pruning_and_an_apply_takes_no_owner_away(
     eventually(lambda: not custom_resource(cluster, namespace, "WorkerDeployment", "pay"), SOON)
     freed = cluster.get("deployment", "freed", namespace)
     assert "deletionTimestamp" not in freed["metadata"]
+
+
+@pytest.mark.usefixtures("node")
+def test_controller_that_sees_a_deletion_takes_the_traffic_away_and_waits_for_the_pods_to_go(
+    cluster: Cluster, newest_temporal: TemporalServer, namespace: str
+) -> None:
+    worker = DeployedWorker(newest_temporal, f"{namespace}/pay", f"pay-{namespace}")
+    document = worker_document("pay", "v1", steps=())
+    document["spec"]["sunset"] = SUNSET
+    document["spec"]["template"]["spec"]["containers"] = [worker_container("v1", worker.task_queue)]
+    connection = connection_document(newest_temporal.address)
+    request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=worker.name)
+
+    def routed_to(build_id: str) -> bool:
+        answer = newest_temporal.ask("describe_worker_deployment", request)
+        routing = answer.worker_deployment_info.routing_config
+        return bool(routing.current_deployment_version.build_id == build_id)
+
+    with worker_controller(cluster, namespace):
+        cluster.apply(in_namespace(namespace, connection, document))
+        eventually(lambda: succeeds(lambda: routed_to("v1")) and routed_to("v1"), SOON)
+        deletion = ("delete", "-n", namespace, "workerdeployment", "pay", "--cascade=orphan", "--wait=false")
+        cluster.kubectl(*deletion)
+        eventually(lambda: routed_to(""), SOON)
+        left = cluster.get("deployment", "pay-v1", namespace)
+        assert "deletionTimestamp" not in left["metadata"]
+        held = custom_resource(cluster, namespace, "WorkerDeployment", "pay")
+        assert held
+        assert FINALIZER in held["metadata"]["finalizers"]
+        cluster.kubectl("scale", "-n", namespace, "deployment", "pay-v1", "--replicas=0")
