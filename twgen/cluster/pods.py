@@ -27,6 +27,7 @@ from twgen.versioning.pod_templates import (
     content_of,
     described_template,
     fits_hash,
+    fits_injection,
     injected_names,
     marked_template,
 )
@@ -107,6 +108,27 @@ def replaceable_injection(
     who = Identity(spec.temporal_namespace, spec.worker_deployment, live.build_id)
     wanted = injection(spec.connection, who, generation_of(injected) or spec.policy.environment)
     return None if own & wanted.names else injected
+
+
+def as_written(spec: WorkerSpec, live: LiveDeployment) -> RecordedDeployment | None:
+    """The live Deployment as it was deployed, less what an API server fills in; None: no hash vouches for it.
+
+    Who wrote the target's template is taken to have written the same defaults out before.
+    """
+    for written in (None, spec.template.content):
+        manifest = without_server_fields(live.recorded.manifest, written)
+        template = manifest["spec"]["template"]
+        injected = injected_names(manifest)
+        if injected is None or not fits_hash(template, injected):
+            continue
+        if not fits_injection(template, injected, spec.worker_deployment, live.build_id):
+            return None
+        described = content_of(template, frozenset())["metadata"].get("annotations") or {}
+        annotations = {**described, INJECTED: ",".join(sorted(injected))}
+        return replace(
+            live.recorded, manifest={"metadata": {"annotations": annotations}, "spec": manifest["spec"]}
+        )
+    return None
 
 
 def fits_its_hash(live: LiveDeployment) -> bool:

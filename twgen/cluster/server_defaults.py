@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twgen.cluster.field_managers import restart_is_by_hand
+from twgen.model.paths import value_at
 from twgen.versioning.build_ids import image_tag
 from twgen.versioning.names import LAST_APPLIED, RESTARTED_AT, TRACKING_ID
 
@@ -74,36 +75,57 @@ _DEPLOYMENT_SPEC = {
 }
 
 
-def without_server_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest as somebody would have written it."""
+def without_server_fields(
+    manifest: Mapping[str, Any], written: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The manifest as somebody would have written it.
+
+    `written` is another pod template of whoever wrote it: what a server fills in stays where it is there too.
+    """
     annotations = manifest["metadata"].get("annotations") or {}
     kept = {name: value for name, value in annotations.items() if name not in _SERVER_ANNOTATIONS}
-    spec = less_defaults(manifest["spec"], _DEPLOYMENT_SPEC)
-    pod = spec["template"]["spec"]
+    spec = less_defaults(manifest["spec"], _DEPLOYMENT_SPEC, {"template": written or {}})
+    pod, pod_written = spec["template"]["spec"], value_at(written, "spec") or {}
     # whoever renders a restart holds it, and a stale render would undo the next one
     if restart_is_by_hand(manifest["metadata"]):
         of_pods = spec["template"]["metadata"]
         marks = {name: text for name, text in of_pods["annotations"].items() if name != RESTARTED_AT}
         spec["template"] = {**spec["template"], "metadata": {**of_pods, "annotations": marks}}
-    if pod.get("serviceAccount") == pod.get("serviceAccountName"):
+    if pod.get("serviceAccount") == pod.get("serviceAccountName") and "serviceAccount" not in pod_written:
         pod.pop("serviceAccount", None)
-    for container in [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]:
-        if container.get("imagePullPolicy") == pull_policy(container.get("image") or ""):
-            del container["imagePullPolicy"]
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(pod.get(field) or ()):
+            if "imagePullPolicy" in _beside(container, index, pod_written.get(field)):
+                continue
+            if container.get("imagePullPolicy") == pull_policy(container.get("image") or ""):
+                del container["imagePullPolicy"]
     return {"metadata": {"annotations": kept}, "spec": spec}
 
 
-def less_defaults(value: Any, defaults: Any) -> Any:
-    """The value without what equals its default, at any depth."""
+def less_defaults(value: Any, defaults: Any, written: Any = None) -> Any:
+    """The value without what equals its default, at any depth, but for fields that are `written` too."""
     if isinstance(value, dict) and isinstance(defaults, dict):
+        there = written if isinstance(written, Mapping) else {}
         return {
-            name: less_defaults(item, defaults[name]) if name in defaults else item
+            name: less_defaults(item, defaults[name], there.get(name)) if name in defaults else item
             for name, item in value.items()
-            if name not in defaults or item != defaults[name]
+            if name not in defaults or item != defaults[name] or name in there
         }
     if isinstance(value, list) and isinstance(defaults, list):
-        return [less_defaults(item, defaults[0]) for item in value]
+        return [
+            less_defaults(item, defaults[0], _beside(item, index, written))
+            for index, item in enumerate(value)
+        ]
     return value
+
+
+def _beside(item: Any, index: int, written: Any) -> Any:
+    """What stands for an item in another list: of its name, else in its place."""
+    others = written if isinstance(written, list) else []
+    name = item.get("name") if isinstance(item, dict) else None
+    if name is not None:
+        return next((one for one in others if isinstance(one, dict) and one.get("name") == name), {})
+    return others[index] if index < len(others) else {}
 
 
 def pull_policy(image: str) -> str:

@@ -161,6 +161,13 @@ def write_entry(entry: LedgerEntry) -> dict[str, Any]:
     return item
 
 
+def why_unreadable(entry: LedgerEntry) -> str:
+    """Why a ledger that held this entry would be refused; empty: it would be read."""
+    value = {"apiVersion": TWGEN_API, "kind": KIND, "versions": [write_entry(entry)]}
+    problems = parse_ledgers([Document("", 0, value)])[1]
+    return f"{problems[0].path} {problems[0].message}" if problems else ""
+
+
 def parse_ledgers(
     documents: Iterable[Document],
 ) -> tuple[dict[tuple[str, str], LedgerPlace], list[Problem]]:

@@ -65,11 +65,7 @@ def _content(spec: WorkerSpec, version: VersionPlan) -> tuple[dict[str, str], Ma
 
 
 def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
-    """The manifest of the target as the spec describes it, for the ledger.
-
-    What the policy gives all Deployments is not of one version, and may be other today than then.
-    """
-    policy = replace(spec.policy, deployment_labels={}, deployment_annotations={})
+    """The manifest of the target as the spec describes it, for the ledger."""
     name = versioned_deployment_name(spec.name, spec.build_id)
     new = VersionPlan(
         build_id=spec.build_id,
@@ -81,4 +77,13 @@ def target_deployment(spec: WorkerSpec) -> dict[str, Any]:
         replicas=None if spec.replicas_are_external else spec.replicas,
         protected=True,
     )
-    return version_deployment(replace(spec, policy=policy), new, "")
+    return deployment_to_record(spec, new)
+
+
+def deployment_to_record(spec: WorkerSpec, version: VersionPlan) -> dict[str, Any]:
+    """The manifest of a version for the ledger.
+
+    What the policy gives all Deployments is not of one version, and may be other today than then.
+    """
+    policy = replace(spec.policy, deployment_labels={}, deployment_annotations={})
+    return version_deployment(replace(spec, policy=policy), version, "")

@@ -4,13 +4,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.paths import value_at
-from twgen.model.problem import Document
+from twgen.model.problem import Document, Finding
+from twgen.model.world import LiveDeployment
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.limits import NAME
 from twgen.versioning.injection import TASK_QUEUE, is_ever_injected, place_of
-from twgen.versioning.names import BUILD_ID_LABEL, CONTROLLER_API, DEPLOYMENT_API, RESTARTED_AT
+from twgen.versioning.names import (
+    BUILD_ID_LABEL,
+    CONTROLLER_API,
+    DEPLOYMENT_API,
+    DEPLOYMENT_NAME_LABEL,
+    RESTARTED_AT,
+    selector_labels,
+)
 
 _OF_TOOLS = ("kubectl.kubernetes.io/", "argocd.argoproj.io/", "meta.helm.sh/", "deployment.kubernetes.io/")
 _OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "helm.sh/chart", RESTARTED_AT}
@@ -62,7 +71,10 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
     addresses = {place_of(one.value["spec"]["template"]["spec"]).address for one in ours} - {""}
     found: dict[str, Imported] = {}
     left: list[str] = []
+    workers = set(_labels_of_workers(documents))
     for document in documents:
+        if is_of_a_version(document.value) and _label_of(document.value) in workers:
+            continue  # it is not the spec that tells of it, but the ledger
         why = _why_not(document.value, is_one_of_ours=any(document is one for one in ours))
         specs = [] if why else list(_specs(document.value, namespace, addresses))
         for spec in specs:
@@ -87,7 +99,44 @@ def _why_not(value: Any, *, is_one_of_ours: bool) -> str:
         return "it is not as Kubernetes has it"
     if is_ours or is_one_of_ours:
         return ""
-    return "none of its variables is Temporal's" if _is_plain(value) else "it is that of a version"
+    if is_of_a_version(value):
+        return "it is that of a version, without its worker"
+    return "none of its variables is Temporal's"
+
+
+def _labels_of_workers(documents: Iterable[Document]) -> Iterator[str]:
+    """What the label of a worker's Deployments says, of each worker."""
+    for document in documents:
+        kind, name = kind_of(document.value), value_at(document.value, "metadata", "name")
+        if kind and kind.name == WORKER and isinstance(name, str):
+            yield selector_labels(name, "")[DEPLOYMENT_NAME_LABEL]
+
+
+def _label_of(value: Any) -> Any:
+    return value_at(value, "metadata", "labels", DEPLOYMENT_NAME_LABEL)
+
+
+def live_versions(documents: Iterable[Document]) -> tuple[dict[str, list[LiveDeployment]], list[str]]:
+    """The Deployments of versions, by namespace, and why others cannot be read."""
+    found: dict[str, list[LiveDeployment]] = {}
+    left = []
+    for document in documents:
+        if not is_of_a_version(document.value):
+            continue
+        findings: list[Finding] = []
+        DEPLOYMENT.read(document.value, None, findings)
+        live = None if findings else live_deployment(document.value)
+        if live:
+            found.setdefault(value_at(document.value, "metadata", "namespace") or "", []).append(live)
+        else:
+            name = value_at(document.value, "metadata", "name")
+            left.append(f"{document.source}: Deployment {name} is not taken: it is not as Kubernetes has it")
+    return found, left
+
+
+def is_of_a_version(value: Any) -> bool:
+    """It is the Deployment of a version."""
+    return _is_deployment(value) and not _is_plain(value)
 
 
 def _is_deployment(value: Any) -> bool:

@@ -76,6 +76,11 @@ def kind_of(value: Any) -> Kind | None:
     return Kind(_OLD_KINDS.get(written, written), written)
 
 
+def names_of_kind(kind: str) -> tuple[str, ...]:
+    """What a kind is called in documents and in clusters, today's name first."""
+    return (kind, *(old for old, new in _OLD_KINDS.items() if new == kind))
+
+
 def wrong_kind(value: dict[str, Any]) -> Finding | None:
     """What is wrong with the apiVersion or kind of a document that is meant for twgen, and cannot be read.
 

@@ -1,0 +1,81 @@
+"""Reading what a cluster has that specs are made of: the controller's objects, and Deployments."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from twgen.clients.deadline import Deadline
+from twgen.clients.kubernetes import KubernetesClient, listed
+from twgen.model.paths import value_at
+from twgen.model.problem import Document
+from twgen.reading.rollout import read_path
+from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, names_of_kind
+from twgen.versioning.names import (
+    CONTROLLER_API,
+    DEPLOYMENT_API,
+    DEPLOYMENT_NAME_LABEL,
+    resource_of_kind,
+)
+
+_GROUP = f"/apis/{CONTROLLER_API}"
+
+
+class InCluster(NamedTuple):
+    """What was found."""
+
+    documents: tuple[Document, ...]
+    absent: tuple[str, ...]
+    """The kinds of the controller that the API server does not know."""
+
+
+async def objects_to_import(
+    client: KubernetesClient, namespace: str, deployments: Iterable[str], deadline: Deadline
+) -> InCluster:
+    """The controller's objects of a namespace with all Deployments of versions, and these others by name.
+
+    Raises StateUnavailable where one that is named is not there, or something may not be read.
+    """
+    found: list[Mapping[str, Any]] = []
+    absent = []
+    for kind in (WORKER, CONNECTION, ATTACHED):
+        items = await _of_kind(client, namespace, kind, deadline)
+        found += items or ()
+        absent += [kind] if items is None else []
+    for name in _cluster_connections(found):
+        one = await read_path(client, f"{_GROUP}/{resource_of_kind(CLUSTER_CONNECTION)}/{name}", deadline)
+        found.append({"apiVersion": CONTROLLER_API, "kind": CLUSTER_CONNECTION, **one})
+    of_namespace = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments"
+    named = [await read_path(client, f"{of_namespace}/{name}", deadline) for name in deployments]
+    live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named]
+    found += [{**one, "apiVersion": DEPLOYMENT_API, "kind": "Deployment"} for one in live]
+    source = f"namespace {namespace}"
+    documents = (Document(source, index, value) for index, value in enumerate(found))
+    return InCluster(tuple(documents), tuple(absent))
+
+
+async def _of_kind(
+    client: KubernetesClient, namespace: str, kind: str, deadline: Deadline
+) -> Sequence[Mapping[str, Any]] | None:
+    """The objects of a kind, by whatever name it goes there, each once; None: no such kind is known."""
+    found: dict[str, Mapping[str, Any]] | None = None
+    for written in names_of_kind(kind):
+        path = f"{_GROUP}/namespaces/{namespace}/{resource_of_kind(written)}"
+        answer = await read_path(client, path, deadline, may_be_absent=True)
+        if not answer:
+            continue
+        found = found or {}
+        for item in listed(path, answer):
+            # the controller keeps one of an old name beside what it has made of it
+            marks = {"apiVersion": CONTROLLER_API, "kind": written}
+            found.setdefault(item["metadata"]["name"], {**item, **marks})
+    return None if found is None else list(found.values())
+
+
+def _cluster_connections(objects: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The names of the ClusterConnections that workers refer to."""
+    names = set[str]()
+    for value in objects:
+        reference = value_at(value, "spec", "workerOptions", "connectionRef")
+        for one in (reference, value_at(reference, "objectRef")):
+            if value_at(one, "kind") == CLUSTER_CONNECTION and isinstance(value_at(one, "name"), str):
+                names.add(str(value_at(one, "name")))
+    return sorted(names)
