@@ -90,14 +90,16 @@ def worked_through(folder: Path) -> list[str]:
             os.killpg(pid, signal.SIGKILL)
     printed = shown.screen.replace(port, PORT)
     assert shown.process.returncode == 0, printed
-    return printed.split(f"{MARK}\n")
+    *blocks, rest = printed.split(f"{MARK}\n")
+    assert not rest
+    return blocks
 
 
 def test_page_shows_what_its_commands_print_one_after_the_other(tmp_path: Path) -> None:
     blocks = worked_through(tmp_path)
     wrong = [
         f"the page:\n{step.shown}\nthe terminal:\n{printed}"
-        for step, printed in zip(steps(), blocks, strict=False)
+        for step, printed in zip(steps(), blocks, strict=True)
         if step.shown and not is_printed(step.shown, printed)
     ]
     assert wrong == [], "\n".join(wrong)
