@@ -27,7 +27,7 @@ def reasons_page() -> str:
     version_reasons = [*(row.reason for row in (*LIVE, *WITHOUT_DEPLOYMENT))]
     beside = [reason for reason in VersionReason if reason not in version_reasons]
     beside_the_table = (
-        *(RoutingReason.LOOK_FAILED, RoutingReason.CLAIM_FAILED),
+        *(RoutingReason.ROLLOUT_NOT_BEGUN, RoutingReason.LOOK_FAILED, RoutingReason.CLAIM_FAILED),
         *(RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED),
     )
     sections = [

@@ -27,7 +27,11 @@ class ApiServer:
         """Create an object, or change it; what it is now."""
         before = self.objects.get(path, {}).get("metadata", {})
         number = str(next(self._numbers))
-        known = {"uid": before.get("uid") or f"uid-{number}", "namespace": "shop"}
+        known = {
+            "uid": before.get("uid") or f"uid-{number}",
+            "namespace": "shop",
+            "creationTimestamp": "2026-11-20T12:00:00Z",
+        }
         metadata = known | dict(manifest["metadata"]) | {"resourceVersion": number}
         self.objects[path] = {**deepcopy(dict(manifest)), "metadata": metadata}
         return self.objects[path]

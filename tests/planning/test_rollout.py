@@ -147,6 +147,7 @@ def test_every_wait_of_the_table_has_an_end_of_its_kind() -> None:
     assert {*Reason} - {*ends} == {
         Reason.MANUAL,
         Reason.LOOK_FAILED,
+        Reason.ROLLOUT_NOT_BEGUN,
         Reason.CLAIM_FAILED,
         Reason.INVALID_INTENT,
         Reason.ROLLOUT_ENDED,

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.planning.situations import NOW
+from tests.planning.situations import NOW, SPEC
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
@@ -14,15 +14,20 @@ from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
 from twgen.reading.rollouts import RolloutsInCluster, rollouts_in_cluster
+from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.records.rollout_status import write_rollout_status
+from twgen.versioning.names import INTENT_HASH
 
 
 class Fleet:
     """A cluster with the status of one rollout, and Jobs."""
 
-    def __init__(self, *jobs: Mapping[str, Any], **told: Any) -> None:
+    def __init__(self, *jobs: Mapping[str, Any], intent: Intent | None = None, **told: Any) -> None:
         self.jobs = jobs
-        told = {"phase": Phase.WAITING, "reason": "RampPaused", "message": "it stays at 25 %", **told}
+        self.intents = [in_cluster(intent)] if intent else []
+        of_status = told.pop("intent_of_status", None)
+        waits = {"phase": Phase.WAITING, "reason": "RampPaused", "message": "it stays at 25 %"}
+        told = {**waits, **told} if of_status is None else {**BEFORE, "intent": of_status}
         left = RolloutStatus(
             "shop/payments", target="v3", current="v1", percentage=25, since=NOW, document=DOCUMENT, **told
         )
@@ -34,18 +39,28 @@ class Fleet:
         self.asked.append(path.rpartition("/")[2])
         if self.jobs == ("forbidden",) and path.endswith("jobs"):
             return 403, {"message": "jobs.batch is forbidden"}
-        return 200, {"items": [*self.jobs] if path.endswith("jobs") else [self.status]}
+        return 200, {"items": [*self.jobs] if path.endswith("jobs") else [*self.intents, self.status]}
 
     def read(self) -> RolloutsInCluster:
         return asyncio.run(rollouts_in_cluster(cast("KubernetesClient", self), "shop", Deadline(5)))
 
 
+def in_cluster(intent: Intent) -> Mapping[str, Any]:
+    manifest = write_intent(intent)
+    metadata = {"uid": "1", "creationTimestamp": "2026-11-21T11:00:00Z", **manifest["metadata"]}
+    return {**manifest, "metadata": metadata}
+
+
+INTENT = intent_of(SPEC, "twgen/me")
 DOCUMENT = {"workers": [{"worker": "shop/payments", "phase": "Waiting", "reason": "RampPaused"}]}
 
 
-def job_of(name: str, second: int, worker: str = "payments", *, ended: bool = True) -> Mapping[str, Any]:
+def job_of(
+    name: str, second: int, worker: str = "payments", *, ended: bool = True, intent: str = ""
+) -> Mapping[str, Any]:
     created = {"name": name, "uid": name, "creationTimestamp": f"2026-11-21T12:00:{second:02}Z"}
     metadata = {**created, "namespace": "shop", "labels": {"twgen.io/rollout": worker}}
+    metadata |= {"annotations": {INTENT_HASH: intent}} if intent else {}
     how = {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
     end = {"type": "Failed", "status": "True", "lastTransitionTime": "2026-11-21T13:00:00Z", **how}
     return {"metadata": metadata, "status": {"conditions": [end] if ended else []}}
@@ -68,6 +83,54 @@ def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
     [status] = Fleet().read().statuses
     assert status.message.startswith("nobody moves its traffic: there is no Job of it; before")
     assert status.since == NOW
+
+
+BEFORE = {"phase": Phase.SETTLED, "reason": "Settled", "message": "it is current and nothing ramps"}
+
+
+def test_status_of_an_older_intent_is_not_shown_as_that_of_what_was_applied_since() -> None:
+    works = job_of("works", 7, ended=False, intent=INTENT.hash)
+    found = Fleet(job_of("before", 3, intent="older"), works, intent=INTENT, intent_of_status="older").read()
+    assert [status.reason for status in found.statuses] == ["Settled"]
+    [shown] = found.shown
+    assert (shown.phase, shown.reason, shown.target) == (Phase.WAITING, "RolloutNotBegun", SPEC.build_id)
+    assert shown.message == (
+        f"the rollout of {SPEC.build_id} has not begun: Job works has not looked yet; `kubectl describe pods"
+        " -n shop -l job-name=works` has why; before, it was Settled: it is current and nothing ramps"
+    )
+    assert format_time(shown.since) == "2026-11-21T12:00:07Z"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "phase", "says"),
+    [
+        ([], Phase.WAITING, "has not begun: there is no Job of it yet; before"),
+        (["forbidden"], Phase.WAITING, "has not begun: its Job cannot be read; before"),
+        ([job_of("x", 1, intent=INTENT.hash)], Phase.BLOCKED, "nobody moves its traffic: Job x has ended as"),
+    ],
+)
+def test_intent_that_no_job_looks_at_is_told(jobs: list[Any], phase: Phase, says: str) -> None:
+    [shown] = Fleet(*jobs, intent=INTENT, intent_of_status="older").read().shown
+    assert shown.phase is phase
+    assert says in shown.message
+
+
+@pytest.mark.parametrize("of_status", [INTENT.hash, ""], ids=["the same intent", "nobody knows which"])
+def test_status_of_the_intent_itself_is_shown_as_it_is(of_status: str) -> None:
+    found = Fleet(intent=INTENT, intent_of_status=of_status).read()
+    assert found.shown == found.statuses
+
+
+def test_intent_without_a_status_is_shown() -> None:
+    class First(Fleet):
+        async def ask(self, _: str, path: str, *__: object, **___: object) -> tuple[int, Mapping[str, Any]]:
+            return 200, {"items": [] if path.endswith("jobs") else self.intents}
+
+    found = First(intent=INTENT).read()
+    [shown] = found.shown
+    message = f"the rollout of {SPEC.build_id} has not begun: there is no Job of it yet"
+    assert (found.statuses, shown.worker, shown.message) == ((), "shop/payments", message)
+    assert format_time(shown.since) == "2026-11-21T11:00:00Z"
 
 
 @pytest.mark.parametrize("told", [None, "", "yesterday", "0001-01-01T00:00:00Z"])

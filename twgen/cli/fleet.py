@@ -60,7 +60,7 @@ async def _read(client: KubernetesClient, settings: Settings, namespace: str, wa
     records = await rollouts_in_cluster(client, namespace, Deadline(settings.timeout))
     warn(line for line in records.unusable if line not in warned)
     warned.update(records.unusable)
-    return records.statuses
+    return records.shown
 
 
 async def _follow(

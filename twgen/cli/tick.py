@@ -191,7 +191,7 @@ async def _look(looks: _Looks, opened: Connections) -> tuple[Sequence[RolloutSta
     failures += seen.failures
     if looks.refreshes:
         failures += await looks.refreshes.ask(seen.applications, clock())
-    return seen.newer(found.statuses), failures
+    return seen.newer(found.shown), failures
 
 
 async def _drain(

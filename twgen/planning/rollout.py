@@ -72,6 +72,18 @@ def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatu
     return status.restated(Phase.BLOCKED, Reason.ROLLOUT_ENDED, message, since)
 
 
+def not_begun(
+    told: RolloutStatus | None, worker: str, target: str, why: str, since: datetime
+) -> RolloutStatus:
+    """How a worker stands whose newest intent nobody has looked at; `told` is of an older one, if any is."""
+    before = f"; before, it was {told.phase}: {told.message}" if told else ""
+    message = f"the rollout of {target} has not begun: {why}{before}"
+    reason = Reason.ROLLOUT_NOT_BEGUN
+    if not told:
+        return RolloutStatus(worker, Phase.WAITING, reason, message, target, "", 0, since, {})
+    return replace(told.restated(Phase.WAITING, reason, message, since), target=target, percentage=0)
+
+
 def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
     """The same while it cannot become the manager, for another cause than that somebody else is."""
     return status.restated(Phase.WAITING, Reason.CLAIM_FAILED, status.message, since)

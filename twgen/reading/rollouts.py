@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
-from operator import attrgetter
+from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
@@ -13,7 +14,8 @@ from twgen.model.paths import value_at
 from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
-from twgen.planning.rollout import left_alone, needs_a_rollout
+from twgen.model.times import parse_time
+from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
 from twgen.reading.rollout import read_path, specs_of
 from twgen.records.intent import Intent, parse_intent
 from twgen.records.rollout_status import parse_rollout_status
@@ -32,6 +34,8 @@ class RolloutsInCluster(NamedTuple):
     intents: tuple[Intent, ...]
     statuses: tuple[RolloutStatus, ...]
     """What the rollouts left to read, by worker; of one that no Job works on, that."""
+    shown: tuple[RolloutStatus, ...]
+    """The same for people and programs that follow them: of one that has not begun, that."""
     unusable: tuple[str, ...]
     """Why other intents cannot be carried out, and other statuses not be read, or Jobs."""
     ended: Mapping[tuple[str, str], EndedJob] = {}
@@ -64,6 +68,7 @@ async def rollouts_in_cluster(
         jobs = oldest_first(listed(path, found))
     except StateUnavailable as error:
         unusable.append(f"nobody knows whether a Job works on these rollouts: {error}")
+    applied: dict[str, datetime] = {}
     budgets: defaultdict[str, Budget] = defaultdict(lambda: Budget(_OF_A_NAMESPACE))
     async for item in _config_maps(client, namespace, deadline):
         budget = budgets[item["metadata"]["namespace"]]
@@ -73,14 +78,63 @@ async def rollouts_in_cluster(
             if "phase" in (item.get("data") or {}):  # an intent has the same label
                 statuses.append(parse_rollout_status(item, budget))
             else:
-                intents.append(parse_intent(item, budget))
+                intents.append(intent := parse_intent(item, budget))
+                applied[_worker_of(intent)] = parse_time(item["metadata"]["creationTimestamp"])
         except InvalidInput as error:
             unusable.append(str(error))
+    wanted = {_worker_of(intent): intent for intent in intents}
     if jobs is not None:
-        wanted = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
         statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
-    by_worker = sorted(statuses, key=attrgetter("worker"))
-    return RolloutsInCluster(tuple(intents), tuple(by_worker), tuple(unusable), _ended(jobs or ()))
+    told = {status.worker: status for status in statuses}
+    waiting = {
+        worker: _not_begun(intent, told.get(worker), jobs, applied[worker])
+        for worker, intent in wanted.items()
+        if not intent.is_rolled_out_by_hand and not _is_of(told.get(worker), intent)
+    }
+    return RolloutsInCluster(
+        tuple(intents), _by_worker(told), _by_worker(told | waiting), tuple(unusable), _ended(jobs or ())
+    )
+
+
+def _worker_of(intent: Intent) -> str:
+    return f"{intent.namespace}/{intent.worker}"
+
+
+def _by_worker(statuses: Mapping[str, RolloutStatus]) -> tuple[RolloutStatus, ...]:
+    return tuple(status for _, status in sorted(statuses.items()))
+
+
+def _is_of(status: RolloutStatus | None, intent: Intent) -> bool:
+    """The rollout has looked at this intent, or nobody knows at which."""
+    return status is not None and status.intent in {"", intent.hash}
+
+
+def _not_begun(
+    intent: Intent, told: RolloutStatus | None, jobs: Iterable[Mapping[str, Any]] | None, applied: datetime
+) -> RolloutStatus:
+    """How a worker stands with whose intent a Job is still to begin, or ended before it had looked."""
+    worker, since = _worker_of(intent), told.since if told else applied
+    begin = partial(not_begun, told, worker, intent.target)
+    if jobs is None:
+        return begin("its Job cannot be read", since)
+    wanted = intent.namespace, intent.hash
+    own = [
+        job
+        for job in jobs
+        if (job["metadata"]["namespace"], value_at(job, "metadata", "annotations", INTENT_HASH)) == wanted
+    ]
+    if not own:
+        return begin("there is no Job of it yet", since)
+    metadata = own[-1]["metadata"]
+    created = parse_time(metadata["creationTimestamp"])
+    if ending := ending_of(own[-1]):
+        said = f" ({ending.why})" if ending.why else ""
+        waiting = begin("", created)
+        return left_alone(
+            told or waiting, f"Job {metadata['name']} has ended as {ending.type}{said}", ending.at
+        )
+    pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
+    return begin(f"Job {metadata['name']} has not looked yet; {pods} has why", created)
 
 
 async def _config_maps(

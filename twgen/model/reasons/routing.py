@@ -54,6 +54,11 @@ class RoutingReason(StrEnum):
     Argo CD, delete a tracked Job, which is made again at once; a hook is only run by the next sync (`argocd
     app sync`). Elsewhere, apply what `twgen render` prints once more.
     """
+    ROLLOUT_NOT_BEGUN = "RolloutNotBegun", Until.READINESS
+    """What was applied last is not what its rollout, if there is one, has looked at.
+
+    Nothing for a minute. Then see what its message names: the Pod of its Job, or the sync that is to make it.
+    """
     LOOK_FAILED = "LookFailed", Until.READINESS
     """The rollout could not yet read Temporal or the cluster: it looks again.
 
