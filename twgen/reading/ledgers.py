@@ -27,13 +27,12 @@ def ledger_files(specs: Iterable[WorkerSpec], recorded: Iterable[LedgerPlace], f
     """
     having: dict[str, dict[str, None]] = {}
     for place in recorded:
-        found = filter(is_file, place.sources)
+        found = filter(_is_kept, place.sources)
         having.setdefault(place.entry.worker, {}).update(dict.fromkeys(found))
     of_worker, told = dict[str, Path](), list[str]()
     for spec in specs:
         worker, source = spec.worker_deployment, spec.document.source
-        # beside a pipe of the shell (`<(...)`) nothing can be written
-        beside = ledger_folder(source) if is_file(source) and Path(source).is_file() else folder
+        beside = ledger_folder(source) if _is_kept(source) else folder
         name = f"{worker.replace('/', '.')}.yaml"
         near = {file: _nearness(file, beside) for file in having.get(worker, ())}
         file = max(near, key=lambda file: (near[file], PurePath(file).name == name), default="")
@@ -44,6 +43,11 @@ def ledger_files(specs: Iterable[WorkerSpec], recorded: Iterable[LedgerPlace], f
                 f" spec; move all lines there, and remove {'it' if len(others) == 1 else 'them'}"
             )
     return LedgerFiles(of_worker, tuple(told))
+
+
+def _is_kept(source: str) -> bool:
+    """Something can be written there or beside it: it is no pipe of a shell either, as of `<(...)`."""
+    return is_file(source) and Path(source).is_file()
 
 
 def _nearness(file: str, ledger: Path) -> int:
