@@ -93,6 +93,14 @@ def test_older_version_whose_deployment_is_there_is_recorded_too(run: Run, tmp_p
     assert ledger.read_text() == before
 
 
+def test_worker_that_is_recorded_elsewhere_below_the_folder_goes_on_there(run: Run, objects: Path) -> None:
+    run("import", OBJECTS, "--folder", "all/workers")
+    ended = run("import", OBJECTS, "--folder", "all")
+    assert ended.returncode == 0, ended
+    assert "recorded their targets in all/workers/twgen.lock; `twgen plan all`" in ended.stderr
+    assert not (objects / "all" / "twgen.lock").exists()
+
+
 @pytest.mark.parametrize("kind", ["ConfigMap", "Deployment"])
 def test_file_that_holds_something_else_is_left_alone(run: Run, objects: Path, kind: str) -> None:
     (objects / "workers").mkdir()

@@ -1,6 +1,7 @@
 """The hooks of pre-commit, as a repository of specs runs them from a clone of this one."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -63,13 +64,41 @@ def test_specs_that_are_right_pass_and_a_mistake_is_told_with_its_place(specs: P
     assert "did you mean" in ended.stdout
 
 
-def test_version_that_is_not_recorded_is_recorded_and_told(specs: Path) -> None:
-    git(specs, "checkout", "-q", "--", ".")
-    worker = specs / "worker.yaml"
-    text = worker.read_text()
-    worker.write_text(text.replace("payments:v3.0.0", "payments:v4.0.0"))
-    assert worker.read_text() != text
+@pytest.mark.parametrize("ledger", ["known", "new"])
+def test_version_that_is_not_recorded_fails_with_the_command_that_records_it(
+    specs: Path, ledger: str
+) -> None:
+    git(specs, "reset", "-q", "--hard")
+    file, worker = specs / "twgen.lock" / "shop.payments.yaml", specs / "worker.yaml"
+    if ledger == "new":
+        git(specs, "rm", "-q", str(file))
+    else:
+        text = worker.read_text()
+        worker.write_text(text.replace("payments:v3.0.0", "payments:v4.0.0"))
+        assert worker.read_text() != text
     ended = run(specs)
     assert ended.returncode == 1, ended
-    assert "files were modified by this hook" in ended.stdout
-    assert "payments:v4.0.0" in (specs / "twgen.lock" / "shop.payments.yaml").read_text()
+    told = "twgen: twgen.lock/shop.payments.yaml is not current: run `twgen lock .` and commit it"
+    assert told in ended.stdout.splitlines()
+    subprocess.run([Path(sys.executable).with_name("twgen"), "lock", "."], cwd=specs, check=True)
+    git(specs, "add", "-A")
+    assert run(specs).returncode == 0
+
+
+def test_hooks_of_a_repository_with_more_in_it_take_the_folder_of_the_workers(specs: Path) -> None:
+    git(specs, "reset", "-q", "--hard")
+    (specs / "workers").mkdir()
+    for name in ("worker.yaml", "connection.yaml", "policy.yaml"):
+        (specs / name).rename(specs / "workers" / name)
+    (specs / "twgen.lock").rename(specs / "workers" / "twgen.lock")
+    (specs / "broken.yaml").write_text("a: [\n")
+    file = specs / ".pre-commit-config.yaml"
+    file.write_text(re.sub(r"(id: twgen-\w+)", r"\1, args: [workers]", file.read_text()))
+    git(specs, "add", "-A")
+    ended = run(specs)
+    assert ended.returncode == 0, ended
+    (specs / "workers" / "twgen.lock" / "shop.payments.yaml").unlink()
+    told = (
+        "twgen: workers/twgen.lock/shop.payments.yaml is not current: run `twgen lock workers` and commit it"
+    )
+    assert told in run(specs).stdout.splitlines()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -161,7 +162,11 @@ def test_ledger_beside_a_chart_is_written_and_read_and_is_of_all_environments(ch
     asked = ("chart", "--input", "Helm", "--release", "payments", "-n")
     for namespace in ("staging", "shop"):
         locked = twgen(checkout, "lock", *asked, namespace)
-        assert (locked.returncode, locked.stderr) == (0, "")
+        assert locked.returncode == 0, locked.stderr
+        assert re.fullmatch(
+            rf"recorded {namespace}/payments \S+ in chart/twgen.lock/{namespace}.payments.yaml\n",
+            locked.stderr,
+        )
     assert sorted(file.name for file in (checkout / "chart" / "twgen.lock").glob("*.yaml")) == [
         "shop.payments.yaml",
         "staging.payments.yaml",

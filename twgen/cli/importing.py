@@ -77,10 +77,11 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
         again = "run this again" if live else f"run `twgen lock {folder}`"
         say(f"fill in what they do not tell ({'; '.join(missing)}), then {again}")
         return
-    older = record_targets(replace(settings, paths=(folder,)), check=False, live=live)
-    more = f" and {counted(older, 'older version')}" if older else ""
-    ledger = place / "twgen.lock"
-    say(f"recorded their targets{more} in {ledger}; `twgen plan {folder}` says what would change")
+    recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live)
+    more = f" and {counted(recorded.older, 'older version')}" if recorded.older else ""
+    ledgers = listed(sorted({str(file.parent) for file in recorded.files}))
+    done = f"recorded their targets{more} in {ledgers}; " if ledgers else ""
+    say(f"{done}`twgen plan {folder}` says what would change")
 
 
 def _of_files(settings: Settings) -> Sequence[Document]:

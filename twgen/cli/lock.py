@@ -1,17 +1,20 @@
 """`twgen lock`."""
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from shlex import join
+from typing import Any, NamedTuple
 
 import click
 
 from twgen.cli.inputs import ledgers_without_spec, load_specs
 from twgen.cli.options import INPUT, options, paths_argument
-from twgen.cli.output import warn
+from twgen.cli.output import say, warn
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidDocuments, InvalidInput, NegativeAnswer
-from twgen.executing.ledger import changed_files, with_attributes, write_files
+from twgen.executing.ledger import changed_files, unrecorded, with_attributes, write_files
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment
 from twgen.planning.sentences import listed
@@ -19,11 +22,20 @@ from twgen.planning.versions.recording import is_of_worker, versions_to_record
 from twgen.planning.versions.warnings import build_id_taken
 from twgen.reading.documents import ledger_folder
 from twgen.reading.input import HELM
+from twgen.reading.ledgers import ledger_files
 from twgen.reading.places import located
 from twgen.reading.records import read_ledgers
 from twgen.records.ledger import LedgerEntry, recorded_versions, why_unreadable
 from twgen.rendering.deployments import deployment_to_record, target_deployment
 from twgen.reporting.problems import problem_lines
+
+
+class Recorded(NamedTuple):
+    """What is new in which file, how much of it are older versions, and the files of the targets."""
+
+    new: Mapping[Path, Sequence[LedgerEntry]]
+    older: int
+    files: Sequence[Path]
 
 
 @click.command()
@@ -38,27 +50,33 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     \b
     twgen lock .
     """
-    record_targets(settings_of(params), check=check)
+    settings = settings_of(params)
+    new = record_targets(settings, check=check).new
+    if new and not settings.quiet:
+        say(f"recorded {listed([f'{_named(entries)} in {file}' for file, entries in sorted(new.items())])}")
 
 
 def record_targets(
     settings: Settings, *, check: bool, live: Mapping[str, Sequence[LiveDeployment]] | None = None
-) -> int:
+) -> Recorded:
     """Record the target of every worker in its ledger; with `check` raise NegativeAnswer where one is not.
 
-    Of `live` Deployments, by namespace, what the ledger lacks is recorded too; how many, is returned.
+    Of `live` Deployments, by namespace, what the ledger lacks is recorded too.
     """
     if settings.input.kind == HELM and not settings.input.release:
         raise InvalidInput(
             "versions are recorded under the names that one release gives them: write --release NAME, as in"
             " the cluster, and -n NAMESPACE where the templates name none"
         )
-    folder, read = ledger_folder(settings.paths[0]), settings.sources.text
+    folder = ledger_folder(settings.paths[0])
     specs = load_specs(settings)
     if not settings.quiet:
         warn(problem_lines(located(ledgers_without_spec(settings, specs), settings.sources)))
     places = read_ledgers(specs.ledgers, settings.sources)
     recorded = recorded_versions(places)
+    files = ledger_files(specs.workers, places.values(), folder)
+    if not settings.quiet:
+        warn(files.told)
     taken = [
         build_id_taken(spec, recorded.get((spec.worker_deployment, spec.build_id))) for spec in specs.workers
     ]
@@ -72,15 +90,28 @@ def record_targets(
     older = [
         entry for spec in specs.workers for entry in _older(settings, spec, live or {}, set(recorded), now)
     ]
-    entries += older
-    changed = changed_files(folder, entries, places, read)
+    new = unrecorded([*entries, *older], places, files.of_worker)
+    changed = changed_files(new, settings.sources.text)
     if changed and check:
-        names = listed(sorted(map(str, changed)))
-        is_not = "is not current: run `twgen lock` and commit it"
-        are_not = "are not current: run `twgen lock` and commit them"
-        raise NegativeAnswer(f"{names} {is_not if len(changed) == 1 else are_not}")
-    write_files(with_attributes(changed, folder))
-    return len(older)
+        names, (verb, them) = listed(sorted(map(str, changed))), ("is", "it")
+        if len(changed) > 1:
+            verb, them = "are", "them"
+        raise NegativeAnswer(f"{names} {verb} not current: run `{_without_check()}` and commit {them}")
+    write_files(with_attributes(changed))
+    return Recorded(new, len(older), sorted(set(files.of_worker.values())))
+
+
+def _named(entries: Sequence[LedgerEntry]) -> str:
+    """The versions that a file got, of one worker mostly: `shop/payments v2 and v3`."""
+    builds: dict[str, list[str]] = {}
+    for entry in entries:
+        builds.setdefault(entry.worker, []).append(entry.build_id)
+    return listed([f"{worker} {listed(of_worker)}" for worker, of_worker in builds.items()])
+
+
+def _without_check() -> str:
+    """This command as it was written, but for `--check`."""
+    return join(["twgen", *(word for word in sys.argv[1:] if word != "--check")])
 
 
 def _older(

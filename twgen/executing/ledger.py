@@ -9,48 +9,52 @@ from pathlib import Path
 from twgen.errors import InvalidInput
 from twgen.records.ledger import LedgerEntry, LedgerPlace
 from twgen.records.ledger_text import updated_text
+from twgen.specs.kinds import LEDGER_FOLDER, is_file
 
-_STDIN = "-"
 _ATTRIBUTES = "# a version is a line: a merge keeps those of both sides\n*.yaml merge=union\n"
 
 ReadFile = Callable[[str], bytes]
 """What a file holds; raises InvalidInput."""
 
 
-def changed_files(
-    folder: Path,
+def unrecorded(
     entries: Iterable[LedgerEntry],
     recorded: Mapping[tuple[str, str], LedgerPlace],
-    read: ReadFile,
-) -> dict[Path, str]:
-    """The text of every ledger file that must change for these versions to be recorded.
+    files: Mapping[str, Path],
+) -> dict[Path, list[LedgerEntry]]:
+    """The versions that each ledger file lacks, or has otherwise; `files` are those of the workers.
 
-    One that is recorded otherwise changes where it stands, a new one comes to the file of its worker.
+    One that is recorded otherwise changes wherever it stands: files that contradict each other are refused.
     """
-    by_file: dict[Path, list[LedgerEntry]] = {}
+    found: dict[Path, list[LedgerEntry]] = {}
     for entry in entries:
         place = recorded.get(entry.key)
-        if place and place.entry.deployment == entry.deployment:
+        has_it = [Path(source) for source in place.sources if is_file(source)] if place else []
+        is_same = place is not None and place.entry.deployment == entry.deployment
+        if is_same and not has_it:  # it came by stdin
             continue
-        file = folder / f"{entry.worker.replace('/', '.')}.yaml"
-        if place and place.document.source != _STDIN:
-            file = Path(place.document.source)
-        by_file.setdefault(file, []).append(entry)
+        for file in dict.fromkeys((*has_it, files[entry.worker])):
+            if not (is_same and file in has_it):
+                found.setdefault(file, []).append(entry)
+    return found
+
+
+def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read: ReadFile) -> dict[Path, str]:
+    """The text of every ledger file with the versions that it lacks."""
     return {
-        file: updated_text(_text(str(file), read) if os.path.lexists(file) else "", found, str(file))
-        for file, found in by_file.items()
+        file: updated_text(_text(str(file), read) if os.path.lexists(file) else "", entries, str(file))
+        for file, entries in changes.items()
     }
 
 
-def with_attributes(files: Mapping[Path, str], folder: Path) -> dict[Path, str]:
-    """The files, and with the first one of a folder what lets Git merge them line by line.
+def with_attributes(files: Mapping[Path, str]) -> dict[Path, str]:
+    """The files, and with the first one of each ledger what lets Git merge them line by line.
 
     Each version is one line: branches that add versions of one worker merge as those of different workers.
     """
-    attributes = folder / ".gitattributes"
-    if os.path.lexists(attributes) or all(file.parent != folder for file in files):
-        return dict(files)
-    return {**files, attributes: _ATTRIBUTES}
+    folders = {file.parent for file in files if file.parent.name == LEDGER_FOLDER}
+    attributes = (folder / ".gitattributes" for folder in sorted(folders))
+    return {**files, **{file: _ATTRIBUTES for file in attributes if not os.path.lexists(file)}}
 
 
 def write_files(files: Mapping[Path, str]) -> None:

@@ -70,6 +70,13 @@ class LedgerPlace(NamedTuple):
     entry: LedgerEntry
     document: Document
     path: str
+    again: tuple[Document, ...] = ()
+    """Others that have the same entry."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Of all documents that have it, each once, the first one first."""
+        return tuple(dict.fromkeys(document.source for document in (self.document, *self.again)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +195,8 @@ def parse_ledgers(
         for index, entry in enumerate(() if findings else ledger.versions):
             place = LedgerPlace(entry, document, f"versions[{index}]")
             first = places.setdefault(entry.key, place)
+            if first is not place:
+                places[entry.key] = first._replace(again=(*first.again, document))
             if first.entry.deployment != entry.deployment:
                 said = f"{' '.join(entry.key)} is there with another Deployment: keep the one that ran;"
                 other = Place(first.document, path_in_file(first.document, first.path))

@@ -122,6 +122,11 @@ def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding 
     )
 
 
+def is_file(source: str) -> bool:
+    """The document stands in a file: it is not of stdin, and nobody rendered it."""
+    return source != "-" and not source.startswith(RENDERED_BY)
+
+
 def is_in_ledger(source: str) -> bool:
     """The file stands in the folder of a ledger."""
     return LEDGER_FOLDER in PurePath(source).parts[:-1]

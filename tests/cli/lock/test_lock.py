@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from tests.cli.lock.conftest import commit, empty_world, git, locked, refused, w
 
 def test_lock_records_the_target_and_check_says_when_it_is_not_recorded(run: Run, specs: Path) -> None:
     refused(
-        run("lock", "specs", "--check"), 1, "specs/twgen.lock/shop.pay.yaml is not current: run `twgen lock`"
+        run("lock", "specs", "--check"),
+        1,
+        "specs/twgen.lock/shop.pay.yaml is not current: run `twgen lock specs` and commit it",
     )
     locked(run)
     assert run("lock", "specs", "--check").returncode == 0
@@ -28,9 +31,49 @@ def test_lock_records_the_target_and_check_says_when_it_is_not_recorded(run: Run
 def test_check_names_every_ledger_that_is_not_current(run: Run, specs: Path) -> None:
     worker(specs, "mail", "mail:v1")
     said = (
-        "specs/twgen.lock/shop.mail.yaml and specs/twgen.lock/shop.pay.yaml are not current: run `twgen lock`"
+        "specs/twgen.lock/shop.mail.yaml and specs/twgen.lock/shop.pay.yaml are not current: run `twgen lock"
+        " specs` and commit them"
     )
     refused(run("lock", "specs", "--check"), 1, said)
+
+
+def test_lock_says_what_it_recorded_in_which_file_and_nothing_where_nothing_is_new(
+    run: Run, specs: Path
+) -> None:
+    worker(specs, "pay", "pay:v1", build_id="v1")
+    worker(specs, "mail", "mail:v1", build_id="one")
+    files = ("specs/twgen.lock/shop.mail.yaml", "specs/twgen.lock/shop.pay.yaml")
+    assert (
+        run("lock", "specs").stderr == f"recorded shop/mail one in {files[0]} and shop/pay v1 in {files[1]}\n"
+    )
+    assert run("lock", "specs").stderr == ""
+    worker(specs, "pay", "pay:v2", build_id="v2")
+    assert "recorded" not in run("lock", "specs", "--check").stderr
+    assert run("lock", "specs").stderr == f"recorded shop/pay v2 in {files[1]}\n"
+    worker(specs, "pay", "pay:v3", build_id="v3")
+    ended = run("lock", "specs", "-q")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert run("lock", "specs", "--check").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((), "twgen lock"),
+        (("-n", "shop", "."), "twgen lock -n shop ."),
+        (("specs/pay.json", "specs/connection.json"), "twgen lock specs/pay.json specs/connection.json"),
+        (("our specs", "-q"), "twgen lock 'our specs' -q"),
+    ],
+)
+def test_check_says_which_command_makes_it_pass(
+    run: Run, specs: Path, given: tuple[str, ...], told: str
+) -> None:
+    if "our specs" in given:
+        specs.rename(specs.with_name("our specs"))
+    ended = run("lock", "--check", *given)
+    refused(ended, 1, f": run `{told}` and commit it")
+    assert run(*shlex.split(told)[1:]).returncode == 0
+    assert run("lock", *given, "--check").returncode == 0
 
 
 def test_ledger_of_a_worker_that_no_spec_describes_is_told_of(run: Run, specs: Path) -> None:
