@@ -88,9 +88,8 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
     if decision.action is VersionAction.DROP or version.is_target or decision.recorded:
         return decision
     where = "in the sources of spec.history" if version.live else "anywhere"
-    ends = version.world.history.ends
-    told = f": the history of Git does not tell, since {ends}" if ends else ""
-    because = f"{decision.because}; no manifest of it is known {where}{told}"
+    # why Git does not tell is in the warning
+    because = f"{decision.because}; no manifest of it is known {where}"
     return Decision(Reason.MANIFEST_LOST, _NONE, None, because)
 
 
