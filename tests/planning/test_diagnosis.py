@@ -45,6 +45,13 @@ def found(installation: Installation = Installation(), says: WorkerDeployment = 
     return list(findings(installation, make_plan([SPEC], world, NOW, ME), world, Operator()))
 
 
+@pytest.mark.parametrize(("remembers", "number"), [(True, 1), (False, 0)])
+def test_manifest_that_is_nowhere_is_told_only_where_git_was_read(remembers: bool, number: int) -> None:  # noqa: FBT001
+    says = temporal(version("v3", S.CURRENT), version("v2", S.DRAINING), traffic=routing("v3"))
+    told = [one.says for one in found(Installation(remembers=remembers), says)]
+    assert len([says for says in told if says.startswith("v2 has no manifest to render")]) == number
+
+
 def test_installation_without_anything_wrong_has_no_finding() -> None:
     assert found() == []
 

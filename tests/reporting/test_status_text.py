@@ -55,7 +55,7 @@ TREES = {
               scaledownDelay (1h)
         """,
     "gate-failed": """
-        ✗ shop/payments  Blocked  Temporal namespace default
+        ✗ shop/payments  Blocked (GateFailed)  Temporal namespace default
           target  v2.0.1-c656: the gate on task queue payments ended as Failed:
                   test-shop/payments:v2.0.1-c656-payments; `twgen retry` or a new build
                   ID goes on
@@ -74,7 +74,7 @@ TREES = {
         └── v1.4.2-6964  100 %  Current for 24h  3/3 pods
         """,
     "foreign-owner": """
-        ✗ shop/payments  Blocked  Temporal namespace default
+        ✗ shop/payments  Blocked (ForeignManager)  Temporal namespace default
           target  v2.0.1-c656: temporal-worker-controller/prod manages it. To take over,
                   run `twgen ownership claim --from temporal-worker-controller/prod`, or
                   name it in spec.adoptFrom of a RolloutPolicy

@@ -35,7 +35,11 @@ def display(output: str, color: str, leaving: str = "Ctrl-C ends") -> "Iterator[
     system: Literal["auto"] | None = "auto" if wants_colour(color) else None
     console = Console(force_terminal=True, color_system=system, highlight=False)
     with Live(console=console, auto_refresh=False, redirect_stdout=False) as live:
-        yield Screen(live, color, leaving)
+        screen = Screen(live, color, leaving)
+        try:
+            yield screen
+        finally:
+            screen.leave()
 
 
 class Screen:
@@ -60,6 +64,11 @@ class Screen:
         if self._shown:
             self._live.update(self._frame(*self._shown), refresh=True)
 
+    def leave(self) -> None:
+        """Paint what stays: nothing is read any more, so there is nothing to end."""
+        self._leaving = ""
+        self.repaint()
+
     def say(self, line: str) -> None:
         """Print a line that stays, above what is painted."""
         self._live.console.print(printable(f"{clock():%H:%M:%S} {line}"), markup=False)
@@ -73,7 +82,8 @@ class Screen:
         now, ascii_only = clock(), not writes_unicode()
         columns, rows = self._size
         age = spoken(now - observation.read_at)
-        heading = [Text(f"{now:%H:%M:%S} UTC, read {age} ago; {self._leaving}", "dim")]
+        read = f"{now:%H:%M:%S} UTC, read {age} ago"
+        heading = [Text("; ".join(filter(None, (read, self._leaving))), "dim")]
         if failure:
             failure = printable(f"this is from {age} ago: {failure}")
             heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))

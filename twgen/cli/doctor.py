@@ -36,13 +36,13 @@ def command(output: str, argocd_namespace: str, **params: Any) -> None:
     settings = settings_of(params)
     if settings.surroundings.needs_identity:
         raise InvalidInput("a plugin of Argo CD only renders: run `twgen doctor` outside of a render")
-    given = load_specs(replace(settings, quiet=True), needs_worker=True).workers if params["paths"] else ()
+    given = load_specs(replace(settings, quiet=True), needs_worker=True) if params["paths"] else None
 
     async def story(opened: Connections) -> Examined:
         return await Examination(settings, servers, opened, argocd_namespace).of(given)
 
     with Servers(settings) as servers:
-        seen = servers.run(given, story)
+        seen = servers.run(given.workers if given else (), story)
     found = findings(seen.installation, seen.plan, seen.world, seen.operator)
     not_checked = seen.installation.not_checked
     if output == "json":

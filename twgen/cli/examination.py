@@ -1,11 +1,13 @@
 """One look at all of an installation that can be looked at, and what cannot."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from twgen.cli.accounts import application_of, needs_of_installed
+from twgen.cli.inputs import Memory
 from twgen.cli.live import Connections, Servers
 from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import AnswerDeadline
@@ -28,12 +30,14 @@ from twgen.reading.installation.surroundings import clock_ahead, read_strays, re
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.shared import SharedReads
 from twgen.records.intent import Intent
+from twgen.specs.parse import Specs
 
 Part = TypeVar("Part")
 Other = TypeVar("Other")
 _BUSY = 8
 """So often a server may say that it is asked too much, some ten seconds: that passes, and is no finding."""
 _NO_CLUSTER = "no cluster is read: give --kubeconfig, or set KUBECONFIG"
+_NO_GIT = "the ledger and the history of Git are read with specs: give PATHs"
 _WRITES = "no Temporal says before a write who may: a rollout that may not says so in its status"
 
 
@@ -92,16 +96,19 @@ class Examination(NamedTuple):
     opened: Connections
     argocd_namespace: str
 
-    async def of(self, given: Sequence[WorkerSpec]) -> Examined:
-        """Look at these workers, or without any at those whose rollouts the cluster has."""
+    async def of(self, given: Specs | None) -> Examined:
+        """Look at the workers of these specs, or without any at those whose rollouts the cluster has."""
         client = self.opened.kubernetes
         everything = dict.fromkeys(("Kubernetes", "Argo CD", "rollouts in the cluster"), _NO_CLUSTER)
-        seen = await self._cluster(client, given) if client else _Cluster(not_checked=everything)
+        named = given.workers if given else ()
+        seen = await self._cluster(client, named) if client else _Cluster(not_checked=everything)
         # that a template is missing is to be told, and no reason to tell nothing
-        workers = [_without_failing(spec) for spec in given or seen.rollouts.specs]
+        workers = [_without_failing(spec) for spec in named or seen.rollouts.specs]
         world, failures = await self.servers.read_each(
             self.opened, workers, for_routing=True, most_refusals=_BUSY
         )
+        if given:
+            world = await asyncio.to_thread(Memory(self.settings).recall, given, world)
         plan, unplanned = _planned(workers, world, self.settings.planning_caller)
         numbers, not_counted = await _tried(
             "Worker Deployments of Temporal's namespaces", lambda: self._namespaces(plan), {}
@@ -122,11 +129,13 @@ class Examination(NamedTuple):
             applications=_applications(seen.rollouts.intents),
             strays=seen.strays,
             worker_deployments=numbers,
+            remembers=given is not None,
             not_checked={
                 **seen.not_checked,
                 **rights.not_checked,
                 **not_counted,
                 **({"rights to write in Temporal": _WRITES} if plan.workers else {}),
+                **({"manifests of old versions": _NO_GIT} if plan.workers and not given else {}),
             },
         )
         return Examined(installation, plan, world, operator, len(workers))

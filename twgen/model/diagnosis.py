@@ -174,5 +174,7 @@ class Installation:
     """The Deployments that an Argo CD application tracks and whose worker has no intent, by worker."""
     worker_deployments: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """How many there are, by address and Temporal namespace."""
+    remembers: bool = True
+    """The ledger and the history of Git were read with the specs."""
     not_checked: Mapping[str, str] = field(default_factory=dict)
     """What could not be looked at, and why."""

@@ -33,7 +33,7 @@ from twgen.model.temporal import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.model.world import World
+from twgen.model.world import LiveDeployment, World
 
 NONE, SET_CURRENT = RoutingAction.NONE, RoutingAction.SET_CURRENT
 SET_RAMP, CLEAR_RAMP = RoutingAction.SET_RAMP, RoutingAction.CLEAR_RAMP
@@ -173,6 +173,22 @@ def test_target_waits_while_temporal_knows_no(says: WorkerDeployment | None) -> 
     begin = "Temporal only has it as Created" if known else "Temporal does not know it yet"
     assert plan.because.startswith(f"{begin}: no worker of it has polled, though its Deployment is available")
     assert "TEMPORAL_DEPLOYMENT_NAME" in plan.because
+
+
+@pytest.mark.parametrize(
+    ("age", "others", "is_told"),
+    [(5, [], True), (90, [], False), (5, [live("v3-typo")], False)],
+    ids=["now", "earlier", "that something deploys"],
+)
+def test_version_that_polls_in_place_of_the_target_is_told(
+    age: int,
+    others: list[LiveDeployment],
+    is_told: bool,  # noqa: FBT001
+) -> None:
+    typo = version("v3-typo", created_at=ago(timedelta(minutes=age)))
+    plan = routed(situation(temporal(OLD, typo, traffic=routing("v1")), [live("v3"), *others]))
+    assert told(plan) == WAITS
+    assert ("no worker of it has polled (but v3-typo has, and nothing here" in plan.because) is is_told
 
 
 def test_target_that_ramps_and_is_not_listed_is_not_called_unknown() -> None:

@@ -39,7 +39,7 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
         *(of_argocd(installation.argocd, plan, operator) if installation.argocd else ()),
         *(of_tick(installation.tick, operator, plan.now) if installation.tick else ()),
         *of_temporal(installation, plan, world),
-        *_of_workers(plan),
+        *_of_workers(plan, installation),
         *_of_strays(installation),
     ]
     return tuple(sorted(dict.fromkeys(found), key=lambda one: one.severity is not Severity.PROBLEM))
@@ -122,14 +122,14 @@ def _applied_again(application: str) -> str:
     return "sync its Application, or apply what `twgen render` prints"
 
 
-def _of_workers(plan: Plan) -> Iterator[Finding]:
+def _of_workers(plan: Plan, installation: Installation) -> Iterator[Finding]:
     for item in plan.workers:
-        yield from _of_worker(item)
+        yield from _of_worker(item, installation)
     for warning in plan.warnings:
         yield advice("cluster", warning, "`twgen plan` warns of it", "do what it says")
 
 
-def _of_worker(item: WorkerPlan) -> Iterator[Finding]:
+def _of_worker(item: WorkerPlan, installation: Installation) -> Iterator[Finding]:
     name, routing = item.spec.worker_deployment, item.routing
     if routing.phase is Phase.BLOCKED and routing.reason in _NEEDS_SOMEBODY:
         yield problem(
@@ -144,7 +144,10 @@ def _of_worker(item: WorkerPlan) -> Iterator[Finding]:
         f"{version.build_id} " for version in item.versions.versions if version.action is VersionAction.NONE
     )
     for warning in item.versions.warnings:
-        severity = Severity.PROBLEM if lost and warning.startswith(lost) else Severity.ADVICE
+        is_lost = bool(lost) and warning.startswith(lost)
+        if is_lost and not installation.remembers:
+            continue
+        severity = Severity.PROBLEM if is_lost else Severity.ADVICE
         yield Finding(name, severity, warning, "`twgen plan` warns of it", "do what it says")
 
 

@@ -1,8 +1,14 @@
 """Why no worker of the target has polled yet, as far as Temporal and the cluster tell."""
 
+from datetime import timedelta
+
 from twgen.model.policy import MOST_VERSIONS
+from twgen.model.temporal import VersionStatus
 from twgen.planning.namespaces import why_full
 from twgen.planning.routing.target import Target
+from twgen.planning.sentences import listed
+
+_LATELY = timedelta(hours=1)
 
 
 def why_unregistered(t: Target) -> tuple[str, bool]:
@@ -20,7 +26,7 @@ def why_unregistered(t: Target) -> tuple[str, bool]:
         return f"{told}, since {found.because}", found.needs_a_person
     if not t.deployment and t.world.deployments is not None:
         return "it has no Deployment yet: apply what `twgen render` prints", False
-    never_polled = f"{told}: no worker of it has polled"
+    never_polled = f"{told}: no worker of it has polled{_polls_instead(t)}"
     if not t.deployment:
         return never_polled, False
     available = "though its Deployment is available"
@@ -31,3 +37,20 @@ def why_unregistered(t: Target) -> tuple[str, bool]:
         " TEMPORAL_DEPLOYMENT_NAME and the build ID of TEMPORAL_WORKER_BUILD_ID, and does it connect to"
         " TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE?"
     ), False
+
+
+def _polls_instead(t: Target) -> str:
+    """What Temporal has heard of in the last hour and nobody made: a typo may have named it."""
+    known = t.deployments.keys() | t.world.ledger.keys() | {t.build_id}
+    strangers = [
+        version.build_id
+        for version in t.temporal.versions
+        if version.build_id not in known
+        and version.status is VersionStatus.INACTIVE
+        and version.created_at is not None
+        and t.now - version.created_at < _LATELY
+    ]
+    if not strangers:
+        return ""
+    polls = f"{listed(strangers)} has" if len(strangers) == 1 else f"{listed(strangers)} have"
+    return f" (but {polls}, and nothing here deploys that: is it the build ID that the worker was given?)"

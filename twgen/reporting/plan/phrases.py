@@ -28,6 +28,11 @@ _NAMED = 3
 """Versions of a folded row that are named."""
 
 
+def phase_phrase(routing: RoutingPlan) -> str:
+    """Its phase, and for who needs to look it up the reason that blocks it."""
+    return f"{routing.phase} ({routing.reason})" if routing.phase is Phase.BLOCKED else routing.phase
+
+
 def next_with_reason(worker: WorkerPlan) -> str:
     """The next change of traffic, who must first give the worker up for it, and why."""
     routing = worker.routing

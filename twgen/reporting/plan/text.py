@@ -16,6 +16,7 @@ from twgen.reporting.plan.phrases import (
     folded_warnings,
     judgement_phrase,
     next_with_reason,
+    phase_phrase,
     several,
     version_rows,
 )
@@ -47,7 +48,7 @@ def _worker(worker: WorkerPlan, now: datetime, width: int) -> Iterator[Text]:
     sign, style = ALARM if worker.unserved else (SIGNS[routing.phase], STYLES[routing.phase])
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
-        (f"  {routing.phase}", style),
+        (f"  {phase_phrase(routing)}", style),
         f"  target {spec.build_id}, Temporal namespace {spec.temporal_namespace}",
     )
     yield from wrapped(title, width, "", "  ")

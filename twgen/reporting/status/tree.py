@@ -20,6 +20,7 @@ from twgen.reporting.plan.phrases import (
     folded,
     folded_warnings,
     judgement_phrase,
+    phase_phrase,
     several,
 )
 from twgen.reporting.printable import printable_copy
@@ -160,7 +161,7 @@ def _head(worker: WorkerView, now: datetime, width: int) -> Iterator[Text]:
     sign, style = ALARM if plan.unserved else (SIGNS[phase], STYLES[phase])
     title = Text.assemble(
         (f"{sign} {spec.worker_deployment}", f"bold {style}"),
-        (f"  {phase}", style),
+        (f"  {phase_phrase(plan.routing)}", style),
         (f"  Temporal namespace {spec.temporal_namespace}", "dim"),
     )
     yield from wrapped(title, width, "", "  ")
