@@ -48,7 +48,9 @@ def plan_worker_versions(
         plans.append(plan)
         warnings += () if plan.reason is Reason.OF_OTHERS else version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
-            raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}")
+            ends = version.world.history.ends
+            told = f": the history of Git does not tell, since {ends}" if ends else ""
+            raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}{told}")
     warnings += versions_of_others(plans)
     return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created, not_deployed)
 
