@@ -79,6 +79,7 @@ def test_plugin_without_git_says_why_it_has_none(
     (lost / ".git").rename(lost / "elsewhere")
     ended = run("plan", *RENDER[1:], env=plugin(lost / OPERATOR_FILE, **variables))
     [worker] = json.loads(ended.stdout)["workers"]
-    [told] = (version["because"] for version in worker["versions"] if version["reason"] == "ManifestLost")
+    [lost_one] = (version for version in worker["versions"] if version["reason"] == "ManifestLost")
+    [told] = (text for text in worker["warnings"] if text.startswith(lost_one["buildID"]))
     assert why in told
     assert why in run(*RENDER, env=plugin(lost / OPERATOR_FILE, **variables)).stderr

@@ -317,7 +317,7 @@ def test_bytes_before_and_line_ends_of_other_systems_change_nothing(run: Run, st
     assert run("render", "specs", *WORLD).stdout == expected
 
 
-@pytest.mark.parametrize(("output", "begins"), [("junit", "<?xml "), ("sarif", "{\n")])
+@pytest.mark.parametrize(("output", "begins"), [("json", "{\n"), ("junit", "<?xml "), ("sarif", "{\n")])
 def test_reports_for_ci_are_data_on_stdout_and_a_problem_is_still_1(
     run: Run, story: Path, output: str, begins: str
 ) -> None:
@@ -327,7 +327,45 @@ def test_reports_for_ci_are_data_on_stdout_and_a_problem_is_still_1(
     ended = run("validate", "specs", "-o", output)
     assert (ended.returncode, ended.stdout.startswith(begins)) == (1, True)
     assert "specs/broken.yaml" in ended.stdout
-    assert ended.stderr == "twgen: 1 problem found\n"
+    text = run("validate", "specs")
+    assert ended.stderr == text.stdout + text.stderr, "whoever has the log alone learns what is wrong"
+    assert text.stdout.startswith("specs/broken.yaml:")
+
+
+def test_strict_raises_the_level_of_a_warning_and_not_its_rule(run: Run, story: Path) -> None:
+    (story / "specs" / "package.json").write_text("{}")
+    levels = []
+    for strict in ((), ("--strict",)):
+        ended = run("validate", "specs", "-q", "-o", "sarif", *strict)
+        levels += [
+            (result["ruleId"], result["level"], ended.returncode, ended.stderr.count("package.json"))
+            for result in json.loads(ended.stdout)["runs"][0]["results"]
+        ]
+    assert levels == [("doubtful", "warning", 0, 0), ("doubtful", "error", 1, 1)]
+
+
+@pytest.mark.parametrize("driver", ["Hook", "Job"])
+def test_driver_without_an_image_is_a_warning_before_a_render_ends_with_it(
+    run: Run, story: Path, driver: str
+) -> None:
+    policy = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"driver": driver},
+    }
+    (story / "specs" / "policy.json").write_text(json.dumps(policy))
+    operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
+    (story / "operator.json").write_text(json.dumps(operator))
+    given = ("--operator-config", "operator.json")
+    why = "its rollout needs the image of a Job"
+    assert why not in run("validate", "specs").stderr
+    ended = run("validate", "specs", *given)
+    assert (ended.returncode, ended.stderr.count(f"policy.json:1: spec.driver: {why}")) == (0, 1)
+    assert run("validate", "specs", *given, "--strict").returncode == 1
+    assert f": {why}" in run("render", "specs", *WORLD, *given).stderr
+    assert f"warning: {why}" in run("plan", "specs", *WORLD, *given).stdout
+    assert f"warning: {why}" in run("status", "specs", *WORLD, *given).stdout
 
 
 HOOKED = {

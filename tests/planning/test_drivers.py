@@ -5,12 +5,21 @@ from datetime import timedelta
 
 import pytest
 
+from tests.planning.situations import NOW, live, routing, situation, temporal, version
 from tests.strategies import STEPS, a_spec, with_policy
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
 from twgen.model.policy import Driver
 from twgen.model.spec import AttachedResource, Gate, Rollout, Strategy, WorkerSpec
-from twgen.planning.drivers import driver_of_render, rollout_driver, tracks_jobs
+from twgen.model.temporal import VersionStatus
+from twgen.planning.drivers import (
+    NEEDS_IMAGE,
+    driver_of_render,
+    rollout_driver,
+    tracks_jobs,
+    warned_of_image,
+)
+from twgen.planning.plan import make_plan
 
 SPEC = a_spec()
 BY_HAND = with_policy(SPEC, driver=Driver.NONE)
@@ -67,6 +76,32 @@ def test_rollout_that_only_a_job_can_carry_out_needs_an_image(
 ) -> None:
     with pytest.raises(InvalidInput, match="payments: its rollout needs the image of a Job"):
         driver_of_render(specs, ME, "", needs_image=needs_image)
+
+
+@pytest.mark.parametrize(
+    ("driver", "image", "is_warned"),
+    [
+        (Driver.HOOK, "", True),
+        (Driver.JOB, "", True),
+        (Driver.JOB, IMAGE, False),
+        (Driver.AUTO, "", False),
+        (Driver.NONE, "", False),
+    ],
+)
+def test_plan_warns_of_what_a_render_ends_with(
+    driver: Driver,
+    image: str,
+    is_warned: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    spec = with_policy(SPEC, driver=driver)
+    says = temporal(version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
+    plan = make_plan([spec], situation(says, [live("v3")]), NOW, ME)
+    warned = warned_of_image(plan, image)
+    assert (NEEDS_IMAGE in warned.workers[0].versions.warnings) is is_warned
+    if is_warned:
+        with pytest.raises(InvalidInput) as ended:
+            driver_of_render([spec], ME, image, needs_image=False)
+        assert str(ended.value) == f"{spec.worker_deployment}: {NEEDS_IMAGE}"
 
 
 @pytest.mark.parametrize(("specs", "needs_image"), [([SPEC], False), ([BY_HAND], True), ([], True)])

@@ -104,6 +104,19 @@ def test_configuration_of_an_operator_is_read(write: Write) -> None:
     assert read_operator_file(path, Sources()) == Operator("prod-eu", file=path)
 
 
+def test_form_of_a_config_map_says_how_to_get_the_document_that_it_holds() -> None:
+    form = Path(__file__).parents[2] / "deploy" / "twgen-operator.yaml"
+    with pytest.raises(InvalidDocuments) as caught:
+        read_operator_file(str(form), Sources())
+    [line] = caught.value.problems
+    command = "kubectl get configmap -n argocd twgen-operator -o jsonpath='{.data.operator\\.yaml}'"
+    assert command in form.read_text()
+    assert line == (
+        f"{form} holds 1 of kind 'ConfigMap': it must hold one OperatorConfig, which this one has under"
+        f" operator.yaml: give that alone, as `{command}` prints it"
+    )
+
+
 @pytest.mark.heavy
 def test_very_many_problems_are_cut_and_told_in_bounded_time(write: Write) -> None:
     path = write(f"{HEAD}" + "- 7\n" * 200_000)

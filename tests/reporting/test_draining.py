@@ -68,7 +68,7 @@ def test_page_shows_what_the_text_says() -> None:
         ({"number": 9000, "looked_at": 100, "grouped": 5000}, "  of the newest 5000:"),
         ({"number": 9000, "looked_at": 100}, "10 waiting for a child (of the oldest 100)"),
         ({"groups": tuple(WorkflowGroup(f"T{n}", "q", 1) for n in range(13))}, "        3  of 3 other kinds"),
-        ({"ends_within": None, "unknown_because": "why"}, "  drained within a time that is not known: why"),
+        ({"ends_within": None, "unknown_because": "why"}, "  when it is drained is not known: why"),
         ({"oldest": None, "replicas": None}, "v1: Draining, 50 workflows are pinned to it\n"),
         ({"cpu": 0.0, "memory": None}, "; it keeps 3 pods\n"),
         (NOTHING, "no workflow is pinned to it, which Temporal has yet to notice; it keeps 3 pods"),

@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from tests.planning.situations import NOW, SPEC, live, routing, situation, temporal, version
 from tests.reporting.reports import a_plan, with_texts
 from tests.reporting.told import plan_of_story
 from tests.strategies import specs, worlds
+from twgen.model.operator import Caller
 from twgen.model.plan import Plan
 from twgen.model.spec import WorkerSpec
-from twgen.model.world import World
+from twgen.model.temporal import VersionStatus
+from twgen.model.world import GitHistory, World
+from twgen.planning.plan import make_plan
 from twgen.reporting.plan.markdown import code, plan_markdown, sentence
 
 MARKUP = "`|<>[]()!@#*_~$&\\:/=-+.\n\x1b"
@@ -85,4 +89,21 @@ def test_target_that_nobody_serves_is_said_first() -> None:
         (replace(plan.workers[0], unserved="25 % of new workflows go to nobody"),),
     )
     lines = [line for line in plan_markdown(alarmed).splitlines() if line]
-    assert lines[1] == "> **25 % of new workflows go to nobody**"
+    assert lines[2] == "> **25 % of new workflows go to nobody**"
+
+
+def test_comment_that_is_read_hours_later_says_when_it_was_written_and_what_is_due_when() -> None:
+    said = plan_markdown(plan_of_story("mid-ramp-waits"))
+    assert said.startswith("As of `2026-11-21 12:00:00 UTC`\n\n### ")
+    assert "it stays at 25 % for 18m more (due `12:18:00 UTC`).\n" in said
+
+
+def test_lost_manifests_are_told_once_with_the_reason() -> None:
+    lost = [version(f"old-{number}", VersionStatus.DRAINING) for number in range(3)]
+    says = temporal(version("v3", VersionStatus.CURRENT), *lost, traffic=routing("v3"))
+    world = situation(says, [live("v3")])
+    [(key, _)] = world.workers.items()
+    world = world.with_history({key: GitHistory(ends="the clone is shallow")})
+    said = plan_markdown(make_plan([SPEC], world, NOW, Caller("me", forced=True)))
+    assert said.count("the clone is shallow") == 1
+    assert said.endswith("back in twgen.lock. The same is true of old-1 and old-2\n")

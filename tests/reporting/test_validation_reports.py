@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from twgen.model.problem import Document, Problem
 from twgen.reporting.problems import (
     Validation,
+    validation_json,
     validation_junit,
     validation_sarif,
+    validation_text,
 )
 
 HOSTILE = ["\x1b[2J", "\x00", "\ufffe", "\udcff", "\u202e", "]]>", '"<&>', "\r\n", "a: b", "größer", "&#0;"]
@@ -82,6 +84,36 @@ def test_sarif_has_rule_level_file_and_line_of_every_result() -> None:
         ("invalid", "error", "specs/a.yaml", 1, "is there twice"),
         ("doubtful", "warning", "specs/b.yaml", 3, "spec.image: can move"),
         ("deprecated", "note", "specs/b.yaml", 3, "spec.cutover: is called rollout now"),
+    ]
+
+
+def test_refused_warning_keeps_its_rule_and_is_as_bad_as_a_problem() -> None:
+    found = Validation(
+        files=("a.yaml", "b.yaml"),
+        unreadable=[],
+        problems=[located("a.yaml", "spec.replicas", "is no number", 5)],
+        warnings=[],
+        deprecations=[],
+        refused=[located("b.yaml", "spec.image", "can move"), located("a.yaml", "spec.image", "can move", 2)],
+    )
+    assert [(result["ruleId"], result["level"]) for result in results(found)] == [
+        ("invalid", "error"),
+        ("doubtful", "error"),
+        ("doubtful", "error"),
+    ]
+    [suite] = ET.fromstring(validation_junit(found))  # noqa: S314 - our own
+    assert [case[0].get("type") for case in suite] == ["invalid", "doubtful"]
+    lines = [
+        "a.yaml:2: spec.image: can move",
+        "a.yaml:5: spec.replicas: is no number",
+        "b.yaml:3: spec.image: can move",
+    ]
+    assert validation_text(found).splitlines() == lines
+    problems = json.loads(validation_json(found))["problems"]
+    assert [(item["file"], item["line"]) for item in problems] == [
+        ("a.yaml", 2),
+        ("a.yaml", 5),
+        ("b.yaml", 3),
     ]
 
 

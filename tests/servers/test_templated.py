@@ -211,7 +211,9 @@ spec:
 def results(checkout: Path, *arguments: str) -> list[tuple[str, str, int, str]]:
     """What the SARIF report has: the rule, the file, its line, and the message."""
     ended = twgen(checkout, "validate", *arguments, "-o", "sarif")
-    assert (ended.returncode, ended.stderr) == (1, "twgen: 1 problem found\n")
+    told, last = ended.stderr.splitlines()[:-1], ended.stderr.splitlines()[-1]
+    assert (ended.returncode, last) == (1, "twgen: 1 problem found")
+    assert told, "the log has the problem too"
     [run] = json.loads(ended.stdout)["runs"]
     places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
     return [

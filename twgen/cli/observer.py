@@ -13,6 +13,7 @@ from twgen.model.plan import Plan
 from twgen.model.status import Status
 from twgen.model.values import dataclass
 from twgen.model.world import World
+from twgen.planning.drivers import warned_of_image
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 
@@ -29,6 +30,8 @@ class Observation:
     plan: Plan
     read_at: datetime
     """By the clock of this machine; the plan of a rollout may go by a slower one."""
+    rollout_image: str = ""
+    """What the operator names; empty: nothing."""
 
     @cached_property
     def status(self) -> Status:
@@ -39,7 +42,7 @@ class Observation:
         """Where every worker stands by what was read, at a later time by the clock of this machine."""
         specs = [worker.spec for worker in self.plan.workers]
         plan = make_plan(specs, self.world, self.plan.now + (now - self.read_at), self.caller)
-        return make_status(plan, self.world, self.caller)
+        return make_status(warned_of_image(plan, self.rollout_image), self.world, self.caller)
 
 
 class Observer:
@@ -70,7 +73,9 @@ class Observer:
         specs = load_specs(settings, needs_worker=self._needs_worker)
         world = load_world(settings, specs, for_routing=True, servers=self._servers, memory=self._memory)
         now, caller = planning_time(settings, world), settings.planning_caller
-        return Observation(world, caller, make_plan(specs.workers, world, now, caller), now)
+        image = settings.operator.rollout_image
+        plan = warned_of_image(make_plan(specs.workers, world, now, caller), image)
+        return Observation(world, caller, plan, now, image)
 
 
 def observe(settings: Settings) -> Observation:

@@ -20,6 +20,7 @@ from twgen.cli.output import keep, wants_colour, width, write
 from twgen.cli.settings import settings_of
 from twgen.errors import NegativeAnswer
 from twgen.model.plan import Plan
+from twgen.planning.drivers import warned_of_image
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import is_pending
 from twgen.reporting.json_text import json_text
@@ -57,7 +58,7 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
     told = with_references(settings, specs, (worker.versions for worker in plan.workers))
     workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, told, strict=True))
-    plan = replace(plan, workers=workers)
+    plan = warned_of_image(replace(plan, workers=workers), settings.operator.rollout_image)
     keep(specs, world, plan)
     refuse_collisions(settings, specs, (worker.versions for worker in plan.workers))
     if settings.strict:

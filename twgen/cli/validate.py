@@ -1,7 +1,7 @@
 """`twgen validate`."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +10,10 @@ import click
 from twgen.cli.inputs import all_problems, ledgers_without_spec, no_worker, parse
 from twgen.cli.options import INPUT, options, output_option, paths_argument
 from twgen.cli.output import say, warn, write
-from twgen.cli.settings import settings_of
+from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
+from twgen.model.problem import Problem
+from twgen.planning.drivers import NEEDS_IMAGE, lacking_image
 from twgen.planning.sentences import counted
 from twgen.reading.documents import Documents
 from twgen.reading.input import DIRECTORY, Input, NotRendered, read_input
@@ -26,6 +28,7 @@ from twgen.reporting.problems import (
     validation_text,
 )
 from twgen.specs import kinds
+from twgen.specs.parse import Specs
 
 _NOUNS = {
     kinds.WORKER: "worker",
@@ -71,28 +74,57 @@ def command(output: str, **params: Any) -> None:
             write(_REPORTS[output](Validation((), (str(error),), (), (), ())))
         raise
     specs = parse(settings, read)
-    problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
-    found = located(problems, settings.sources)
-    doubts = (*(() if settings.strict else specs.warnings), *ledgers_without_spec(settings, specs))
-    warnings = located(doubts, settings.sources)
-    deprecations = located(specs.deprecations, settings.sources)
-    is_missed = not (specs.workers or found or read.unreadable)
+    found = _validation(settings, read, specs)
+    count = len(found.problems) + len(found.refused) + len(found.unreadable)
+    is_missed = not (specs.workers or count)
     if not settings.quiet:
-        warn(problem_lines([*deprecations, *warnings]))
+        warn(problem_lines([*found.deprecations, *found.warnings]))
         if is_missed and not settings.strict:
             warn([no_worker(settings)])
-    files = tuple(dict.fromkeys(document.source for document in read.documents))
-    validation = Validation(files, read.unreadable, found, warnings, deprecations)
-    if output in {"junit", "sarif"} and settings.input.kind != DIRECTORY:
-        validation = _in_files(validation, settings.input, settings.paths[0], failed)
-    write(_REPORTS[output](validation))
-    if count := len(found) + len(read.unreadable):
+    _report(found, settings, output, failed)
+    if count:
         raise NegativeAnswer(f"{counted(count, 'problem')} found")
     if is_missed and settings.strict:
         raise NegativeAnswer(no_worker(settings))
     if not settings.quiet:
-        told = f", {counted(len(warnings), 'warning')}" if warnings else ""
+        told = f", {counted(len(found.warnings), 'warning')}" if found.warnings else ""
         say(f"{_checked(read)}; no problems{told}")
+
+
+def _report(found: Validation, settings: Settings, output: str, failed: str) -> None:
+    """Write the report; where it is for programs, the lines of problems are on stderr too."""
+    report = found
+    if output in {"junit", "sarif"} and settings.input.kind != DIRECTORY:
+        report = _in_files(found, settings.input, settings.paths[0], failed)
+    write(_REPORTS[output](report))
+    if output != "text":
+        # a job's report is in a file that nobody opens before its log
+        for line in validation_text(found).splitlines():
+            say(line)
+
+
+def _validation(settings: Settings, read: Documents, specs: Specs) -> Validation:
+    """What is wrong with the specs that were read, each at its line."""
+    sources = settings.sources
+    doubts = [*specs.warnings, *_drivers_without_image(settings, specs)]
+    return Validation(
+        files=tuple(dict.fromkeys(document.source for document in read.documents)),
+        unreadable=read.unreadable,
+        problems=located(all_problems(read, specs), sources),
+        warnings=located(
+            [*([] if settings.strict else doubts), *ledgers_without_spec(settings, specs)], sources
+        ),
+        deprecations=located(specs.deprecations, sources),
+        refused=located(doubts, sources) if settings.strict else [],
+    )
+
+
+def _drivers_without_image(settings: Settings, specs: Specs) -> Iterator[Problem]:
+    """A warning for each policy with which a render would end, where the operator's file was given."""
+    operator = settings.operator
+    lacking = lacking_image(specs.workers, operator.rollout_image) if operator.file else []
+    for document in {id(spec.policy.document): spec.policy.document for spec in lacking}.values():
+        yield Problem.at(document, "spec.driver", NEEDS_IMAGE)
 
 
 def _in_files(found: Validation, given: Input, folder: str, failed: str) -> Validation:
@@ -122,6 +154,7 @@ def _in_files(found: Validation, given: Input, folder: str, failed: str) -> Vali
         in_files(found.problems),
         in_files(found.warnings),
         in_files(found.deprecations),
+        in_files(found.refused),
     )
 
 

@@ -1,12 +1,20 @@
 """What runs the rollouts of a render: one kind of Job for all workers, since a hook holds up the sync."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
+from twgen.model.plan import Plan
 from twgen.model.policy import Driver
 from twgen.model.spec import Strategy, WorkerSpec
 from twgen.planning.sentences import listed
+
+NEEDS_IMAGE = (
+    "its rollout needs the image of a Job: the operator names it as rollout.image of an OperatorConfig. Where"
+    " a person or CI rolls out, spec.driver of a RolloutPolicy says so"
+)
+"""Why a worker is not rendered that `lacking_image` has."""
 
 
 def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
@@ -38,14 +46,9 @@ def driver_of_render(specs: Sequence[WorkerSpec], caller: Caller, image: str, *,
     are none. Raises InvalidInput, too, for what is missing.
     """
     driven = _driven(specs)
+    if lacking := lacking_image(specs, image) or (driven if needs_image and not image else []):
+        raise InvalidInput(f"{lacking[0].worker_deployment}: {NEEDS_IMAGE}")
     if not image:
-        named = [spec for spec in driven if spec.policy.driver is not Driver.AUTO]
-        if lacking := named or (driven if needs_image else []):
-            raise InvalidInput(
-                f"{lacking[0].worker_deployment}: its rollout needs the image of a Job: the"
-                " operator names it as rollout.image of an OperatorConfig. Where a person or CI rolls out,"
-                " spec.driver of a RolloutPolicy says so"
-            )
         return Driver.JOB
     if nameless := [spec for spec in driven if not caller.of(spec.policy)]:
         raise InvalidInput(
@@ -53,6 +56,25 @@ def driver_of_render(specs: Sequence[WorkerSpec], caller: Caller, image: str, *,
             " RolloutPolicy has spec.identity"
         )
     return rollout_driver(driven, in_argocd=bool(caller.application))
+
+
+def lacking_image(specs: Sequence[WorkerSpec], image: str) -> list[WorkerSpec]:
+    """Those whose policy names a driver that is a Job, while nobody names its image: no render has them."""
+    return [] if image else [spec for spec in _driven(specs) if spec.policy.driver is not Driver.AUTO]
+
+
+def warned_of_image(plan: Plan, image: str) -> Plan:
+    """The plan, with a warning for each worker that no render has for want of an image."""
+    lacking = {spec.key for spec in lacking_image([worker.spec for worker in plan.workers], image)}
+    if not lacking:
+        return plan
+    workers = []
+    for worker in plan.workers:
+        versions = worker.versions
+        if worker.spec.key in lacking:
+            versions = replace(versions, warnings=(*versions.warnings, NEEDS_IMAGE))
+        workers.append(replace(worker, versions=versions))
+    return replace(plan, workers=tuple(workers))
 
 
 def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:

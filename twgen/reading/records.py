@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 
+_OPERATOR = "OperatorConfig"
+_FROM_FORM = (
+    ", which this one has under operator.yaml: give that alone, as `kubectl get configmap -n argocd"
+    " twgen-operator -o jsonpath='{.data.operator\\.yaml}'` prints it"
+)
 _SNAPSHOT_LIMITS = replace(
     DEFAULT, text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="record fewer workers in it"
 )
@@ -55,7 +60,7 @@ def read_operator_file(path: str, sources: Sources) -> Operator:
         operator = operator and replace(operator, file=path)
         return operator, findings or (refusals_of_pod(operator) if operator else [])
 
-    return _read_record(path, sources, DEFAULT, parse, "OperatorConfig")
+    return _read_record(path, sources, DEFAULT, parse, _OPERATOR)
 
 
 def read_ledgers(documents: Sequence[Document], sources: Sources) -> Mapping[tuple[str, str], "LedgerPlace"]:
@@ -87,7 +92,9 @@ def _read_record(
         held = (
             " and ".join(f"{count} of kind {kind}" for kind, count in kinds.most_common(3)) or "no document"
         )
-        raise InvalidDocuments([f"{path} holds {held}: it must hold one {expected}"])
+        in_form = any(isinstance(value_at(document, "data", "operator.yaml"), str) for _, document in found)
+        what_to_do = _FROM_FORM if in_form and expected == _OPERATOR else ""
+        raise InvalidDocuments([f"{path} holds {held}: it must hold one {expected}{what_to_do}"])
     [(index, value)] = found
     record, findings = parse(value)
     if record is None or findings:

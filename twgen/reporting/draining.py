@@ -111,7 +111,10 @@ def _paragraph(worker: str, version: HeldVersion, report: DrainReport) -> Iterat
     yield f"  age: {', '.join(below)}, {version.ages[-1]} older"
     if told := _trouble(version):
         yield f"  {told}"
-    yield f"  drained within {_drained(version, report)}"
+    if version.ends_within:
+        yield f"  drained within {_drained(version, report)}"
+    else:
+        yield f"  when it is drained is {_drained(version, report)}"
 
 
 def _trouble(version: HeldVersion) -> str:
@@ -146,7 +149,7 @@ def _drained(version: HeldVersion, report: DrainReport) -> str:
     if not version.number:
         return ""
     if not version.ends_within:
-        return f"a time that is not known: {version.unknown_because}"
+        return f"not known: {version.unknown_because}"
     soonest, latest = map(in_days, version.ends_within)
     span = soonest if soonest == latest else f"{soonest} to {latest}"
     return f"{span}, if they last as those that ended in the last {in_days(report.window)}"

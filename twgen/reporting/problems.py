@@ -29,12 +29,24 @@ class Validation:
     problems: Sequence[Located]
     warnings: Sequence[Located]
     deprecations: Sequence[Located]
+    refused: Sequence[Located] = ()
+    """Warnings that `--strict` makes as bad as a problem."""
+
+    @property
+    def failures(self) -> list[Located]:
+        """Problems and refused warnings, file by file in the order of lines."""
+        if not self.refused:
+            return [*self.problems]
+        found: dict[str, list[Located]] = {}
+        for item in (*self.problems, *self.refused):
+            found.setdefault(item[0].document.source, []).append(item)
+        return [item for items in found.values() for item in sorted(items, key=lambda item: item[1] or 0)]
 
 
 def validation_text(found: Validation) -> str:
     """A line for each problem."""
     return "".join(
-        f"{line}\n" for line in [*map(printable, found.unreadable), *problem_lines(found.problems)]
+        f"{line}\n" for line in [*map(printable, found.unreadable), *problem_lines(found.failures)]
     )
 
 
@@ -45,7 +57,7 @@ def validation_json(found: Validation) -> str:
             "apiVersion": TWGEN_API,
             "kind": "Validation",
             "unreadable": list(found.unreadable),
-            "problems": [_item(*item) for item in found.problems],
+            "problems": [_item(*item) for item in found.failures],
             "warnings": [_item(*item) for item in found.warnings],
             "deprecations": [_item(*item) for item in found.deprecations],
         }
@@ -54,15 +66,17 @@ def validation_json(found: Validation) -> str:
 
 def validation_junit(found: Validation) -> str:
     """JUnit's XML: a test case for each file, which fails once, with all that is wrong in it."""
-    problems, doubts = _by_file(found.problems), _by_file([*found.warnings, *found.deprecations])
+    problems, doubts = _by_file(found.failures), _by_file([*found.warnings, *found.deprecations])
+    invalid = {problem.document.source for problem, _ in found.problems}
     cases = []
     for file in found.files:
-        failed = _failed("failure", problems[file]) if file in problems else ""
+        rule = "invalid" if file in invalid else "doubtful"
+        failed = _failed("failure", rule, problems[file]) if file in problems else ""
         said = "\n".join(doubts.get(file, ()))
         cases.append(_case(file, failed + (f"<system-out>{_xml(said)}</system-out>" if said else "")))
     for line in found.unreadable:
         match = _PLACE.fullmatch(line)
-        cases.append(_case(match[1] if match else line, _failed("error", [printable(line)])))
+        cases.append(_case(match[1] if match else line, _failed("error", "unreadable", [printable(line)])))
     counts = f'tests="{len(cases)}" failures="{len(problems)}" errors="{len(found.unreadable)}"'
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -78,7 +92,7 @@ _RULES = {
     "doubtful": ("warning", "A document is valid, and yet probably not what is meant."),
     "deprecated": ("note", "An old spelling: it works, and has a newer one."),
 }
-"""The level of each rule of the SARIF report, and what breaks it."""
+"""The level of each rule of the SARIF report, where nothing raises it, and what breaks it."""
 _RESULTS = 25_000
 """GitHub refuses a report with more, and shows 5,000 of these; those that are left out are the mildest."""
 _MESSAGE = 1024
@@ -95,13 +109,15 @@ def validation_sarif(found: Validation) -> str:
         match = _PLACE.fullmatch(line)
         file, number, why = match.groups() if match else (".", 1, line)
         results.append(_result("unreadable", file, int(number), "", why))
-    for rule, items in (
-        ("invalid", found.problems),
-        ("doubtful", found.warnings),
-        ("deprecated", found.deprecations),
+    for rule, level, items in (
+        ("invalid", "error", found.problems),
+        ("doubtful", "error", found.refused),
+        ("doubtful", "warning", found.warnings),
+        ("deprecated", "note", found.deprecations),
     ):
         for problem, at in items:
-            results.append(_result(rule, problem.document.source, at or 1, problem.path, problem.message))
+            result = _result(rule, problem.document.source, at or 1, problem.path, problem.message)
+            results.append({**result, "level": level})
     rules = [
         {
             "id": rule,
@@ -156,10 +172,10 @@ def _case(name: str, inside: str) -> str:
     return f'<testcase classname="twgen.validate" name="{name}" file="{name}" time="0">{inside}</testcase>\n'
 
 
-def _failed(kind: str, lines: list[str]) -> str:
+def _failed(kind: str, rule: str, lines: list[str]) -> str:
     more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
     said = "\n".join(lines)
-    return f'<{kind} type="{kind}" message="{_xml(lines[0] + more)}">{_xml(said)}</{kind}>'
+    return f'<{kind} type="{rule}" message="{_xml(lines[0] + more)}">{_xml(said)}</{kind}>'
 
 
 def _xml(text: str) -> str:

@@ -20,8 +20,9 @@ from tests.planning.situations import (
 )
 from tests.strategies import NOW, specs, worlds
 from twgen.cluster.deployments import recorded_deployment
+from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction, VersionPlan
-from twgen.model.policy import ConnectionChanges, HistorySource
+from twgen.model.policy import ConnectionChanges, HistorySource, MissingTemplate
 from twgen.model.spec import PodTemplate, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import GitHistory, World
@@ -147,8 +148,15 @@ def test_version_that_only_the_history_of_git_knows_is_created_from_it(
 def test_version_that_git_does_not_tell_of_says_why() -> None:
     world = situation(SAYS, [live("v3")])
     [(key, _)] = world.workers.items()
-    plan = planned(world.with_history({key: GitHistory(ends="the clone is shallow")})).versions.versions[0]
-    assert plan.because.endswith("anywhere: the history of Git does not tell, since the clone is shallow")
+    versions = planned(world.with_history({key: GitHistory(ends="the clone is shallow")})).versions
+    assert versions.versions[0].because.endswith("no manifest of it is known anywhere")
+    [told] = versions.warnings
+    assert told.startswith("v1 has no manifest to render (the clone is shallow): ")
+    policy = replace(SPEC.policy, missing_template=MissingTemplate.FAIL)
+    with pytest.raises(StateUnavailable, match="does not tell, since the clone is shallow"):
+        planned(
+            world.with_history({key: GitHistory(ends="the clone is shallow")}), replace(SPEC, policy=policy)
+        )
 
 
 def test_drained_versions_that_need_nothing_are_not_looked_for() -> None:

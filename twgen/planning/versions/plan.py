@@ -48,7 +48,9 @@ def plan_worker_versions(
         plans.append(plan)
         warnings += () if plan.reason is Reason.OF_OTHERS else version_warnings(version, plan)
         if plan.reason is Reason.MANIFEST_LOST and spec.policy.missing_template is MissingTemplate.FAIL:
-            raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}")
+            ends = version.world.history.ends
+            told = f": the history of Git does not tell, since {ends}" if ends else ""
+            raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}{told}")
     warnings += versions_of_others(plans)
     return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created, not_deployed)
 
@@ -88,9 +90,8 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
     if decision.action is VersionAction.DROP or version.is_target or decision.recorded:
         return decision
     where = "in the sources of spec.history" if version.live else "anywhere"
-    ends = version.world.history.ends
-    told = f": the history of Git does not tell, since {ends}" if ends else ""
-    because = f"{decision.because}; no manifest of it is known {where}{told}"
+    # why Git does not tell is in the warning
+    because = f"{decision.because}; no manifest of it is known {where}"
     return Decision(Reason.MANIFEST_LOST, _NONE, None, because)
 
 

@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from twgen.model.plan import Plan, WorkerPlan
+from twgen.planning.sentences import clock_time
 from twgen.reporting.plan.phrases import (
     COLUMNS,
     endings_of_versions,
     endings_phrase,
-    folded_warnings,
     judgement_phrase,
     next_with_reason,
     several,
     version_rows,
+    warnings_once,
 )
 from twgen.reporting.printable import printable_copy
 
@@ -26,9 +27,11 @@ _MEANS_MORE = re.compile(r"://|www\.|:\w+:|(?<![^\W_])_|_(?![^\W_])", re.IGNOREC
 
 
 def plan_markdown(plan: Plan) -> str:
-    """The plan, a section a worker: what happens next and why, then a table of its versions."""
+    """When it is of, and a section a worker: what happens next and why, then a table of its versions."""
     plan = printable_copy(plan)
-    sections = ["\n".join(_worker(worker, plan.now)) for worker in plan.workers]
+    # as code, in which no part of a time is an emoji
+    sections = [f"As of `{plan.now:%Y-%m-%d %H:%M:%S} UTC`"]
+    sections += ["\n".join(_worker(worker, plan.now)) for worker in plan.workers]
     sections += [f"> **Warning:** {sentence(warning)}" for warning in plan.warnings]
     return "\n\n".join(sections) + "\n"
 
@@ -41,7 +44,8 @@ def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
     if worker.unserved:
         yield f"> **{sentence(worker.unserved).strip()}**"
         yield ""
-    said = sentence(next_with_reason(worker))
+    due = f" (due `{clock_time(routing.due_at, now)}`)" if routing.due_at else ""
+    said = sentence(f"{next_with_reason(worker)}{due}")
     yield f"Target {code(spec.build_id)}. **Next:** {said}{'' if said.endswith('?') else '.'}"
     for gate in worker.gates:
         yield ""
@@ -58,7 +62,7 @@ def _worker(worker: WorkerPlan, now: datetime) -> Iterator[str]:
     for versions, cells in version_rows(worker):
         names = several([code(version.build_id) for version in versions])
         yield f"| {' | '.join([names, *map(sentence, cells)])} |"
-    for warning in folded_warnings(worker):
+    for warning in warnings_once(worker):
         yield ""
         yield f"> **Warning:** {sentence(warning)}"
 

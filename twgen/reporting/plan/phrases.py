@@ -126,20 +126,41 @@ def several(names: list[str]) -> str:
 
 
 def folded_warnings(worker: WorkerPlan) -> Iterator[str]:
-    """The warnings, with those in one that say the same of one version each: its row has its name already."""
-    because = {version.build_id: version.because for version in worker.versions.versions}
-    alike: dict[tuple[str, str], list[str]] = {}
-    for text in worker.versions.warnings:
-        name = text.partition(" ")[0].removesuffix(":")
-        said = text.removeprefix(name)
-        if reason := because.get(name, ""):
-            said = said.replace(reason, "", 1)
-        alike.setdefault((said, "") if name in because else (text, text), []).append(text)
-    for texts in alike.values():
+    """The warnings, with those in one that say the same of many versions: their rows have the names."""
+    for texts in _alike_warnings(worker):
         if len(texts) <= _NAMED:
             yield from texts
         else:
             yield f"{counted(len(texts), 'version')}, such as {texts[0]}"
+
+
+def warnings_once(worker: WorkerPlan) -> Iterator[str]:
+    """The same where a line may be long: what is said of several versions is said of the first one."""
+    for texts in _alike_warnings(worker):
+        first, *others = dict.fromkeys(texts)
+        if len(texts) > _NAMED:
+            yield f"{counted(len(texts), 'version')}, such as {first}"
+        else:
+            more = f". The same is true of {listed([_name_in(text) for text in others])}" if others else ""
+            yield f"{first}{more}"
+
+
+def _alike_warnings(worker: WorkerPlan) -> Iterator[list[str]]:
+    """The warnings, those together that say the same of one version each."""
+    because = {version.build_id: version.because for version in worker.versions.versions}
+    alike: dict[tuple[str, str], list[str]] = {}
+    for text in worker.versions.warnings:
+        name = _name_in(text)
+        said = text.removeprefix(name)
+        if reason := because.get(name, ""):
+            said = said.replace(reason, "", 1)
+        alike.setdefault((said, "") if name in because else (text, text), []).append(text)
+    yield from alike.values()
+
+
+def _name_in(text: str) -> str:
+    """The version that a warning begins with, if it is about one."""
+    return text.partition(" ")[0].removesuffix(":")
 
 
 def folded(items: Sequence[Item], likeness: Callable[[Item], Hashable]) -> list[list[Item]]:
