@@ -245,8 +245,11 @@ def test_page_names_lines_that_twgen_prints() -> None:
         "DeadlineExceeded",
         "Manifest generation error (cached)",
         "Operation terminated",
+        "Retrying attempt",
+        "is not permitted in project",
         "one or more objects failed to apply",
         "waiting for completion of hook",
+        "waiting for healthy state of apps/Deployment",
     }
     texts = [
         "…".join(str(part.value) for part in ast.walk(node) if isinstance(part, ast.Constant))

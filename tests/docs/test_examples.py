@@ -132,12 +132,26 @@ def test_application_names_a_folder_and_parameters_that_the_plugin_takes() -> No
         "ARGOCD_APP_PARAMETERS": json.dumps(source["plugin"]["parameters"]),
         "TWGEN_OPERATOR_CONFIG": str(RECORDED / "operator.yaml"),
     }
-    folder = EXAMPLES / source["path"]
-    ended = run(folder, "render", ".", "--snapshot", "snapshot.yaml", environment=variables)
+    ended = run(RECORDED, "render", ".", "--snapshot", "snapshot.yaml", environment=variables)
     assert kinds(ended)["HorizontalPodAutoscaler"] == 3
     assert kinds(ended)["Job"] == 1
     variables["ARGOCD_APP_PARAMETERS"] = variables["ARGOCD_APP_PARAMETERS"].replace("strict", "strikt")
-    assert run(folder, "render", ".", environment=variables).returncode == 2
+    assert run(RECORDED, "render", ".", environment=variables).returncode == 2
+
+
+def test_application_is_that_of_the_page_and_the_project_of_the_page_permits_both_examples() -> None:
+    page = (EXAMPLES.parent / "docs" / "argocd.md").read_text()
+    snippets = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shown = [document for text in snippets for document in read_documents(text)]
+    [first] = [document for document in shown if document.get("kind") == "Application"]
+    [project] = [document for document in shown if document.get("kind") == "AppProject"]
+    [goes_on] = [document["spec"] for document in shown if document.keys() == {"spec"}]
+    [application], [chart] = documents("argocd/application.yaml"), documents("argocd/chart.yaml")
+    assert application == {**first, "spec": {**first["spec"], **goes_on}}
+    for each in (application, chart):
+        assert each["spec"]["project"] == project["metadata"]["name"]
+        assert each["spec"]["source"]["repoURL"] in project["spec"]["sourceRepos"]
+        assert each["spec"]["destination"] in project["spec"]["destinations"]
 
 
 def steps_of_github() -> list[str]:

@@ -47,12 +47,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporalServer]
 
 
 def run(server: TemporalServer, command: str) -> subprocess.CompletedProcess[str]:
-    """A command of the page, with the server's own namespace, and without its question."""
+    """A command of the page, with the server's own namespace; it must not ask."""
     words = shlex.split(command.replace("--namespace shop.a1b2c", "--namespace default"))[1:]
-    asks = {"set-current-version", "manager-identity"} & {*words}
-    words += ["--address", server.address, "--output", "json", *(["--yes"] if asks else [])]
-    program = [str(installed(TEMPORAL_CLI)), *words]
-    return subprocess.run(program, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    program = [str(installed(TEMPORAL_CLI)), *words, "--address", server.address, "--output", "json"]
+    return subprocess.run(
+        program, capture_output=True, text=True, check=False, env=ENVIRONMENT, stdin=subprocess.DEVNULL
+    )
 
 
 def answer(server: TemporalServer, command: str) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def test_page_lists_every_right_of_the_account_and_no_other() -> None:
     [role] = [item for item in rollout_case() if item["kind"] == "Role"]
     attached = {names.resource_of_kind(kind.kind) for kind in KINDS}
     rights = {
-        (verb, "each attached kind" if resource in attached else resource)
+        (verb, "each kind that may be attached" if resource in attached else resource)
         for rule in role["rules"]
         for verb in rule["verbs"]
         for resource in rule["resources"]

@@ -231,7 +231,7 @@ def typed(beginning: str, folder: Path, kubeconfig: Path, name: str, other: str)
 def test_commands_of_the_page_make_a_kubeconfig_for_another_cluster_that_lists_deployments_alone(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    # all is called twgen, by which an Argo CD of the cluster may have something too
+    # by other names: an Argo CD of the cluster may have them
     form = tmp_path / "twgen" / "deploy" / "other-cluster.yaml"
     form.parent.mkdir(parents=True)
     form.write_text(re.sub("(?<=: )twgen", namespace, (ROOT / "deploy" / form.name).read_text()))
@@ -246,7 +246,9 @@ def test_commands_of_the_page_make_a_kubeconfig_for_another_cluster_that_lists_d
         with pytest.raises(AssertionError, match=rf"serviceaccount:{namespace}:{namespace}\" cannot list"):
             cluster.kubectl("get", "secrets", "-A", "--context=prod-eu", kubeconfig=made)
     finally:
-        cluster.kubectl("delete", "clusterrole,clusterrolebinding", namespace, "--ignore-not-found")
+        cluster.kubectl(
+            "delete", "clusterrole,clusterrolebinding", f"{namespace}-reader", "--ignore-not-found"
+        )
 
 
 def test_account_of_the_sidecar_lists_deployments_and_nothing_else(
