@@ -267,6 +267,13 @@ def test_values_of_the_chart_are_those_of_the_patches() -> None:
     assert (deploy / "templating" / "values.yaml").read_text() == chart_values_text(with_programs=True)
 
 
+def test_a_cluster_may_have_an_argo_cd_of_its_own_and_be_one_of_another() -> None:
+    files = ("other-cluster.yaml", "in-cluster/rbac.yaml")
+    documents = [each for file in files for each in read_documents((ROOT / "deploy" / file).read_text())]
+    names = [(each["kind"], each["metadata"]["name"]) for each in documents]
+    assert sorted({*names}) == sorted(names), "one would overwrite the other's subjects"
+
+
 def test_forms_of_the_operator_are_valid_and_name_each_other() -> None:
     [operator_form] = read_documents((ROOT / "deploy" / "twgen-operator.yaml").read_text())
     operator, findings = parse_operator(read_documents(operator_form["data"]["operator.yaml"])[0])
