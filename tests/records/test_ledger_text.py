@@ -109,6 +109,15 @@ def test_ledger_whose_layout_cannot_be_kept_is_not_touched() -> None:
         updated_text(text, [ORDERS], "a.yaml")
 
 
+@pytest.mark.parametrize("above", ["", "# ours\n"])
+def test_version_that_two_branches_recorded_is_changed_wherever_it_stands(above: str) -> None:
+    [once] = [line for line in updated_text("", [entry()], "a.yaml").splitlines() if line.startswith("- ")]
+    twice = f"{above}{updated_text('', [entry()], 'a.yaml')}{once}\n"
+    changed = entry(spec("payments:v1-hotfix"))
+    text = updated_text(twice, [changed], "a.yaml")
+    assert read_documents(text)[0]["versions"] == [write_entry(changed)] * 2
+
+
 @pytest.mark.parametrize("indent", [None, 1])
 def test_ledger_as_json_stays_json(indent: int | None) -> None:
     text = updated_text(json.dumps(ledger(entry()), indent=indent), [ORDERS], "a.json")

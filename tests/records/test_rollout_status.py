@@ -72,6 +72,7 @@ def test_only_an_intent_that_is_settled_is_told_as_settled(status: RolloutStatus
         ("worker", "mail/pay"),
         ("worker", "shop/mail"),
         ("worker", "pay"),
+        ("worker", "shop/pay;"),
         ("worker", None),
     ],
 )

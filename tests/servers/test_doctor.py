@@ -349,7 +349,6 @@ def test_what_keeps_the_pod_of_a_rollout_from_running_is_told_in_kubernetes_word
     assert first["says"] == f"{waits} (ImagePullBackOff: manifest unknown)"
     assert first["remedy"].startswith("correct rollout.image, or rollout.imagePullSecrets")
     i.waits(pod, "ContainerCreating")
-    assert i.seen() == []
     said = 'MountVolume.SetUp failed for volume "temporal-key" : secret "temporal-api-key" not found'
     involved = {"kind": "Pod", "namespace": i.namespace, **{n: pod["metadata"][n] for n in ("name", "uid")}}
     event = {"metadata": {"name": "mount.1"}, "involvedObject": involved, "type": "Warning", "message": said}

@@ -16,7 +16,10 @@ from twgen.planning.diagnosis.rights import (
 )
 from twgen.records.intent import Intent
 from twgen.rendering.rollout import rollout_rules
-from twgen.versioning.names import rollout_name
+from twgen.versioning.names import is_dns_name, rollout_name
+
+_PARTS = 2
+"""Of an application's name: its namespace, where that is another one than Argo CD's, and its own."""
 
 
 def needs_of_installed(
@@ -46,7 +49,9 @@ def _reads_cluster(plugin: Plugin, operator: Operator) -> bool:
 
 def application_of(intent: Intent) -> str:
     """The Argo CD application of an intent, as `argocd` takes it; empty: none has it."""
-    return intent.application.replace("_", "/")
+    parts = intent.application.split("_")
+    # whoever may annotate the intent chooses it
+    return "/".join(parts) if len(parts) <= _PARTS and all(map(is_dns_name, parts)) else ""
 
 
 def _of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Iterator[Need]:
@@ -60,5 +65,5 @@ def _of_jobs(item: WorkerPlan, intent: Intent | None, operator: Operator) -> Ite
     else:
         application = application_of(intent) if intent else ""
         account = account_of_render(service_account(spec.namespace, name), of, name, application)
-    kinds = intent.attached_kinds if intent else operator.attached_kinds
-    yield from needs_of_jobs(item, account, rollout_rules(item.versions, kinds))
+    # not those of the intent, which whoever may write it chooses
+    yield from needs_of_jobs(item, account, rollout_rules(item.versions, operator.attached_kinds))

@@ -59,6 +59,9 @@ class _Rollouts(NamedTuple):
     """By worker."""
     specs: Sequence[WorkerSpec] = ()
     statuses: Sequence[RolloutStatus] = ()
+    """As their rollouts left them."""
+    shown: Sequence[RolloutStatus] = ()
+    """The same, of intents that no rollout has looked at, too."""
     unusable: Sequence[str] = ()
 
 
@@ -122,7 +125,7 @@ class Examination(NamedTuple):
             tick=seen.tick,
             clock_ahead=clock_ahead(client, clock()) if client else None,
             failures=(*seen.rollouts.unusable, *failures, *unplanned),
-            left_alone=_left_alone(seen.rollouts.statuses),
+            left_alone=_left_alone(seen.rollouts.shown),
             failing={one.worker: one.failing for one in seen.rollouts.statuses if one.failing},
             stuck=seen.carried.stuck,
             jobless=seen.carried.jobless,
@@ -176,15 +179,17 @@ class Examination(NamedTuple):
     async def _rollouts(self, client: KubernetesClient, namespaces: Sequence[str]) -> _Rollouts:
         intents: list[Intent] = []
         statuses: list[RolloutStatus] = []
+        shown: list[RolloutStatus] = []
         unusable: list[str] = []
         for namespace in namespaces:
             found = await rollouts_in_cluster(client, namespace, self._deadline)
             intents += found.intents
             statuses += found.statuses
+            shown += found.shown
             unusable += found.unusable
         read, unreadable = specs_of_intents(intents)
         by_worker = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
-        return _Rollouts(by_worker, [spec for _, spec in read], statuses, [*unusable, *unreadable])
+        return _Rollouts(by_worker, [spec for _, spec in read], statuses, shown, [*unusable, *unreadable])
 
     async def _carried(
         self, client: KubernetesClient, namespaces: Sequence[str], rollouts: _Rollouts

@@ -81,7 +81,10 @@ def not_begun(
     reason = Reason.ROLLOUT_NOT_BEGUN
     if not told:
         return RolloutStatus(worker, Phase.WAITING, reason, message, target, "", 0, since, {})
-    return replace(told.restated(Phase.WAITING, reason, message, since), target=target, percentage=0)
+    now = told.restated(Phase.WAITING, reason, message, since)
+    workers = [{**one, "targetBuildID": target} for one in now.document.get("workers", ())]
+    document = {**now.document, "workers": workers} if workers else now.document
+    return replace(now, target=target, percentage=0, document=document)
 
 
 def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:

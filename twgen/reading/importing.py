@@ -13,6 +13,7 @@ from twgen.versioning.names import (
     CONTROLLER_API,
     DEPLOYMENT_API,
     DEPLOYMENT_NAME_LABEL,
+    is_dns_name,
     resource_of_kind,
 )
 
@@ -42,7 +43,7 @@ async def objects_to_import(
         absent += [kind] if items is None else []
     for name in _cluster_connections(found):
         one = await read_path(client, f"{_GROUP}/{resource_of_kind(CLUSTER_CONNECTION)}/{name}", deadline)
-        found.append({"apiVersion": CONTROLLER_API, "kind": CLUSTER_CONNECTION, **one})
+        found.append({**one, "apiVersion": CONTROLLER_API, "kind": CLUSTER_CONNECTION})
     of_namespace = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments"
     named = [await read_path(client, f"{of_namespace}/{name}", deadline) for name in deployments]
     live = [*await client.deployments(namespace, DEPLOYMENT_NAME_LABEL, deadline), *named]
@@ -76,6 +77,6 @@ def _cluster_connections(objects: Iterable[Mapping[str, Any]]) -> list[str]:
     for value in objects:
         reference = value_at(value, "spec", "workerOptions", "connectionRef")
         for one in (reference, value_at(reference, "objectRef")):
-            if value_at(one, "kind") == CLUSTER_CONNECTION and isinstance(value_at(one, "name"), str):
+            if value_at(one, "kind") == CLUSTER_CONNECTION and is_dns_name(value_at(one, "name")):
                 names.add(str(value_at(one, "name")))
     return sorted(names)

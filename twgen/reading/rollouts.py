@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from twgen.records.rollout_status import parse_rollout_status
 from twgen.versioning.names import HOOK, INTENT_HASH, ROLLOUT
 from twgen.yaml.limits import Budget, Limits
 
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = 50
 """ConfigMaps, of 1 MiB at most."""
 _OF_A_NAMESPACE = Limits(remedy="no other rollout of this namespace is read")
@@ -79,21 +80,30 @@ async def rollouts_in_cluster(
                 statuses.append(parse_rollout_status(item, budget))
             else:
                 intents.append(intent := parse_intent(item, budget))
-                applied[_worker_of(intent)] = parse_time(item["metadata"]["creationTimestamp"])
+                applied[_worker_of(intent)] = _created(item)
         except InvalidInput as error:
             unusable.append(str(error))
     wanted = {_worker_of(intent): intent for intent in intents}
+    left = {status.worker: status for status in statuses}
     if jobs is not None:
         statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
     told = {status.worker: status for status in statuses}
     waiting = {
-        worker: _not_begun(intent, told.get(worker), jobs, applied[worker])
+        worker: _not_begun(intent, left.get(worker), jobs, applied[worker])
         for worker, intent in wanted.items()
-        if not intent.is_rolled_out_by_hand and not _is_of(told.get(worker), intent)
+        if not intent.is_rolled_out_by_hand and not _is_of(left.get(worker), intent)
     }
     return RolloutsInCluster(
         tuple(intents), _by_worker(told), _by_worker(told | waiting), tuple(unusable), _ended(jobs or ())
     )
+
+
+def _created(item: Mapping[str, Any]) -> datetime:
+    """When an object was created; long ago, where its API server does not tell."""
+    try:
+        return parse_time(str(value_at(item, "metadata", "creationTimestamp")))
+    except ValueError:
+        return _LONG_AGO
 
 
 def _worker_of(intent: Intent) -> str:
@@ -125,8 +135,7 @@ def _not_begun(
     ]
     if not own:
         return begin("there is no Job of it yet", since)
-    metadata = own[-1]["metadata"]
-    created = parse_time(metadata["creationTimestamp"])
+    metadata, created = own[-1]["metadata"], _created(own[-1])
     if ending := ending_of(own[-1]):
         said = f" ({ending.why})" if ending.why else ""
         waiting = begin("", created)

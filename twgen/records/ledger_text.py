@@ -27,13 +27,12 @@ def updated_text(text: str, entries: Iterable[LedgerEntry], source: str) -> str:
         return text
     document = _only_document(text, source) if text else {**_NEW, "versions": []}
     as_written = _as_written(document)
-    changed = {
-        index: new.pop(key)
-        for index, item in enumerate(document["versions"])
-        if (key := (item["worker"], item["buildID"])) in new
-    }
-    versions = [changed.get(index, item) for index, item in enumerate(document["versions"])]
-    result = {**document, "versions": [*versions, *new.values()]}
+    # two branches that recorded one version have left it there twice
+    recorded: Any = document["versions"]
+    versions = [new.get((item["worker"], item["buildID"]), item) for item in recorded]
+    known = {(item["worker"], item["buildID"]) for item in recorded}
+    added = [item for key, item in new.items() if key not in known]
+    result = {**document, "versions": [*versions, *added]}
     # where nobody has edited there is nothing to keep, and ruamel.yaml takes twenty times as long
     if text in ("", as_written):
         return _as_written(result)

@@ -8,7 +8,7 @@ from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time, parse_time
-from twgen.versioning.names import rollout_status_name
+from twgen.versioning.names import is_dns_name, rollout_status_name
 from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
@@ -60,7 +60,12 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
         )
         namespace, _, worker = status.worker.partition("/")
         is_its_own = (namespace, rollout_status_name(worker)) == (metadata["namespace"], metadata["name"])
-        if is_its_own and 0 <= status.percentage <= _ALL and _is_told_as_written(status.document):
+        if (
+            is_its_own
+            and is_dns_name(worker)
+            and 0 <= status.percentage <= _ALL
+            and _is_told_as_written(status.document)
+        ):
             return status
         why = None
     except (KeyError, ValueError, YamlError) as error:

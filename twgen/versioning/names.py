@@ -84,6 +84,12 @@ _PART_OF_LONG_NAME = 10
 _HASH_OF_LONG_NAME = 10
 _HASH_OF_ATTACHED_NAME = 8
 _NOT_DNS = re.compile(r"[^a-zA-Z0-9-]+")
+_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def is_dns_name(text: object) -> bool:
+    """It is one as Kubernetes takes it, and so means nothing else in a command or a path."""
+    return isinstance(text, str) and _DNS_NAME.fullmatch(text) is not None
 
 
 def versioned_deployment_name(worker: str, build_id: str) -> str:

@@ -41,6 +41,8 @@ def why_unregistered(t: Target) -> tuple[str, bool]:
 
 def _polls_instead(t: Target) -> str:
     """What Temporal has heard of in the last hour and nobody made: a typo may have named it."""
+    if t.world.deployments is None:
+        return ""
     known = t.deployments.keys() | t.world.ledger.keys() | {t.build_id}
     strangers = [
         version.build_id

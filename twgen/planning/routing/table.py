@@ -12,6 +12,7 @@ A condition under which traffic must not move is a row above the changes, with i
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import Any, NamedTuple
 
 from twgen.model.analysis import OnFailure, Verdict
@@ -71,7 +72,7 @@ TABLE: _Table = (
     Row(Reason.FOREIGN_MANAGER,
         lambda t: t.is_foreign and not t.has_all_traffic,
         lambda t: _none(f"{t.temporal.manager_identity} manages it. To take over, run `twgen ownership claim"
-                        f" --from {t.temporal.manager_identity}`, or name it in spec.adoptFrom of a"
+                        f" --from {quote(t.temporal.manager_identity)}`, or name it in spec.adoptFrom of a"
                         " RolloutPolicy", _BLOCKED)),
     Row(Reason.REPLACED_RAMP,
         lambda t: _is_replaced(t),

@@ -7,7 +7,8 @@ from typing import Any
 
 from twgen.clients.deadline import Deadline, monotonic
 from twgen.clients.kubernetes import KubernetesClient, listed
-from twgen.cluster.deployments import live_deployments
+from twgen.cluster.deployments import live_deployment
+from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import TickInstallation
 from twgen.model.paths import value_at
 from twgen.model.times import later
@@ -15,7 +16,7 @@ from twgen.planning.diagnosis.argocd import seconds_of
 from twgen.planning.diagnosis.rights import service_account
 from twgen.reading.installation.pods import pods_that_wait
 from twgen.reading.rollout import read_path
-from twgen.versioning.names import DEPLOYMENT_NAME_LABEL, rollout_name
+from twgen.versioning.names import DEPLOYMENT_NAME_LABEL, is_dns_name, rollout_name
 
 _TICK = "twgen-tick"
 """What deploy/tick calls it."""
@@ -37,8 +38,9 @@ def clock_ahead(client: KubernetesClient, now: datetime) -> timedelta | None:
 async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstallation | None:
     """The tick of a cluster, by the name that it is installed by; None: there is none.
 
-    Raises StateUnavailable where that may not be asked.
+    Raises StateUnavailable where that may not be asked, or there are several: one may be somebody else's.
     """
+    ticks: list[TickInstallation] = []
     for kind, (path, to_pod) in _LEADS_TO_POD.items():
         named = {"fieldSelector": f"metadata.name={_TICK}"}
         for item in listed(path, await read_path(client, path, deadline, named)):
@@ -49,15 +51,19 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
             every = seconds_of(variables.get("TWGEN_EVERY", ""))
             labels = value_at(template, "metadata", "labels") or {}
             account = value_at(template, "spec", "serviceAccountName") or "default"
-            return TickInstallation(
+            own = variables.get("TWGEN_NAMESPACE")
+            found = TickInstallation(
                 name=f"{kind} {namespace}/{_TICK}",
                 image=str(container.get("image")),
                 account=service_account(namespace, account),
-                namespace="" if everywhere not in _FALSE else variables.get("TWGEN_NAMESPACE"),
+                namespace="" if everywhere not in _FALSE else own if is_dns_name(own) else None,
                 every=None if every is None else timedelta(seconds=every),
                 pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
             )
-    return None
+            ticks.append(found)
+    if len(ticks) > 1:
+        raise StateUnavailable(f"there are several: {', '.join(tick.name for tick in ticks)}")
+    return ticks[0] if ticks else None
 
 
 async def _variables(
@@ -85,9 +91,14 @@ async def read_strays(
         items: list[Mapping[str, Any]] = [
             {"apiVersion": "apps/v1", "kind": "Deployment", **item} for item in listed(path, answer)
         ]
-        for live in live_deployments(items):
-            worker = live.recorded.worker_deployment
-            if live.tracked_by and live.identity and live.protected and worker and worker not in known:
+        for item in items:
+            if not (live := live_deployment(item)):
+                continue
+            home, worker = item["metadata"]["namespace"], live.recorded.worker_deployment
+            # its pods may be told to be of any worker by whoever wrote them
+            is_its_own = worker.partition("/")[0] == home and is_dns_name(worker.partition("/")[2])
+            is_tracked = live.tracked_by and live.identity and live.protected
+            if is_tracked and is_its_own and worker not in known:
                 found[worker].append(live.name)
     # an intent that cannot be read is one all the same
     return {

@@ -37,5 +37,10 @@ def fleet_document(statuses: Sequence[RolloutStatus], now: datetime) -> dict[str
         "kind": "Status",
         "now": format_time(now),
         "workers": [worker for status in statuses for worker in status.document.get("workers", ())],
-        "warnings": [],
+        # of a rollout that has not begun there is no more to tell
+        "warnings": [
+            f"{status.worker}: {status.phase}: {status.message}"
+            for status in statuses
+            if not status.document.get("workers")
+        ],
     }
