@@ -63,16 +63,15 @@ class Teller:
         # 1.32.0 calls a change in progress for minutes, now and then; two of them are what a plan waits
         late = time.monotonic() + 150
 
-        def at_rest() -> Seen | None:
-            [world], [plan] = recorded(folder), planned(folder)
-            temporal = world["temporal"] or {"versions": []}
-            under_way = temporal.get("routing", {}).get("updateState") == "InProgress"
-            # two looks: 1.29.1 does not know a worker for a moment after a change
-            known = [{version["buildID"] for version in of["versions"]} for of in (temporal, plan)]
-            is_same = known[0] <= known[1]
-            return Seen(plan, world) if is_same and not (under_way and time.monotonic() < late) else None
+        def at_rest() -> Document | None:
+            [world] = recorded(folder)
+            routing = (world["temporal"] or {}).get("routing", {})
+            under_way = routing.get("updateState") == "InProgress" and time.monotonic() < late
+            return None if under_way else world
 
-        return eventually(at_rest)
+        world = eventually(at_rest)
+        [plan] = planned(folder)
+        return Seen(plan, world)
 
     def when(self, name: str, build_id: str, status: str, **spec: Any) -> Seen:
         """The world once that version has this status, and pollers on both its task queues."""
@@ -202,8 +201,11 @@ def by_hand(teller: Teller) -> Iterator[tuple[str, Seen]]:
         eventually(lambda: succeeds(lambda: worker.set_current(new)))
 
         def known() -> Seen:
+            # two looks: 1.29.1 does not know a worker for a moment after a change
             seen = teller.see("by-hand", "v1")
-            assert [bool(seen.version(build_id)) for build_id in BY_HAND] == [True, True]
+            for build_id in BY_HAND:
+                assert seen.version(build_id)
+                assert seen.planned_version(build_id)
             return seen
 
         yield "versioned by hand", eventually(known)

@@ -3,7 +3,7 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from testing.asking import succeeds
 from testing.install import installed
 from testing.kubernetes.cluster import Cluster
+from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.processes import eventually
 from testing.recipes import ARGO_CD, KUBECTL
 from testing.servers import TemporalServer
@@ -176,6 +177,13 @@ class Installed:
     def asked(self, *options: str) -> Ended:
         here = ("--argocd-namespace", self.namespace, "-n", self.namespace)
         return run(self.folder / "specs", "doctor", options=(*options, *here))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One of its own: the node that other tests share would start the Pods, and say how they are."""
+    with kubernetes_cluster(tmp_path_factory.mktemp("without-node")) as running:
+        yield running
 
 
 @pytest.fixture
