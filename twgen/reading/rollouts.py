@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, jobs_path, listed
-from twgen.cluster.jobs import ending_of, oldest_first
+from twgen.cluster.jobs import Ending, ending_of, oldest_first
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.rollout import EndedJob, JobReference
@@ -137,11 +137,7 @@ def _not_begun(
         return begin("there is no Job of it yet", since)
     metadata, created = own[-1]["metadata"], _created(own[-1])
     if ending := ending_of(own[-1]):
-        said = f" ({ending.why})" if ending.why else ""
-        waiting = begin("", created)
-        return left_alone(
-            told or waiting, f"Job {metadata['name']} has ended as {ending.type}{said}", ending.at
-        )
+        return left_alone(begin("its Job has not looked", created), _told(own[-1], ending), ending.at)
     pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
     return begin(f"Job {metadata['name']} has not looked yet; {pods} has why", created)
 
@@ -189,7 +185,9 @@ def _with_its_jobs(
         return status
     if not own:
         return left_alone(status, "there is no Job of it", status.since)
-    ending = endings[-1]
+    return left_alone(status, _told(own[-1], endings[-1]), endings[-1].at)
+
+
+def _told(job: Mapping[str, Any], ending: Ending) -> str:
     said = f" ({ending.why})" if ending.why else ""
-    why = f"Job {own[-1]['metadata']['name']} has ended as {ending.type}{said}"
-    return left_alone(status, why, ending.at)
+    return f"Job {job['metadata']['name']} has ended as {ending.type}{said}"
