@@ -1,7 +1,7 @@
 """One look at all of an installation that can be looked at, and what cannot."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
@@ -13,7 +13,7 @@ from twgen.cli.settings import Settings, clock
 from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
-from twgen.model.diagnosis import Account, Installation, Need, Seen, TickInstallation
+from twgen.model.diagnosis import Account, ArgoInstallation, Installation, Need, Seen, TickInstallation
 from twgen.model.operator import Caller, Operator
 from twgen.model.plan import Plan
 from twgen.model.policy import MissingTemplate
@@ -23,7 +23,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.world import World
 from twgen.planning.diagnosis.rights import needs_of_caller
 from twgen.planning.plan import make_plan
-from twgen.reading.installation.argocd import Partly, read_argocd
+from twgen.reading.installation.argocd import read_argocd
 from twgen.reading.installation.pods import jobless_intents, read_carriers, stuck_rollouts
 from twgen.reading.installation.rights import absent_accounts, refused_to_caller, refused_to_others, whoami
 from twgen.reading.installation.surroundings import clock_ahead, read_strays, read_tick
@@ -76,7 +76,7 @@ class _Cluster(NamedTuple):
     """What was read of a cluster, but for rights."""
 
     rollouts: _Rollouts = _Rollouts()
-    argocd: Partly | None = None
+    argocd: ArgoInstallation | None = None
     tick: TickInstallation | None = None
     carried: _Carried = _Carried()
     strays: Mapping[str, tuple[str, ...]] = {}
@@ -121,7 +121,7 @@ class Examination(NamedTuple):
         installation = Installation(
             refusals=rights.refusals,
             absent_accounts=rights.absent,
-            argocd=seen.argocd.argocd if seen.argocd else None,
+            argocd=seen.argocd,
             tick=seen.tick,
             clock_ahead=clock_ahead(client, clock()) if client else None,
             failures=(*seen.rollouts.unusable, *failures, *unplanned),
@@ -156,10 +156,10 @@ class Examination(NamedTuple):
         rollouts, no_rollouts = await _tried(
             "rollouts in the cluster", lambda: self._rollouts(client, namespaces), None
         )
-        argocd, no_argocd = await _tried(
+        partly, no_argocd = await _tried(
             "Argo CD", lambda: read_argocd(client, self.argocd_namespace, deadline), None
         )
-        no_parts = argocd.not_checked if argocd else {}
+        argocd, no_parts = partly or (None, {})
         tick, no_tick = await _tried("tick", lambda: read_tick(client, deadline), None)
         if not rollouts:
             told = {**no_rollouts, **no_argocd, **no_parts, **no_tick}
@@ -203,7 +203,7 @@ class Examination(NamedTuple):
 
     def _operator(self, seen: _Cluster) -> Operator:
         """What was given, else what the plugin of the cluster has."""
-        of_plugin = seen.argocd.argocd.operator if seen.argocd else None
+        of_plugin = seen.argocd.operator if seen.argocd else None
         given = self.settings.operator
         return given if given.file else of_plugin or given
 
@@ -213,7 +213,9 @@ class Examination(NamedTuple):
         """What whoever asks may not, and the accounts of the Jobs, of the plugin and of tick."""
         deadline = self._deadline
         namespaces = self._namespaces_of([item.spec for item in plan.workers])
-        installed, needs = _installed(seen), list(self._needs(seen, plan, operator))
+        plugin = seen.argocd.plugin if seen.argocd else None
+        installed = {one.account for one in (plugin, seen.tick) if one}
+        needs = list(needs_of_installed(plan, seen.rollouts.intents, plugin, seen.tick, operator))
         user, unknown = await _tried("rights in Kubernetes", lambda: whoami(client, deadline), "")
         own = [need for need in needs if need.account.user == user]
         # an account that is installed for one thing needs no more than that
@@ -232,13 +234,6 @@ class Examination(NamedTuple):
         )
         return _Rights((*of_others, *refused), absent, {**unknown, **not_asked, **not_told})
 
-    @staticmethod
-    def _needs(seen: _Cluster, plan: Plan, operator: Operator) -> Iterator[Need]:
-        argocd = seen.argocd.argocd if seen.argocd else None
-        yield from needs_of_installed(
-            plan, seen.rollouts.intents, argocd.plugin if argocd else None, seen.tick, operator
-        )
-
     async def _namespaces(self, plan: Plan) -> Mapping[tuple[str, str], int]:
         """How many Worker Deployments each Temporal namespace of the workers has."""
         shared = SharedReads(self.opened.temporal, self._deadline)
@@ -256,12 +251,6 @@ async def _tried(
         return await look(), {}
     except (StateUnavailable, OutOfTime) as error:
         return otherwise, {what: str(error)}
-
-
-def _installed(seen: _Cluster) -> set[str]:
-    """The accounts of the plugin and of tick."""
-    plugin = seen.argocd.argocd.plugin if seen.argocd else None
-    return {one.account for one in (plugin, seen.tick) if one}
 
 
 def _planned(workers: Sequence[WorkerSpec], world: World, caller: Caller) -> tuple[Plan, list[str]]:

@@ -7,7 +7,8 @@ from twgen.model.diagnosis import Finding, Seen, Severity
 
 _STARTS_WITHIN = timedelta(minutes=1)
 """A Pod, without anything being wrong."""
-_STARTS = {"waits (ContainerCreating)", "waits (PodInitializing)"}
+STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
+"""What is said of a Pod that may just start."""
 
 
 def problem(about: str, says: str, because: str, remedy: str) -> Finding:
@@ -28,4 +29,4 @@ def named(name: str) -> str:
 
 def not_starting(things: Iterable[Seen], now: datetime) -> list[Seen]:
     """Those that something keeps from running: they do not just start."""
-    return [one for one in things if one.problem not in _STARTS or now - one.since >= _STARTS_WITHIN]
+    return [one for one in things if one.problem not in STARTS or now - one.since >= _STARTS_WITHIN]

@@ -11,12 +11,12 @@ from twgen.errors import StateUnavailable
 from twgen.model.diagnosis import Seen
 from twgen.model.paths import value_at
 from twgen.model.times import parse_time
+from twgen.planning.diagnosis.making import STARTS
 from twgen.reading.kubernetes import pod_problem
 from twgen.reading.rollout import read_path
 from twgen.records.intent import Intent
 from twgen.versioning.names import INTENT_HASH, ROLLOUT, rollout_labels, rollout_name
 
-_STARTS = ("waits (ContainerCreating)", "waits (PodInitializing)")
 _ENDED = {"Succeeded", "Failed"}
 Object = Mapping[str, Any]
 
@@ -103,7 +103,7 @@ async def _pod_seen(client: KubernetesClient, pod: Object, deadline: Deadline) -
     if value_at(pod, "status", "phase") in _ENDED:
         return None
     said = pod_problem(pod)
-    if said.startswith(_STARTS):
+    if said.startswith(STARTS):
         event = await _last_event(client, "Pod", pod, deadline)
         said = f"{said}: {event}" if event else said
     return _seen("Pod", pod, said) if said else None
