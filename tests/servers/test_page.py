@@ -148,6 +148,11 @@ def record(cluster: Cluster, namespace: str, status: RolloutStatus) -> None:
     cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}])
 
 
+def says(driver: Chrome) -> str:
+    """What the first worker says; asked in one piece, as a refresh may replace the element in between."""
+    return str(driver.execute_script("return document.querySelector('.says').textContent"))
+
+
 def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
     driver: Chrome, cluster: Cluster, namespace: str
 ) -> None:
@@ -162,12 +167,11 @@ def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
             assert served.stdout
             url = served.stdout.readline().strip()
             driver.get(url)
-            assert "as it was" in driver.find_element(By.CSS_SELECTOR, ".says").text
+            assert "as it was" in says(driver)
             driver.find_element(By.CSS_SELECTOR, ".worker > summary").click()
             record(cluster, namespace, replace(status, message="as it is"))
-            eventually(lambda: "as it is" in driver.find_element(By.CSS_SELECTOR, ".says").text, 60)
-            opened_still = driver.find_element(By.CSS_SELECTOR, ".worker").get_attribute("open")
-            assert opened_still is not None
+            eventually(lambda: "as it is" in says(driver), 60)
+            assert driver.execute_script("return document.querySelector('.worker').open") is True
             # what somebody has selected, to copy it, stays until it is selected no more
             select = "getSelection().selectAllChildren(document.querySelector('.says'))"
             driver.execute_script(select)
@@ -177,7 +181,7 @@ def test_dashboard_shows_a_cluster_as_it_changes_and_to_nobody_else(
             time.sleep(2.5)  # two refreshes that have to leave it alone
             assert driver.execute_script("return getSelection().toString()") == "Settled: as it is"
             driver.execute_script("getSelection().removeAllRanges()")
-            eventually(lambda: "as it will be" in driver.find_element(By.CSS_SELECTOR, ".says").text, 60)
+            eventually(lambda: "as it will be" in says(driver), 60)
             assert problems(driver) == []
             address, _, token = url.partition("?token=")
             assert address.startswith("http://127.0.0.1:")
