@@ -31,14 +31,34 @@ def no_log_shows_a_credential(tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture(scope="session")
-def oldest_temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporalServer]:
+def shared_temporals() -> list[TemporalServer]:
+    """Those that run by now."""
+    return []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_goes_on_in_them(shared_temporals: list[TemporalServer]) -> Iterator[None]:
+    """What a module has started there ends with it, which else keeps servers busy for the others."""
+    yield
+    for server in shared_temporals:
+        server.end_workflows()
+
+
+@pytest.fixture(scope="session")
+def oldest_temporal(
+    tmp_path_factory: pytest.TempPathFactory, shared_temporals: list[TemporalServer]
+) -> Iterator[TemporalServer]:
     with temporal_server(tmp_path_factory.mktemp("temporal"), OLDEST) as server:
+        shared_temporals.append(server)
         yield server
 
 
 @pytest.fixture(scope="session")
-def newest_temporal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporalServer]:
+def newest_temporal(
+    tmp_path_factory: pytest.TempPathFactory, shared_temporals: list[TemporalServer]
+) -> Iterator[TemporalServer]:
     with temporal_server(tmp_path_factory.mktemp("temporal"), NEWEST) as server:
+        shared_temporals.append(server)
         yield server
 
 
