@@ -60,16 +60,25 @@ class Story:
         return run(self.folder, *command, options=OPTIONS)
 
     def planned(self, *options: str) -> Document:
-        """The plan of the worker."""
-        [worker] = planned(self.folder, *options)
-        return worker
+        """The plan of the worker, which has a current version; the oldest server loses it for a moment."""
+
+        def known() -> Document:
+            [worker] = planned(self.folder, *options)
+            assert "Current" in {version["status"] for version in worker["versions"]}, worker
+            return worker
+
+        return eventually(known)
 
     def once(self, *options: str) -> Ended:
-        """One look of a rollout, and its change; a server may say for two minutes that it is still busy."""
+        """One look of a rollout, and its change.
+
+        The newest server may say for two minutes that it is busy, the oldest loses a worker for a moment.
+        """
+        not_yet = ("has not yet told every task queue", "Temporal does not know it yet")
 
         def looked() -> Ended | None:
             ended = self.run("rollout", "--once", *options)
-            return None if "has not yet told every task queue" in ended.stdout else ended
+            return None if any(said in ended.stdout for said in not_yet) else ended
 
         return eventually(looked, SOON)
 

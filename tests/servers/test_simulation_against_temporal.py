@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.reading import NOW, read
 from tests.servers.specs import worker_spec
+from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, Version, VersionStatus, WorkerDeployment
 from twgen.model.times import FOREVER
 from twgen.simulating.temporal import TemporalModel, server_of
@@ -106,18 +107,21 @@ def told(server: TemporalServer) -> Iterator[tuple[str, Told]]:
             model.advance(model.now + LONG_ENOUGH)
             expected = facts(model.described())
 
-            def agree(expected: Any = expected) -> bool:
-                return bool(facts(read(spec)) == expected)
-
-            succeeds_in_time(agree)
-            yield step, Told(facts(read(spec)), expected)
+            yield step, Told(last_read(spec, expected), expected)
 
 
-def succeeds_in_time(condition: Callable[[], bool]) -> bool:
-    try:
-        return eventually(condition)
-    except AssertionError:
-        return False
+def last_read(spec: WorkerSpec, expected: Any) -> Any:
+    """What the server says, once it is what is expected, or when the time for it is over."""
+    found = None
+
+    def agree() -> bool:
+        nonlocal found
+        found = facts(read(spec))
+        return bool(found == expected)
+
+    with suppress(AssertionError):
+        eventually(agree)
+    return found
 
 
 def facts(said: WorkerDeployment | None) -> Any:
