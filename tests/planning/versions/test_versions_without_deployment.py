@@ -23,6 +23,7 @@ from tests.planning.situations import (
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction
 from twgen.model.policy import HistorySource, MissingTemplate
+from twgen.model.reasons.versions import VersionReason
 from twgen.model.temporal import Routing, Version, VersionStatus
 from twgen.model.world import World
 
@@ -54,6 +55,22 @@ def test_version_that_may_have_work_comes_back_as_it_was_recorded(
     plan = decided(found(known, cluster_read=cluster_read), "v1")
     assert plan
     assert (plan.action, plan.replicas, plan.protected) == (CREATE, 2, True)
+
+
+def test_drained_or_current_version_is_not_said_to_have_old_work_where_the_cluster_was_not_read() -> None:
+    told = {}
+    for known, current in ((drained(HOUR / 2), None), (drained(None), None), (version("v1"), "v1")):
+        plan = decided(found(known, cluster_read=False, current=current), "v1")
+        assert plan
+        assert plan.action is CREATE, "whether it has one is not known"
+        told[plan.reason] = [*told.get(plan.reason, ()), plan.because]
+    assert told == {
+        VersionReason.DRAINED: [
+            "it is drained, but not yet longer than scaledownDelay (1h); the cluster was not read",
+            "it is drained, and Temporal does not tell since when; the cluster was not read",
+        ],
+        VersionReason.IN_USE: ["it is current: new workflows go to it; the cluster was not read"],
+    }
 
 
 def test_version_that_comes_back_as_recorded_for_another_place_is_warned_of() -> None:

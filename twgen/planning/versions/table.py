@@ -107,9 +107,7 @@ LIVE: _Table = (
         lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
     Row(Reason.DRAINED,
         lambda v: v.status is VersionStatus.DRAINED,
-        lambda v: _keep(_live(v), f"it is drained, but not yet longer than {_scaledown_delay(v)}"
-                        if v.drained_for is not None
-                        else "it is drained, and Temporal does not tell since when")),
+        lambda v: _keep(_live(v), _drained(v))),
     Row(Reason.MAY_BE_ANOTHER,
         lambda v: v.status is VersionStatus.NOT_REGISTERED and bool(v.namesake),
         lambda v: _keep(_live(v), f"Temporal does not know it, but knows {v.namesake}, whose Deployment would"
@@ -152,6 +150,12 @@ WITHOUT_DEPLOYMENT: _Table = (
     Row(Reason.AWAITS_REGISTRATION,
         lambda v: v.status is VersionStatus.NOT_REGISTERED,
         lambda v: _create(_recorded(v), "Temporal does not know it, and its Deployment is being deleted")),
+    Row(Reason.IN_USE,
+        lambda v: v.status in IN_ROUTING,
+        lambda v: _create(_recorded(v), f"{_state(v)}: new workflows go to it{_absence(v)}")),
+    Row(Reason.DRAINED,
+        lambda v: v.status is VersionStatus.DRAINED,
+        lambda v: _create(_recorded(v), f"{_drained(v)}{_absence(v)}")),
     Row(Reason.MAY_BE_NEEDED,
         lambda _: True,
         lambda v: _create(_while_draining(v) or _recorded(v),
@@ -246,6 +250,12 @@ def _age(length: timedelta | None) -> str:
 
 def _scaledown_delay(v: VersionFacts) -> str:
     return f"scaledownDelay ({spoken(v.sunset.scaledown_delay)})"
+
+
+def _drained(v: VersionFacts) -> str:
+    if v.drained_for is None:
+        return "it is drained, and Temporal does not tell since when"
+    return f"it is drained, but not yet longer than {_scaledown_delay(v)}"
 
 
 def _state(v: VersionFacts) -> str:
