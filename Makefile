@@ -34,7 +34,7 @@ stack: $(INSTALLED) servers ## Run Temporal, Kubernetes, Argo CD and a Git repos
 
 test: $(INSTALLED) servers lint docs ## Run every check and every test, real servers included
 	@$(BIN)/pytest -q -n logical --dist worksteal --hypothesis-profile=thorough -m "not server and not packaging and not heavy"
-	@$(BIN)/pytest --tb=short -n 2 --dist loadfile --durations=20 --hypothesis-profile=thorough -m "server or packaging or heavy"
+	@$(BIN)/pytest --tb=short -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --hypothesis-profile=thorough -m "server or packaging or heavy"
 
 check: $(INSTALLED) lint docs ## Run the checks and the fast tests
 	@$(BIN)/pytest -q -n logical --dist worksteal -m "not server and not packaging and not heavy"

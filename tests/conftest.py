@@ -1,7 +1,9 @@
 """What all tests have in common."""
 
 import signal
+from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # what a shell starts in its background ignores Ctrl-C, and so would every program that is started here
@@ -16,3 +18,17 @@ settings.register_profile("thorough", COMMON, max_examples=100, derandomize=True
 # pytest tests/cli/test_broken_records.py --hypothesis-profile=attack
 settings.register_profile("attack", COMMON, max_examples=20_000)
 settings.load_profile("twgen")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules of few tests, which mostly wait, turn about with those of many, which compute.
+
+    So processes that share a machine use it evenly, and none is left alone with the longest story at the end.
+    """
+    tests = Counter(item.path for item in items)
+    few_first = [path for path, _ in sorted(tests.items(), key=lambda found: found[1])]
+    half = len(few_first) // 2
+    place = {path: 2 * number for number, path in enumerate(few_first[:half])}
+    place |= {path: 2 * number + 1 for number, path in enumerate(reversed(few_first[half:]))}
+    items.sort(key=lambda item: place[item.path])
