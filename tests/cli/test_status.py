@@ -62,6 +62,7 @@ def test_tree_fits_the_terminal(story: Path, columns: int) -> None:
         (("-w", *WORLD[2:4]), "--watch reads servers again and again"),
         (("-w", "--interval", "soon"), "--interval 'soon' is not a duration such as 90s or 1h30m"),
         (("-w", "--interval", "0"), "--interval '0' leaves no time"),
+        (("--within", "30m", *WORLD), "--within goes with -w: nothing else waits"),
         (("-o", "yaml", *WORLD), "'yaml' is not one of"),
     ],
 )

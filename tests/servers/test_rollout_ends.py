@@ -54,6 +54,10 @@ def ramping(story: Story) -> None:
     story.apply()
     eventually(lambda: (story.status()["reason"], story.share("v2")) == ("RampPaused", 25), SOON)
     assert "RampPaused" in told(story)
+    followed = ("status", "--from-cluster", "-n", story.namespace, "-w", "--within", "1s")
+    late = story.run(*followed, is_of_specs=False)
+    assert (late.code, late.stderr) == (4, f"twgen: not settled within 1s: {story.namespace}/greeter\n")
+    assert late.stdout.count("RampPaused") == 1, "nothing new is told"
 
 
 def told(story: Story) -> str:

@@ -72,6 +72,16 @@ def test_terminal_shows_a_ramp_as_it_changes_and_ends_with_130_at_ctrl_c(rolled_
     assert "Traceback" not in shown.text
 
 
+def test_watch_that_has_an_end_tells_who_has_not_settled_also_on_a_terminal(rolled_out: Rollout) -> None:
+    limited = command(rolled_out.folder, *WATCH, "--within", "2s")
+    ended = subprocess.run(limited, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert (ended.returncode, ended.stderr) == (4, "twgen: not settled within 2s: live/watched\n")
+    assert "live/watched: Moving" in ended.stdout
+    with terminal(limited, rolled_out.folder, 80, ENVIRONMENT) as shown:
+        assert shown.end() == 4
+    assert "not settled within 2s: live/watched" in shown.text
+
+
 def test_read_that_fails_leaves_what_was_read_and_says_why(rolled_out: Rollout) -> None:
     specs = rolled_out.folder / "specs.yaml"
     good = specs.read_text()

@@ -4,11 +4,12 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from time import monotonic
 
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, clock
-from twgen.cli.watch import any_goes_on
+from twgen.cli.watch import Patience
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
@@ -21,10 +22,10 @@ from twgen.reporting.status.metrics import openmetrics
 Statuses = Sequence[RolloutStatus]
 
 
-def show_fleet(settings: Settings, output: str, *, everywhere: bool, interval: float | None) -> None:
-    """Print how every rollout of a namespace goes, or of all; with an interval, what changes from then on.
+def show_fleet(settings: Settings, output: str, *, everywhere: bool, patience: Patience | None) -> None:
+    """Print how every rollout of a namespace goes, or of all; with patience, what changes from then on.
 
-    Following ends when no rollout can go on by itself; raises NegativeAnswer when one is blocked then.
+    Following ends when no rollout can go on by itself; raises as `Patience.goes_on` does.
     """
     namespace = namespace_of(settings, everywhere=everywhere)
 
@@ -32,7 +33,7 @@ def show_fleet(settings: Settings, output: str, *, everywhere: bool, interval: f
         read = partial(_read, opened.cluster_for("--from-cluster"), settings, namespace, set())
         found = await read()
         _print(found, output)
-        return found if interval is None else await _follow(read, found, output, interval)
+        return found if patience is None else await _follow(read, found, output, patience)
 
     gc.enable()  # it may be followed for hours
     with Servers(settings) as servers:
@@ -64,10 +65,10 @@ async def _read(client: KubernetesClient, settings: Settings, namespace: str, wa
 
 
 async def _follow(
-    read: Callable[[], Awaitable[Statuses]], found: Statuses, output: str, interval: float
+    read: Callable[[], Awaitable[Statuses]], found: Statuses, output: str, patience: Patience
 ) -> Statuses:
-    while any_goes_on([(status.worker, status.phase) for status in found]):
-        await asyncio.sleep(interval)
+    while patience.goes_on([(status.worker, status.phase) for status in found]):
+        await asyncio.sleep(patience.next_read() - monotonic())
         before = found
         try:
             found = await read()

@@ -60,7 +60,9 @@ _SERVED_BY = {"openmetrics": "twgen tick", "html": "twgen dashboard"}
 @paths_argument
 @output_option(*_REPORTS)
 @options(
-    *("watch", "interval", "snapshot", "now", *MEASURING, *INPUT, "identity", "namespace", "operator_config"),
+    *("watch", "interval", "within", "snapshot", "now"),
+    *(*MEASURING, *INPUT, "identity", "namespace", "operator_config"),
+    within="With --watch: wait until no rollout can go on by itself, on a terminal too, but not longer.",
     namespace="Kubernetes namespace of documents that name none; with --from-cluster, of the rollouts.",
 )
 @options("from_cluster", "all_namespaces", "quiet", "color")
@@ -73,16 +75,25 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     twgen status . --snapshot world.yaml
     twgen status . -w
     twgen status --from-cluster -A
+    twgen status --from-cluster -n shop -w --within 30m
 
     With -w on a terminal, it repaints in place until Ctrl-C. Elsewhere, or with -o json, it prints what
     changes, a line each, and ends when no rollout can go on by itself: with 0 when every worker is Settled,
-    with 1 when one is Blocked. A read that fails is tried again; only the first one ends it.
+    with 1 when one is Blocked, with 4 when --within has passed. A read that fails is tried again; only the
+    first one ends it.
     """
     settings = settings_of(params)
     if params["all_namespaces"] and not params["from_cluster"]:
         raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
     if watch and output in _SERVED_BY:
         raise InvalidInput(f"-o {output} goes without -w: what goes on serving it is {_SERVED_BY[output]}")
+    patience = None
+    if watch:
+        from twgen.cli.watch import Patience
+
+        patience = Patience(params["within"], interval)
+    elif params["within"]:
+        raise InvalidInput("--within goes with -w: nothing else waits")
     if params["from_cluster"]:
         from twgen.cli.fleet import show_fleet
 
@@ -90,13 +101,12 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
             raise InvalidInput(
                 "--from-cluster reads a cluster alone: it goes with no PATH, --snapshot or --now"
             )
-        every = interval if watch else None
-        show_fleet(settings, output, everywhere=params["all_namespaces"], interval=every)
-    elif not watch:
+        show_fleet(settings, output, everywhere=params["all_namespaces"], patience=patience)
+    elif not patience:
         write(_REPORTS[output](observe(settings).status, color))
     elif settings.snapshot or settings.now:
         raise InvalidInput("--watch reads servers again and again: it goes with neither --snapshot nor --now")
     else:
         from twgen.cli.watch import watch_status
 
-        watch_status(settings, output, color, interval)
+        watch_status(settings, output, color, patience)

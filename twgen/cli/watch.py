@@ -3,20 +3,54 @@
 import gc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import timedelta
+from math import inf
 from time import monotonic, sleep
 
 from twgen.cli.display import FRAME_SECONDS, Log, display
 from twgen.cli.observer import Observer
 from twgen.cli.settings import Settings
-from twgen.errors import InvalidDocuments, NegativeAnswer, TwgenError
+from twgen.errors import InvalidDocuments, NegativeAnswer, OutOfTime, TwgenError
 from twgen.model.plan import Phase
-from twgen.planning.sentences import listed
+from twgen.planning.sentences import listed, spoken
 
 
-def watch_status(settings: Settings, output: str, color: str, interval: float) -> None:
-    """Show what changes: on a terminal until it is interrupted, else until no rollout goes on by itself.
+class Patience:
+    """How long rollouts are followed that go on by themselves: so many seconds; None: without end."""
 
-    Raises NegativeAnswer when one is blocked then, and as reading does when the first read fails.
+    def __init__(self, seconds: float | None, interval: float) -> None:
+        self._seconds, self._interval = seconds or inf, interval
+        self._end = monotonic() + self._seconds
+
+    @property
+    def has_end(self) -> bool:
+        """They are not followed for ever."""
+        return self._end < inf
+
+    def next_read(self) -> float:
+        """When to read again, the last time at the end, by the clock of `monotonic`."""
+        return min(monotonic() + self._interval, self._end)
+
+    def goes_on(self, phases: Sequence[tuple[str, Phase]]) -> bool:
+        """Some rollout of these workers goes on by itself.
+
+        Raises OutOfTime where that takes too long, and NegativeAnswer where none does and one is blocked.
+        """
+        if going := [worker for worker, phase in phases if phase.goes_on]:
+            if monotonic() >= self._end:
+                raise OutOfTime(
+                    f"not settled within {spoken(timedelta(seconds=self._seconds))}: {listed(going)}"
+                )
+            return True
+        if blocked := [worker for worker, phase in phases if phase is Phase.BLOCKED]:
+            raise NegativeAnswer(f"blocked: {listed(blocked)}")
+        return False
+
+
+def watch_status(settings: Settings, output: str, color: str, patience: Patience) -> None:
+    """Show what changes until no rollout goes on by itself; on a terminal without --within: until Ctrl-C.
+
+    Raises as `Patience.goes_on` does, and as reading does when the first read fails.
     """
     gc.enable()  # what a render leaves to the end of the process would add up here
     pool = ThreadPoolExecutor(1)
@@ -25,11 +59,11 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
         observation, failure = observer.observe(), ""
         try:
             while True:
-                due = monotonic() + interval
+                due = patience.next_read()
                 shown.show(observation, failure)
                 plans = observation.plan.workers
                 phases = [(plan.spec.worker_deployment, plan.routing.phase) for plan in plans]
-                if isinstance(shown, Log) and not any_goes_on(phases):
+                if (isinstance(shown, Log) or patience.has_end) and not patience.goes_on(phases):
                     return
                 while (left := due - monotonic()) > 0:
                     sleep(min(FRAME_SECONDS, left))
@@ -46,12 +80,3 @@ def watch_status(settings: Settings, output: str, color: str, interval: float) -
                     failure = str(error)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def any_goes_on(phases: Sequence[tuple[str, Phase]]) -> bool:
-    """Some rollout of these workers goes on by itself; raises NegativeAnswer for one that is blocked else."""
-    if any(phase.goes_on for _, phase in phases):
-        return True
-    if blocked := [worker for worker, phase in phases if phase is Phase.BLOCKED]:
-        raise NegativeAnswer(f"blocked: {listed(blocked)}")
-    return False
