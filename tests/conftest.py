@@ -1,7 +1,7 @@
 """What all tests have in common."""
 
 import signal
-from collections import Counter
+from collections import Counter, deque
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,15 +20,22 @@ settings.register_profile("attack", COMMON, max_examples=20_000)
 settings.load_profile("twgen")
 
 
+_MANY_TESTS = 10
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules of few tests, which mostly wait, turn about with those of many, which compute.
+    """Modules of few tests, which mostly wait, turn about with those of more; those of many are last.
 
-    So processes that share a machine use it evenly, and none is left alone with the longest story at the end.
+    So processes that share a machine use it evenly, and none is left alone with a long story at the end.
     """
     tests = Counter(item.path for item in items)
-    few_first = [path for path, _ in sorted(tests.items(), key=lambda found: found[1])]
-    half = len(few_first) // 2
-    place = {path: 2 * number for number, path in enumerate(few_first[:half])}
-    place |= {path: 2 * number + 1 for number, path in enumerate(reversed(few_first[half:]))}
-    items.sort(key=lambda item: place[item.path])
+    stories = deque(
+        sorted((path for path in tests if tests[path] < _MANY_TESTS), key=lambda path: tests[path])
+    )
+    order = []
+    while stories:
+        order.append(stories.popleft())
+        stories.reverse()
+    place = {path: number for number, path in enumerate(order)}
+    items.sort(key=lambda item: place.get(item.path, len(place) + tests[item.path]))

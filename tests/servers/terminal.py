@@ -60,11 +60,11 @@ class Story:
         return run(self.folder, *command, options=OPTIONS)
 
     def planned(self, *options: str) -> Document:
-        """The plan of the worker, which has a current version; the oldest server loses it for a moment."""
+        """The plan of the worker once Temporal knows it, which the oldest server forgets for a moment."""
 
         def known() -> Document:
             [worker] = planned(self.folder, *options)
-            assert "Current" in {version["status"] for version in worker["versions"]}, worker
+            assert {version["status"] for version in worker["versions"]} != {"NotRegistered"}, worker
             return worker
 
         return eventually(known)

@@ -31,6 +31,8 @@ from tests.servers.rollouts import (
 
 pytestmark = pytest.mark.server
 
+DEATHS_AT_ONCE = 3
+"""Stories that share the requests at which a server dies."""
 CLOCK = """\
 import sys
 from datetime import timedelta
@@ -83,16 +85,17 @@ def test_rollout_that_is_killed_after_each_of_its_requests_loses_nothing(story: 
     eventually(lambda: gates_of(story, "v2") == 1, SOON)
 
 
+@pytest.mark.parametrize("first", range(1, DEATHS_AT_ONCE + 1))
 @side_by_side
 def test_temporal_that_dies_at_any_request_is_waited_for_and_each_version_becomes_current(
-    story: Story,
+    story: Story, first: int
 ) -> None:
     # of the newest one a new version is sometimes registered only once the last routing update is over, after
     # two minutes; each death needs a version
     story = replace(story, temporal=story.oldest_temporal)
     settled(story)
     address, log = story.temporal.address, story.folder.parent / "log"
-    for number in count(1):
+    for number in count(first, DEATHS_AT_ONCE):
         build_id = f"v{number + 1}"
         told = without_its_job(story, build_id, steps=())
         with forwarding(address, Trouble(lost_answer=number)) as way, log.open("wb") as output:
