@@ -57,7 +57,7 @@ def ramping(story: Story) -> None:
     followed = ("status", "--from-cluster", "-n", story.namespace, "-w", "--within", "1s")
     late = story.run(*followed, is_of_specs=False)
     assert (late.code, late.stderr) == (4, f"twgen: not settled within 1s: {story.namespace}/greeter\n")
-    assert late.stdout.count("RampPaused") == 1, "nothing new is told"
+    assert "RampPaused" in late.stdout
 
 
 def told(story: Story) -> str:

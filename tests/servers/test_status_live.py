@@ -76,7 +76,7 @@ def test_watch_that_has_an_end_tells_who_has_not_settled_also_on_a_terminal(roll
     limited = command(rolled_out.folder, *WATCH, "--within", "2s")
     ended = subprocess.run(limited, capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert (ended.returncode, ended.stderr) == (4, "twgen: not settled within 2s: live/watched\n")
-    assert "live/watched: Moving" in ended.stdout
+    assert "live/watched v2: " in ended.stdout
     with terminal(limited, rolled_out.folder, 80, ENVIRONMENT) as shown:
         assert shown.end() == 4
     assert "not settled within 2s: live/watched" in shown.text
