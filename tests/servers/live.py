@@ -178,6 +178,17 @@ def planned(folder: Path, *options: str) -> list[Document]:
     return workers
 
 
+def planned_once_known(folder: Path, *options: str) -> Document:
+    """The plan of the one worker, once Temporal knows it: the oldest forgets it for a moment."""
+
+    def known() -> Document:
+        [worker] = planned(folder, *options)
+        assert {version["status"] for version in worker["versions"]} != {"NotRegistered"}, worker
+        return worker
+
+    return eventually(known)
+
+
 def recorded(folder: Path) -> list[Document]:
     """The workers of `twgen snapshot`."""
     workers: list[Document] = json.loads(printed(folder, "snapshot", "-o", "json"))["workers"]

@@ -11,7 +11,14 @@ from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import NEWEST, TemporalServer
 from testing.workers import DeployedWorker
-from tests.servers.live import Document, planned, recorded, worker_document, write_specs
+from tests.servers.live import (
+    Document,
+    planned,
+    planned_once_known,
+    recorded,
+    worker_document,
+    write_specs,
+)
 
 BY_HAND = ("1.4.0+build7", "2026-11-21T05:24:15Z")
 """Build IDs as people make them."""
@@ -30,6 +37,7 @@ class Seen:
         return found
 
     def version(self, build_id: str) -> Document:
+        assert self.temporal, "Temporal does not know the worker"
         return _of_build(self.temporal["versions"], build_id)
 
     def planned_version(self, build_id: str) -> Document:
@@ -65,16 +73,15 @@ class Teller:
         # 1.32.0 calls a change in progress for minutes, now and then; two of them are what a plan waits
         late = time.monotonic() + 150
 
-        def at_rest() -> Seen | None:
-            [world], [plan] = recorded(folder), planned(folder)
-            if is_known:
-                assert world["temporal"], world
-                assert {version["status"] for version in plan["versions"]} != {"NotRegistered"}, plan
+        def at_rest() -> Document | None:
+            [world] = recorded(folder)
+            assert world["temporal"] or not is_known, world
             routing = (world["temporal"] or {}).get("routing", {})
             under_way = routing.get("updateState") == "InProgress" and time.monotonic() < late
-            return None if under_way else Seen(plan, world)
+            return None if under_way else world
 
-        return eventually(at_rest)
+        world = eventually(at_rest)
+        return Seen(planned_once_known(folder) if is_known else planned(folder)[0], world)
 
     def when(self, name: str, build_id: str, status: str, **spec: Any) -> Seen:
         """The world once that version has this status, and pollers on both its task queues."""

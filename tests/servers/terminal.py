@@ -21,7 +21,7 @@ from tests.servers.live import (
     TWGEN,
     Document,
     Ended,
-    planned,
+    planned_once_known,
     policy_document,
     run,
     worker_document,
@@ -65,14 +65,8 @@ class Story:
         return ended
 
     def planned(self, *options: str) -> Document:
-        """The plan of the worker once Temporal knows it, which the oldest server forgets for a moment."""
-
-        def known() -> Document:
-            [worker] = planned(self.folder, *options)
-            assert {version["status"] for version in worker["versions"]} != {"NotRegistered"}, worker
-            return worker
-
-        return eventually(known)
+        """The plan of the worker, which Temporal knows."""
+        return planned_once_known(self.folder, *options)
 
     def once(self, *options: str) -> Ended:
         """One look of a rollout, and its change.
