@@ -28,12 +28,14 @@ from tests.servers.live import (
     write_specs,
 )
 from tests.servers.rollouts import side_by_side
-from twgen.errors import StateUnavailable
 
 SOON = 600.0
 _LONGEST_LIFE = 8.0
 """Seconds of a rollout that is killed; its first look takes two."""
 OPTIONS = (*ALONE, "--identity", MANAGER)
+UNKNOWN = "Temporal does not know it"
+_IN_PASSING = (UNKNOWN, "make this change: try again")
+"""What 1.29.1 answers now and then; a moment later it knows better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,14 @@ class Story:
         write_specs(self.folder, address or self.worker.server.address, *documents)
 
     def run(self, *command: str) -> Ended:
-        """What a person runs, once more where it says so: the oldest loses a task of its own now and then."""
-        ended = run(self.folder, *command, options=OPTIONS)
-        if ended.code == StateUnavailable.exit_code and "make this change: try again" in ended.stderr:
+        """What a person runs, and again while the oldest server has forgotten the worker or lost a task."""
+
+        def ran() -> Ended:
             ended = run(self.folder, *command, options=OPTIONS)
-        return ended
+            assert not any(said in ended.stderr for said in _IN_PASSING), ended
+            return ended
+
+        return eventually(ran, SOON)
 
     def planned(self, *options: str) -> Document:
         """The plan of the worker, which Temporal knows."""
@@ -71,15 +76,25 @@ class Story:
     def once(self, *options: str) -> Ended:
         """One look of a rollout, and its change.
 
-        The newest server may say for two minutes that it is busy, the oldest loses a worker for a moment.
+        The newest server may say for two minutes that it is busy.
         """
-        not_yet = ("has not yet told every task queue", "Temporal does not know it yet")
+        not_yet = ("has not yet told every task queue", f"{UNKNOWN} yet")
 
         def looked() -> Ended | None:
             ended = self.run("rollout", "--once", *options)
             return None if any(said in ended.stdout for said in not_yet) else ended
 
         return eventually(looked, SOON)
+
+    def goes_to(self, shares: Mapping[str, float], *options: str) -> None:
+        """Looks follow each other until these are the shares of the new workflows."""
+
+        def made() -> bool:
+            ended = self.once(*options)
+            assert (ended.code, self.shares()) == (0, shares), ended
+            return True
+
+        eventually(made, SOON)
 
     @contextmanager
     def rolling(self, *options: str) -> Iterator[subprocess.Popen[str]]:

@@ -21,8 +21,7 @@ def to_half(story: Story, metric: Any, **settings: Any) -> None:
     policy = {"analysis": {"initialDelay": "0s", "metrics": [metric]}}
     story.describe("v2", steps=(50,), policy=policy)
     story.start("v2", **settings)
-    assert story.once().code == 0
-    assert story.shares() == {"v1": 50, "v2": 50}
+    story.goes_to({"v1": 50, "v2": 50})
 
 
 def ramps(story: Story, *, fails: bool, **failures: Any) -> None:
@@ -77,8 +76,7 @@ def is_taken_back(story: Story, sign: str) -> None:
 
 def ends(story: Story, sign: str) -> None:
     """The next look ends the ramp of a version that fails, and its mark says why."""
-    ended = story.once()
-    assert story.shares() == {"v1": 100, "v2": 0}, ended
+    story.goes_to({"v1": 100, "v2": 0})
     found = story.planned()["routing"]
     assert found["reason"] == "Aborted"
     assert sign in found["because"]

@@ -112,8 +112,7 @@ def test_revert_in_mid_ramp_ends_the_ramp(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25,))
     story.start("v2")
-    story.once()
-    assert story.shares() == {"v1": 75, "v2": 25}
+    story.goes_to({"v1": 75, "v2": 25})
     story.describe("v1", steps=(25,))
     assert story.run("rollout").code == 0
     assert story.shares() == {"v1": 100, "v2": 0}
@@ -177,13 +176,12 @@ def test_abort_ends_the_ramp_and_it_stays_so_until_retry(story: Story) -> None:
     becomes_current(story, "v1")
     story.describe("v2", steps=(25,))
     story.start("v2")
-    story.once()
+    story.goes_to({"v1": 75, "v2": 25})
     assert story.run("abort").code == 0
     assert story.shares() == {"v1": 100, "v2": 0}
     assert story.run("rollout").code == 1
     assert story.run("retry").code == 0
-    story.once()
-    assert story.shares()["v2"] == 25
+    story.goes_to({"v1": 75, "v2": 25})
 
 
 @on_both_servers
@@ -311,13 +309,12 @@ def test_third_version_in_mid_ramp_ends_the_ramp_and_begins_its_own(story: Story
     becomes_current(story, "v1")
     story.describe("v2", steps=(25,))
     story.start("v2")
-    story.once()
+    story.goes_to({"v1": 75, "v2": 25})
     story.describe("v3", steps=(10,))
     story.start("v3")
     ended = story.once("-o", "json")
     assert story.shares() == {"v1": 100, "v2": 0, "v3": 0}, "nothing judges the second one any more"
-    story.once()
-    assert story.shares() == {"v1": 90, "v2": 0, "v3": 10}
+    story.goes_to({"v1": 90, "v2": 0, "v3": 10})
     assert [json.loads(line)["kind"] for line in ended.stdout.splitlines()] == ["Status"]
 
 

@@ -71,8 +71,7 @@ def test_worker_beside_unversioned_ones_takes_its_first_step_or_all_at_once(stor
     story.start("v1")
     story.describe("v1")
     eventually(lambda: "send 25 %" in story.run("plan").stdout, SOON)
-    story.once()
-    assert story.shares() == {"v1": 25}
+    story.goes_to({"v1": 25})
     story.describe("v1", steps=())
     assert story.run("rollout").code == 0
     assert story.shares() == {"v1": 100}
