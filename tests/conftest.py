@@ -20,7 +20,7 @@ settings.register_profile("attack", COMMON, max_examples=20_000)
 settings.load_profile("twgen")
 
 
-_MANY_TESTS = 10
+_MANY_TESTS = 15
 
 
 @pytest.hookimpl(trylast=True)
