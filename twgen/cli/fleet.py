@@ -9,7 +9,7 @@ from time import monotonic
 from twgen.cli.live import Connections, Servers
 from twgen.cli.output import warn, write
 from twgen.cli.settings import Settings, clock
-from twgen.cli.watch import Patience
+from twgen.cli.standing import Patience, Standing
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
@@ -67,7 +67,7 @@ async def _read(client: KubernetesClient, settings: Settings, namespace: str, wa
 async def _follow(
     read: Callable[[], Awaitable[Statuses]], found: Statuses, output: str, patience: Patience
 ) -> Statuses:
-    while patience.goes_on([(status.worker, status.phase) for status in found]):
+    while patience.goes_on([Standing(status.worker, status.phase, status.message) for status in found]):
         await asyncio.sleep(patience.next_read() - monotonic())
         before = found
         try:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from twgen.cli.live import Connections, Servers
 from twgen.cli.settings import Settings, clock
+from twgen.cli.standing import Standing
 from twgen.clients.deadline import Deadline, monotonic
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.executing.clock import SlowestClock
@@ -78,13 +79,8 @@ def judge(ended: Sequence[WorkerPlan | BaseException]) -> None:
         if isinstance(end, BaseException):
             raise end
     blocked = [end for end in ended if isinstance(end, WorkerPlan) and end.routing.phase is Phase.BLOCKED]
-    stand = "; ".join(map(where_it_stands, blocked))
+    stand = "; ".join(str(Standing.of(end)) for end in blocked)
     if any(end.routing.reason is RoutingReason.FOREIGN_MANAGER for end in blocked):
         raise OwnedBySomebodyElse(stand)
     if blocked:
         raise NegativeAnswer(stand)
-
-
-def where_it_stands(plan: WorkerPlan) -> str:
-    """A worker, its phase and why it is in it."""
-    return f"{plan.spec.worker_deployment} is {plan.routing.phase}, because {plan.routing.because}"

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -14,8 +13,9 @@ from twgen.cli.inputs import Memory, load_specs
 from twgen.cli.live import Connections, Servers
 from twgen.cli.observer import Observation
 from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
-from twgen.cli.rolling import judge, rollout_of, where_it_stands
+from twgen.cli.rolling import judge, rollout_of
 from twgen.cli.settings import clock, settings_of
+from twgen.cli.standing import Standing, not_settled
 from twgen.errors import InvalidInput, OutOfTime
 from twgen.executing.rollout import roll_out
 from twgen.model.operator import Caller
@@ -23,7 +23,6 @@ from twgen.model.plan import Phase, Plan, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.world import WorkerWorld, World
-from twgen.planning.sentences import spoken
 from twgen.specs.parse import Specs
 
 _WITHIN = 3600.0
@@ -97,8 +96,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         try:
             ended = servers.run(specs.workers, story)
         except TimeoutError as error:
-            late = f"not settled within {spoken(timedelta(seconds=within))}: {looks.unsettled()}"
-            raise OutOfTime(late) from error
+            raise OutOfTime(not_settled(within, looks.unsettled())) from error
     return judge(ended)
 
 
@@ -125,12 +123,12 @@ class _Looks:
         together, known = replace(plan, workers=plans), replace(world, workers=dict(self._worlds))
         self._shown.show(Observation(known, self._caller, together, clock()))
 
-    def unsettled(self) -> str:
+    def unsettled(self) -> list[str]:
         """The workers that are not settled by what was read last, and why, and what failed since."""
         told = []
         for spec in self._specs.workers:
             plan, failure = self._plans.get(spec.key), self._failures.get(spec.key, "")
             if not plan or plan.routing.phase is not Phase.SETTLED:
-                stands = where_it_stands(plan) if plan else f"{spec.worker_deployment} was not read"
+                stands = str(Standing.of(plan)) if plan else f"{spec.worker_deployment} was not read"
                 told.append(f"{stands}; {failure}" if failure else stands)
-        return "; ".join(told)
+        return told

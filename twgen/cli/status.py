@@ -89,7 +89,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
         raise InvalidInput(f"-o {output} goes without -w: what goes on serving it is {_SERVED_BY[output]}")
     patience = None
     if watch:
-        from twgen.cli.watch import Patience
+        from twgen.cli.standing import Patience
 
         patience = Patience(params["within"], interval)
     elif params["within"]:
