@@ -65,7 +65,8 @@ class Story:
             ended = run(self.folder, *command, options=OPTIONS)
             # a rollout waits for a worker that is not known, and may be told to wait for seconds only
             is_forgotten = UNKNOWN in ended.stderr and command[0] != "rollout"
-            assert not is_forgotten and _LOST not in ended.stderr, ended
+            assert not is_forgotten, ended
+            assert _LOST not in ended.stderr, ended
             return ended
 
         return eventually(ran, SOON)
