@@ -1,9 +1,12 @@
 """Many workers at once: one that cannot be read costs the others nothing."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
+
+from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentResponse
 
 from tests.planning.situations import SPEC
 from tests.strategies import NOW
@@ -15,7 +18,7 @@ from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.shared import SharedReads
-from twgen.reading.world import Reading, read_each
+from twgen.reading.world import Reading, read_each, read_world
 
 SPECS = [replace(SPEC, name=f"w{number}") for number in range(10, 30)]
 
@@ -63,6 +66,36 @@ def test_worker_that_is_refused_does_not_end_the_list_that_all_wait_for() -> Non
     names = {spec.worker_deployment for spec in SPECS}
     assert {name for name, _ in world.workers} == names - {SPECS[2].worker_deployment}
     assert failures == ["w2 is refused"]
+
+
+class Forgetful(Temporal):
+    """Has lost each worker, and knows it when it is asked again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: Counter[str] = Counter()
+
+    async def ask(self, call: Call[Any], deadline: Deadline) -> Any:
+        self.asked[call.worker] += 1
+        if self.asked[call.worker] == 1:
+            return await super().ask(call, deadline)
+        return call.value(DescribeWorkerDeploymentResponse())
+
+
+def test_few_workers_that_may_only_be_forgotten_are_asked_for_once_more() -> None:
+    clients, specs = Forgetful(), [spec for spec in SPECS if spec is not SPECS[2]]
+
+    async def story(cluster: SharedLists | None) -> World:
+        temporal = SharedReads(clients, Deadline(30))
+        return await read_world(specs, Reading(temporal, cluster, NOW, for_routing=False, read_at=NOW))
+
+    world = asyncio.run(story(None))
+    known = [worker for worker in world.workers.values() if worker.temporal]
+    assert len(known) == len([worker for worker, asked in clients.asked.items() if asked > 1]) == 10
+    clients.asked.clear()
+    world = asyncio.run(story(SharedLists(Cluster(), Deadline(30))))
+    assert not [worker for worker in world.workers.values() if worker.temporal], "nothing is deployed"
+    assert set(clients.asked.values()) == {1}
 
 
 def test_failure_that_all_workers_share_is_told_once() -> None:

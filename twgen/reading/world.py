@@ -104,6 +104,9 @@ async def _read_versions(spec: WorkerSpec, reading: Reading) -> WorkerWorld:
         describing = group.create_task(temporal.deployment())
         listing = group.create_task(cluster.deployments()) if cluster else None
     found, live = describing.result(), listing.result() if listing else None
+    # where nothing is deployed, a worker that is not known is a new one
+    if not found and (live is None or live) and await reading.temporal.second_look():
+        found = await temporal.deployment()
     world = WorkerWorld(spec.worker_deployment, spec.temporal_namespace, found, live)
     if not found:
         return world

@@ -25,6 +25,10 @@ _MOST_LISTED = 8
 """Versions of a Temporal namespace of which one reading lists the open workflows."""
 PAGE = 1000
 """Workflows of one call; a server gives no more."""
+_FORGOTTEN_FOR = 0.3
+"""Seconds; 1.29.1 says for some 50 ms, after one in thirty changes of routing, that it has no such worker."""
+_MOST_SECOND_LOOKS = 10
+"""Of one reading: the limit of reads is for those that Temporal knows."""
 _IN_ONE_QUERY = 500
 """Versions; a server takes as many in some milliseconds."""
 
@@ -60,6 +64,7 @@ class SharedReads:
         self._worker_deployments: dict[tuple[str, str], asyncio.Task[int]] = {}
         self._reporting: dict[tuple[str, str], asyncio.Task[bool]] = {}
         self._listed: Counter[tuple[str, str]] = Counter()
+        self._second_looks = 0
 
     def require_credentials(self, specs: Iterable[InTemporal]) -> None:
         """Raise StateUnavailable when a worker has none that may be used; to be called before any other."""
@@ -79,6 +84,14 @@ class SharedReads:
         connection, namespace = spec.connection, spec.temporal_namespace
         call = Call(connection, namespace, _named(spec), method, request, value, may_be_absent=may_be_absent)
         return await self._clients.ask(call, self._deadline)
+
+    async def second_look(self) -> bool:
+        """Wait for a moment in which a server may remember a worker; False, at once: others have done so."""
+        self._second_looks += 1
+        if self._second_looks > _MOST_SECOND_LOOKS:
+            return False
+        await asyncio.sleep(_FORGOTTEN_FOR)
+        return True
 
     async def server_version(self, spec: InTemporal) -> str:
         """The version of the worker's server."""
