@@ -17,8 +17,10 @@ from twgen.errors import InvalidInput, StateUnavailable
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.plan import Phase
 from twgen.model.reasons.routing import RoutingReason
+from twgen.model.temporal import UpdateState, WorkerDeployment
 from twgen.records.intent import write_intent
 from twgen.records.rollout_status import parse_rollout_status
+from twgen.simulating.temporal import TemporalModel
 from twgen.versioning.names import IDENTITY, INTENT_HASH
 from twgen.yaml.writer import write_documents
 
@@ -121,6 +123,48 @@ def test_rollout_whose_time_is_over_in_the_middle_of_a_look_says_how_long_nobody
     assert str(recorded.run("--within", "80s").exception).endswith("; a look since has had no answer for 18s")
     told = parse_rollout_status(recorded.api.objects[STATUS]).message
     assert "has had no answer for 18s; before, it was Waiting" in told
+
+
+@pytest.fixture
+def _told_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server says that every task queue has heard of a change, for longer than a rollout waits."""
+    described = TemporalModel.described
+
+    def told(model: TemporalModel) -> WorkerDeployment | None:
+        found = described(model)
+        late = found and replace(found.routing, update_state=UpdateState.IN_PROGRESS)
+        return replace(found, routing=late) if found and late else None
+
+    monkeypatch.setattr(TemporalModel, "described", told)
+
+
+def _refuses(_: Recorded) -> None:
+    raise StateUnavailable("Temporal refuses it")
+
+
+@pytest.mark.usefixtures("_told_late")
+@pytest.mark.parametrize("is_at_a_terminal", [True, False])
+def test_rollout_that_is_settled_but_for_the_word_of_its_server_has_not_failed_when_its_time_is_over(
+    tmp_path: Path, *, is_at_a_terminal: bool
+) -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"})
+    (tmp_path / "specs.yaml").write_text(write_documents(recorded.intent.documents))
+    within = ("--within", "90s")
+    if is_at_a_terminal:
+        ended = recorded.roll_out(str(tmp_path), "--identity", ME, *within)
+    else:
+        ended = recorded.run(*within)
+        assert parse_rollout_status(recorded.api.objects[STATUS]).phase is Phase.SETTLED
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert 88 < recorded.loop.at < 92, "it has waited for that word"
+
+
+@pytest.mark.usefixtures("_told_late")
+def test_rollout_that_is_settled_and_fails_since_says_so_when_its_time_is_over() -> None:
+    recorded = Recorded({"strategy": "AllAtOnce"}, later=[(second, _refuses) for second in range(30, 90)])
+    told = str(recorded.run("--within", "90s").exception)
+    assert told.startswith("shop/payments is not settled within 1m30s: Settled: it is current"), told
+    assert told.endswith("; Temporal refuses it")
 
 
 def test_rollout_that_ends_after_a_newer_intent_leaves_the_status_to_the_newer_one() -> None:

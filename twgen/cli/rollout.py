@@ -96,7 +96,10 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
         try:
             ended = servers.run(specs.workers, story)
         except TimeoutError as error:
-            raise OutOfTime(not_settled(within, looks.unsettled())) from error
+            # what is settled only waits for the server's word that every task queue has heard of it
+            if unsettled := looks.unsettled():
+                raise OutOfTime(not_settled(within, unsettled)) from error
+            return None
     return judge(ended)
 
 
@@ -128,7 +131,7 @@ class _Looks:
         told = []
         for spec in self._specs.workers:
             plan, failure = self._plans.get(spec.key), self._failures.get(spec.key, "")
-            if not plan or plan.routing.phase is not Phase.SETTLED:
+            if failure or not plan or plan.routing.phase is not Phase.SETTLED:
                 stands = str(Standing.of(plan)) if plan else f"{spec.worker_deployment} was not read"
                 told.append(f"{stands}; {failure}" if failure else stands)
         return told

@@ -66,6 +66,12 @@ class Journal:
         return "; ".join(filter(None, (stood, self._failures, silent)))
 
     @property
+    def settled(self) -> WorkerPlan | None:
+        """The plan of the newest look; None: by it something is left to do, or something has failed since."""
+        is_settled = self._last is not None and self._last.routing.phase is Phase.SETTLED
+        return self._last if is_settled and not self._failing else None
+
+    @property
     def _failures(self) -> str:
         """Those of two looks, so that what fails after each look does not come and go; the newest three."""
         return "; ".join([*(self._failed_before | self._failing)][-_MOST_FAILURES:])
