@@ -2,11 +2,13 @@
 
 import json
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 from urllib3.exceptions import HTTPError
 
@@ -111,6 +113,16 @@ class Cluster:
             f"{_CORE}/{namespace}/pods",
         ):
             self.api.delete(path, {"propagationPolicy": "Background"})
+
+    @contextmanager
+    def own_namespace(self) -> Iterator[str]:
+        """A namespace of its own, in which nothing runs afterwards."""
+        name = f"test-{uuid4().hex[:8]}"
+        self.create_namespace(name)
+        try:
+            yield name
+        finally:
+            self.clear(name)
 
     def define(self, *names: str) -> None:
         """Let the API server know the kinds of `keda` or `vpa`."""

@@ -130,10 +130,10 @@ def _told_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """No server says that every task queue has heard of a change, for longer than a rollout waits."""
     described = TemporalModel.described
 
-    def told(model: TemporalModel) -> WorkerDeployment | None:
+    def told(model: TemporalModel) -> WorkerDeployment:
         found = described(model)
-        late = found and replace(found.routing, update_state=UpdateState.IN_PROGRESS)
-        return replace(found, routing=late) if found and late else None
+        assert found
+        return replace(found, routing=replace(found.routing, update_state=UpdateState.IN_PROGRESS))
 
     monkeypatch.setattr(TemporalModel, "described", told)
 

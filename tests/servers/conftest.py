@@ -90,10 +90,8 @@ def argo(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
     """A Kubernetes namespace of its own, in which nothing runs after the test."""
-    name = f"test-{uuid4().hex[:8]}"
-    cluster.create_namespace(name)
-    yield name
-    cluster.clear(name)
+    with cluster.own_namespace() as name:
+        yield name
 
 
 @pytest.fixture(scope="module")
@@ -113,26 +111,24 @@ def told_stories(
         argo.configure([newest_temporal.address])
 
     def begin(test: pytest.Function, tell: Callable[..., None]) -> None:
-        name = f"test-{uuid4().hex[:8]}"
         if kind_of_story(test) is ApplicationStory:
             with new_story(argo, node, newest_temporal) as told:
                 tell(told)
             return
         if kind_of_story(test) is terminal.Story:
+            name = f"test-{uuid4().hex[:8]}"
             server = oldest_temporal if given(test).get("server") == OLDEST else newest_temporal
             with terminal.telling(server, tmp_path_factory.mktemp(name), name) as alone:
                 tell(alone)
             return
-        (folder := cluster.folder / name / "specs").mkdir(parents=True)
-        cluster.create_namespace(name)
-        story = Story(cluster, node, newest_temporal, oldest_temporal, name, folder)
-        try:
-            tell(story)
-        except BaseException as error:
-            error.add_note(story.account())
-            raise
-        finally:
-            cluster.clear(name)
+        with cluster.own_namespace() as namespace:
+            (folder := cluster.folder / namespace / "specs").mkdir(parents=True)
+            story = Story(cluster, node, newest_temporal, oldest_temporal, namespace, folder)
+            try:
+                tell(story)
+            except BaseException as error:
+                error.add_note(story.account())
+                raise
 
     at_once = APPLICATIONS_AT_ONCE if ApplicationStory in kinds else STORIES_AT_ONCE
     with told_side_by_side(request, begin, at_once) as told:

@@ -89,7 +89,7 @@ class Story:
         return eventually(looked, SOON)
 
     def goes_to(self, shares: Mapping[str, float], *options: str) -> None:
-        """Looks follow each other until these are the shares of the new workflows."""
+        """Where a story begins: looks follow each other until these are the shares of the new workflows."""
 
         def made() -> bool:
             ended = self.once(*options)

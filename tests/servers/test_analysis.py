@@ -76,7 +76,8 @@ def is_taken_back(story: Story, sign: str) -> None:
 
 def ends(story: Story, sign: str) -> None:
     """The next look ends the ramp of a version that fails, and its mark says why."""
-    story.goes_to({"v1": 100, "v2": 0})
+    ended = story.once()
+    assert story.shares() == {"v1": 100, "v2": 0}, ended
     found = story.planned()["routing"]
     assert found["reason"] == "Aborted"
     assert sign in found["because"]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 from temporalio.api.deployment.v1 import WorkerDeploymentOptions
@@ -126,9 +125,7 @@ def stories(
 
         def told() -> Iterator[Story]:
             for _ in range(1 if server.version == NEWEST else _MOST_TAKEN):
-                namespace = f"test-{uuid4().hex[:8]}"
-                cluster.create_namespace(namespace)
-                over.callback(cluster.clear, namespace)
+                namespace = over.enter_context(cluster.own_namespace())
                 (folder := cluster.folder / namespace / "specs").mkdir(parents=True)
                 yield Story(cluster, node, server, server, namespace, folder)
 

@@ -106,7 +106,10 @@ class Examination(NamedTuple):
         named = given.workers if given else ()
         seen = await self._cluster(client, named) if client else _Cluster(not_checked=everything)
         # that a template is missing is to be told, and no reason to tell nothing
-        workers = [_without_failing(spec) for spec in named or seen.rollouts.specs]
+        workers = [
+            replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
+            for spec in named or seen.rollouts.specs
+        ]
         world, failures = await self.servers.read_each(
             self.opened, workers, for_routing=True, most_refusals=_BUSY
         )
@@ -129,7 +132,11 @@ class Examination(NamedTuple):
             failing={one.worker: one.failing for one in seen.rollouts.statuses if one.failing},
             stuck=seen.carried.stuck,
             jobless=seen.carried.jobless,
-            applications=_applications(seen.rollouts.intents),
+            applications={
+                worker: application_of(intent)
+                for worker, intent in seen.rollouts.intents.items()
+                if intent.application
+            },
             strays=seen.strays,
             worker_deployments=numbers,
             remembers=given is not None,
@@ -270,17 +277,8 @@ def _planned(workers: Sequence[WorkerSpec], world: World, caller: Caller) -> tup
     return make_plan(sound, planned, now, caller), failures
 
 
-def _without_failing(spec: WorkerSpec) -> WorkerSpec:
-    return replace(spec, policy=replace(spec.policy, missing_template=MissingTemplate.WARN))
-
-
 def _left_alone(statuses: Sequence[RolloutStatus]) -> Mapping[str, str]:
     """The workers whose traffic nobody moves any more, and why, by what their rollouts left."""
     return {
         status.worker: status.message for status in statuses if status.reason == RoutingReason.ROLLOUT_ENDED
     }
-
-
-def _applications(intents: Mapping[str, Intent]) -> Mapping[str, str]:
-    """The Argo CD application of each worker, as `argocd` takes it."""
-    return {worker: application_of(intent) for worker, intent in intents.items() if intent.application}

@@ -1,6 +1,6 @@
 """Where the rollouts stand that a command follows, and for how long it follows them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from math import inf
 from time import monotonic
@@ -48,15 +48,15 @@ class Patience:
 
         Raises OutOfTime where that takes too long, and NegativeAnswer where none does and one is blocked.
         """
-        if going := [rollout for rollout in rollouts if rollout.phase.goes_on]:
+        if going := [str(rollout) for rollout in rollouts if rollout.phase.goes_on]:
             if monotonic() >= self._end:
-                raise OutOfTime(not_settled(self._seconds, map(str, going)))
+                raise OutOfTime(not_settled(self._seconds, going))
             return True
         if blocked := [str(rollout) for rollout in rollouts if rollout.phase is Phase.BLOCKED]:
             raise NegativeAnswer("; ".join(blocked))
         return False
 
 
-def not_settled(seconds: float, rollouts: Iterable[str]) -> str:
+def not_settled(seconds: float, rollouts: Sequence[str]) -> str:
     """That these rollouts, which are clauses, have not ended within their time."""
     return f"not settled within {spoken(timedelta(seconds=seconds))}: {'; '.join(rollouts)}"
