@@ -1,7 +1,7 @@
 """Real worker processes, and what people do to their Worker Deployments."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from testing.security import Security
 from testing.servers import TemporalServer
 
 IDENTITY = "twgen/testing"
+_HEARD_WITHIN = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class DeployedWorker:
         variables = {"TEMPORAL_DEPLOYMENT_NAME": self.name, "TEMPORAL_WORKER_BUILD_ID": build_id}
         if gate_fails:
             variables["GATE_FAILS"] = "1"
+        self._wait_until_heard()
         with self._process(build_id, {**variables, **settings}) as process:
             yield process
 
@@ -98,6 +100,7 @@ class DeployedWorker:
             namespace=self.namespace, deployment_name=self.name, build_id=build_id, identity=IDENTITY
         )
         self.server.ask("set_worker_deployment_current_version", request)
+        self._wait_until_heard()
 
     def set_ramp(self, build_id: str, percentage: float) -> None:
         """Ramp to a version; an empty build ID: to unversioned workers, at 0 percent to nobody."""
@@ -111,6 +114,7 @@ class DeployedWorker:
             identity=IDENTITY,
         )
         self.server.ask("set_worker_deployment_ramping_version", request)
+        self._wait_until_heard()
 
     def set_manager(self, identity: str) -> None:
         """Make somebody the owner; an empty identity: nobody."""
@@ -199,6 +203,29 @@ class DeployedWorker:
             yield process
         finally:
             process.stop()
+
+    def _wait_until_heard(self) -> None:
+        """Let every task queue hear of a change of routing before the next one, or before a new version polls.
+
+        Where one polls for the first time meanwhile, 1.32.0 may say for ever that it still tells them
+        (https://github.com/temporalio/temporal/issues/11842), and twgen waits for two minutes at each step.
+        """
+        from temporalio.api.enums.v1 import RoutingConfigUpdateState
+        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
+        from temporalio.service import RPCError
+
+        request = DescribeWorkerDeploymentRequest(namespace=self.namespace, deployment_name=self.name)
+        busy = RoutingConfigUpdateState.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS
+
+        def is_heard() -> bool:
+            try:
+                found = self.server.ask("describe_worker_deployment", request)
+            except RPCError:
+                return True
+            return bool(found.worker_deployment_info.routing_config_update_state != busy)
+
+        with suppress(AssertionError):
+            eventually(is_heard, _HEARD_WITHIN)
 
     def _version(self, build_id: str) -> Any:
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion
