@@ -1,5 +1,6 @@
 """The image that the Dockerfile makes, built for real."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -35,24 +36,30 @@ def built_image() -> Image:
     """The image of the checkout as it stands; raises CannotInstall."""
     content = _content()
     folder = cache() / f"image-{content}"
-    if not folder.exists():
-        if os.geteuid():
-            raise CannotInstall(
-                "the image is built by root alone: Debian's base holds devices and other users"
-            )
-        base = _debian()
-        say(f"building the image into {folder} (a minute or two, once for these sources)")
-        started = time.monotonic()
-        with complete_or_absent(folder) as unfinished:
-            _build(base, unfinished)
-            if _content() != content:
-                raise CannotInstall("what goes into the image was changed while it was built: try again")
-        say(f"built the image in {time.monotonic() - started:.0f} s")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (cache() / "image.lock").open("w") as lock:
+        # two modules of tests want it, in processes of their own: the second one waits
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            _build_from_sources(folder, content)
     os.utime(folder)
     for other in cache().glob("image-*"):
         if time.time() - other.stat().st_mtime > _KEPT_FOR:  # noqa: TID251 - the age of a file
             shutil.rmtree(other, ignore_errors=True)
     return Image(folder / "root", json.loads((folder / "config.json").read_text()))
+
+
+def _build_from_sources(folder: Path, content: str) -> None:
+    if os.geteuid():
+        raise CannotInstall("the image is built by root alone: Debian's base holds devices and other users")
+    base = _debian()
+    say(f"building the image into {folder} (a minute or two, once for these sources)")
+    started = time.monotonic()
+    with complete_or_absent(folder) as unfinished:
+        _build(base, unfinished)
+        if _content() != content:
+            raise CannotInstall("what goes into the image was changed while it was built: try again")
+    say(f"built the image in {time.monotonic() - started:.0f} s")
 
 
 def _content() -> str:

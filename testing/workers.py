@@ -205,7 +205,7 @@ class DeployedWorker:
             process.stop()
 
     def _wait_until_heard(self) -> None:
-        """Let every task queue hear of a change of routing before the next one, or before a new version polls.
+        """Let every task queue hear of a change of routing before the next one, or a new version that polls.
 
         Where one polls for the first time meanwhile, 1.32.0 may say for ever that it still tells them
         (https://github.com/temporalio/temporal/issues/11842), and twgen waits for two minutes at each step.

@@ -11,10 +11,10 @@ from testing.local_node.node import LocalNode, local_node
 from testing.servers import NEWEST, OLDEST, TemporalServer, temporal_server
 from tests.servers import terminal
 from tests.servers.gitops import ApplicationStory, new_story
-from tests.servers.rollouts import (
+from tests.servers.rollouts import Story
+from tests.servers.side_by_side import (
     APPLICATIONS_AT_ONCE,
     STORIES_AT_ONCE,
-    Story,
     Told,
     given,
     kind_of_story,

@@ -27,7 +27,7 @@ from tests.servers.live import (
     worker_document,
     write_specs,
 )
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 
 SOON = 600.0
 _LONGEST_LIFE = 8.0

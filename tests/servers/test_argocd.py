@@ -16,7 +16,7 @@ from tests.servers.gitops import (
 )
 from tests.servers.live import Document, autoscaler_document, policy_document
 from tests.servers.pods import condition, config_map
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 

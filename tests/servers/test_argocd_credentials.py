@@ -18,7 +18,7 @@ from testing.servers import NEWEST, TemporalServer, temporal_server
 from tests.servers.gitops import SOON, ApplicationStory, new_story
 from tests.servers.live import Document, connection_document, in_namespace, worker_container, worker_document
 from tests.servers.pods import config_map
-from tests.servers.rollouts import Told, given, side_by_side, told_side_by_side
+from tests.servers.side_by_side import Told, given, side_by_side, told_side_by_side
 from tests.servers.test_temporal_credentials import SECRETS
 
 SECURED = (Security.API_KEY, Security.MUTUAL_TLS)

@@ -9,7 +9,7 @@ from testing.argocd.application import errors_in, has_synced
 from testing.processes import eventually
 from tests.servers.gitops import ApplicationStory
 from tests.servers.live import policy_document
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 APPLICATIONS = 50

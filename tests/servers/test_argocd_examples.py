@@ -10,7 +10,7 @@ import pytest
 
 from testing.processes import eventually
 from tests.servers.gitops import SOON, ApplicationStory, attached
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 

@@ -18,15 +18,8 @@ from testing.processes import eventually
 from testing.servers import TemporalServer
 from tests.servers.gitops import SOON, ApplicationStory, attached, is_protected, new_story, uid
 from tests.servers.live import autoscaler_document, policy_document
-from tests.servers.rollouts import (
-    APPLICATIONS_AT_ONCE,
-    PAUSE,
-    Told,
-    last_word,
-    outlast,
-    side_by_side,
-    told_side_by_side,
-)
+from tests.servers.rollouts import PAUSE, last_word, outlast
+from tests.servers.side_by_side import APPLICATIONS_AT_ONCE, Told, side_by_side, told_side_by_side
 from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server

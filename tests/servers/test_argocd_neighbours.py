@@ -14,7 +14,7 @@ from testing.local_node.node import local_node
 from testing.processes import eventually
 from tests.servers.gitops import SOON, ApplicationStory
 from tests.servers.live import Document, attached_document, policy_document
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 ELSEWHERE = "twgen-elsewhere"

@@ -21,7 +21,7 @@ from tests.servers.gitops import (
 )
 from tests.servers.live import autoscaler_document, policy_document
 from tests.servers.pods import config_map
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 

@@ -13,7 +13,7 @@ from testing.leaks import credential
 from testing.processes import eventually
 from tests.servers.gitops import SOON, ApplicationStory
 from tests.servers.live import Document, attached_document
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.servers.gitops import ApplicationStory
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 from tests.servers.test_templated import CHART, COMPONENT
 from twgen.yaml.writer import write_documents
 

@@ -24,7 +24,7 @@ from tests.servers.live import (
     run,
     temporal_trigger,
 )
-from tests.servers.rollouts import APPLICATIONS_AT_ONCE, Told, side_by_side, told_side_by_side
+from tests.servers.side_by_side import APPLICATIONS_AT_ONCE, Told, side_by_side, told_side_by_side
 from twgen.records.intent import parse_intent, write_intent
 from twgen.versioning.names import PLAN_HASH, TRACKING_ID
 

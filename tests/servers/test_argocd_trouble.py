@@ -11,7 +11,7 @@ from testing.processes import eventually
 from tests.servers.gitops import RESTS, SOON, ApplicationStory, attached, budget_document, is_protected, uid
 from tests.servers.live import autoscaler_document, policy_document
 from tests.servers.pods import config_map
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server

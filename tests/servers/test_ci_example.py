@@ -10,7 +10,8 @@ import pytest
 from testing.install import installed
 from testing.recipes import KUBECTL
 from tests.servers.live import ENVIRONMENT
-from tests.servers.rollouts import Story, side_by_side
+from tests.servers.rollouts import Story
+from tests.servers.side_by_side import side_by_side
 from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server

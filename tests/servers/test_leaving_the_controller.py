@@ -38,7 +38,7 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.servers.pods import deployment, shell
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 from twgen.cluster.comparison import Comparison, compare
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents

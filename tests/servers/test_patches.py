@@ -10,7 +10,8 @@ from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 from testing.kubernetes.api import Object
 from testing.processes import eventually
 from tests.servers.live import Document, policy_document, run
-from tests.servers.rollouts import SOON, Story, side_by_side
+from tests.servers.rollouts import SOON, Story
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 

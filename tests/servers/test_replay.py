@@ -11,7 +11,8 @@ from testing.kubernetes.api import Object
 from testing.processes import eventually
 from tests.servers.live import Document, policy_document
 from tests.servers.pods import condition
-from tests.servers.rollouts import SOON, Story, settled, side_by_side
+from tests.servers.rollouts import SOON, Story, settled
+from tests.servers.side_by_side import side_by_side
 from tests.servers.workflows import start
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import pytest
 from testing.faults import Trouble, forwarding, refusing
 from testing.processes import eventually
 from tests.servers.live import ENVIRONMENT, MANAGER, TWGEN
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 from tests.servers.terminal import OPTIONS, SOON, Story, becomes_current, on_both_servers, until
 
 pytestmark = pytest.mark.server

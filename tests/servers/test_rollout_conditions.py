@@ -17,7 +17,7 @@ from tests.servers.live import (
     worker_document,
     write_specs,
 )
-from tests.servers.rollouts import side_by_side
+from tests.servers.side_by_side import side_by_side
 from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers, telling, until
 from twgen.cli.settings import clock
 from twgen.model.times import format_time

@@ -8,7 +8,8 @@ import pytest
 
 from testing.processes import eventually
 from tests.servers.pods import condition
-from tests.servers.rollouts import SOON, Story, process_of, settled, side_by_side
+from tests.servers.rollouts import SOON, Story, process_of, settled
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 

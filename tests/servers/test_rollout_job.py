@@ -15,7 +15,8 @@ from testing.processes import ENVIRONMENT, eventually, free_ports
 from testing.recipes import KUBECTL
 from tests.servers.live import Document, autoscaler_document, connection_document, in_namespace, run
 from tests.servers.pods import config_map
-from tests.servers.rollouts import SOON, Story, last_word, process_of, side_by_side
+from tests.servers.rollouts import SOON, Story, last_word, process_of
+from tests.servers.side_by_side import side_by_side
 from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable

@@ -12,7 +12,8 @@ from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 from testing.kubernetes.api import Object
 from testing.processes import eventually
 from tests.servers.live import attached_document, policy_document, share_of, temporal_trigger
-from tests.servers.rollouts import SOON, Story, side_by_side
+from tests.servers.rollouts import SOON, Story
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 

@@ -5,7 +5,8 @@ import pytest
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.local_node.node import local_node
 from testing.processes import eventually
-from tests.servers.rollouts import IDENTITY, SOON, Story, gates_of, outlast, settled, side_by_side
+from tests.servers.rollouts import IDENTITY, SOON, Story, gates_of, outlast, settled
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 

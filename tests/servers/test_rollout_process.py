@@ -26,8 +26,8 @@ from tests.servers.rollouts import (
     outlast,
     ramped_at,
     settled,
-    side_by_side,
 )
+from tests.servers.side_by_side import side_by_side
 
 pytestmark = pytest.mark.server
 

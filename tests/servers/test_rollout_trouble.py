@@ -22,17 +22,8 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.servers.pods import config_map
-from tests.servers.rollouts import (
-    PAUSE,
-    SOON,
-    Story,
-    describe_ramp,
-    gates_of,
-    outlast,
-    ramped_at,
-    settled,
-    side_by_side,
-)
+from tests.servers.rollouts import PAUSE, SOON, Story, describe_ramp, gates_of, outlast, ramped_at, settled
+from tests.servers.side_by_side import side_by_side
 from twgen.versioning.names import INTENT_HASH
 
 pytestmark = pytest.mark.server

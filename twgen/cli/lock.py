@@ -53,7 +53,7 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     settings = settings_of(params)
     new = record_targets(settings, check=check).new
     if new and not settings.quiet:
-        say(f"recorded {listed([f'{_named(entries)} in {file}' for file, entries in sorted(new.items())])}")
+        say("\n".join(f"recorded {_named(entries)} in {file}" for file, entries in sorted(new.items())))
 
 
 def record_targets(

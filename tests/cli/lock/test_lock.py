@@ -44,7 +44,8 @@ def test_lock_says_what_it_recorded_in_which_file_and_nothing_where_nothing_is_n
     worker(specs, "mail", "mail:v1", build_id="one")
     files = ("specs/twgen.lock/shop.mail.yaml", "specs/twgen.lock/shop.pay.yaml")
     assert (
-        run("lock", "specs").stderr == f"recorded shop/mail one in {files[0]} and shop/pay v1 in {files[1]}\n"
+        run("lock", "specs").stderr
+        == f"recorded shop/mail one in {files[0]}\nrecorded shop/pay v1 in {files[1]}\n"
     )
     assert run("lock", "specs").stderr == ""
     worker(specs, "pay", "pay:v2", build_id="v2")

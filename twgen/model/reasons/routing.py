@@ -138,7 +138,9 @@ class RoutingReason(StrEnum):
     UPDATE_IN_PROGRESS = "UpdateInProgress", Until.READINESS
     """Temporal has not yet told every task queue of the last change.
 
-    Nothing: after two minutes it is no longer waited for.
+    Nothing: after two minutes it is no longer waited for. Where each step waits for as long, Temporal has
+    [forgotten that it is done](https://github.com/temporalio/temporal/issues/11842), as 1.32.0 now and then
+    does; that ends when the version is deleted to which traffic moved then.
     """
     REPLAY_FAILED = "ReplayFailed", Until.ANOTHER_INTENT
     """Not all histories could be replayed on the target, or its replay did not come to an end.
