@@ -177,6 +177,13 @@ def test_variable_with_a_mistake_is_named_with_what_it_holds_and_what_it_may_hol
             [{"name": "strict", "string": True}],
             f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}",
         ),
+        (
+            [{"name": "values", "map": {"replicas": "3"}}],
+            (
+                "plugin parameter 'values' is not a text alone:"
+                ' write it as {"name": "values", "string": "replicas: 3"}'
+            ),
+        ),
         ([{"name": "strict"}], f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}"),
         (
             [parameter("strict", "true"), parameter("strict", "false")],

@@ -104,6 +104,20 @@ def test_rollout_in_the_cluster_needs_to_be_told_as_whom(run: Run, story: Path) 
     assert "needs a manager identity" in ended.stderr
 
 
+def test_misspelt_field_of_a_policy_is_refused_and_widens_nothing(run: Run, story: Path) -> None:
+    policy = {"onDelete": "Delete", "workeRef": {"name": "payments"}}
+    document = {
+        "apiVersion": "twgen.io/v1alpha1",
+        "kind": "RolloutPolicy",
+        "metadata": {"name": "own", "namespace": "shop"},
+        "spec": policy,
+    }
+    (story / "specs" / "policy.json").write_text(json.dumps(document))
+    ended = run("render", "specs", *WORLD)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "specs/policy.json:1: spec.workeRef: no such field; did you mean workerRef?" in ended.stderr
+
+
 def test_warnings_are_on_stderr_once_and_can_be_silenced(run: Run, story: Path) -> None:
     worker = json.loads((story / "specs" / "workerdeployment.json").read_text())
     worker["kind"] = "TemporalWorker"

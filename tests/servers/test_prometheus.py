@@ -21,7 +21,8 @@ from testing.processes import eventually, free_ports, running
 from testing.recipes import PROMETHEUS
 from tests.servers.live import in_namespace, policy_document
 from tests.servers.rollouts import Story as InCluster
-from tests.servers.rollouts import describe_ramp, settled, side_by_side
+from tests.servers.rollouts import describe_ramp, settled
+from tests.servers.side_by_side import side_by_side
 from tests.servers.terminal import SOON, Story, becomes_current, rolled_out
 from twgen.yaml.writer import write_documents
 

@@ -37,7 +37,7 @@ BEYOND_A_SCHEMA = re.compile(
     r"|cannot be attached"
     r"|holds a variable|is no image: "
     r"|must point at each|must be that of each|are filled in|is generated for each|is injected"
-    r"|keep one of the two|keep one; the other is at|cannot be seen|must not be 0 where"
+    r"|keep one of the two|keep one; the other is at|cannot be seen|must not be 0 where|no number is from"
 )
 """Rules that no schema can say, and those of attached templates, which their schema leaves to the parser."""
 

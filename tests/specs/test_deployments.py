@@ -68,6 +68,18 @@ def test_both_forms_of_a_field_are_an_error_that_names_both_places(
     assert problem.other.path == f"spec.{field}"
 
 
+@pytest.mark.parametrize(
+    ("field", "default", "inside"), [("minReadySeconds", 0, 10), ("progressDeadlineSeconds", 600, 60)]
+)
+def test_default_that_a_stored_object_has_beside_is_nobodys_word(
+    field: str, default: int, inside: int
+) -> None:
+    stored, written = moved(**{field: inside}), moved(**{field: inside})
+    stored["spec"][field] = default
+    assert spec(parsed(stored, CONNECTION)).pace == spec(parsed(written, CONNECTION)).pace
+    assert spec(parsed(stored, CONNECTION)).pace[field] == inside
+
+
 def test_both_forms_of_a_field_may_be_equal() -> None:
     value = moved(replicas=3)
     value["spec"] |= {"replicas": 3, "template": deepcopy(TEMPLATE)}

@@ -109,6 +109,7 @@ def test_autoscaler_and_pod_that_are_wrong_themselves_are_told_of_as_that() -> N
             {"cpu": "250", "memory": "512Mi"},
             "cpu: asks for 250 whole cores: write 250m for thousandths of one",
         ),
+        ({"cpu": "500M"}, "cpu: asks for 500000000 whole cores: write 500m for thousandths of one"),
         ({"cpu": "1k"}, "cpu: asks for 1000 whole cores: write 1000m for thousandths of one"),
         ({"memory": "512Ti"}, "memory: 512Ti is more than a node has: write Mi or Gi"),
         ({"cpu": "500m", "memory": "4Ti"}, "memory: 4Ti is more than a node has: write Mi or Gi"),

@@ -77,6 +77,16 @@ def test_objects_of_the_controller_are_the_same_versions_as_before(case: dict[st
     }
 
 
+def test_defaults_that_a_stored_worker_has_beside_its_deployment_are_left_out() -> None:
+    [case] = [case for case in CASES if case["name"] == CASES[0]["name"]]
+    [worker] = [value for value in case["documents"] if value["kind"] == "WorkerDeployment"]
+    body = dict(worker["spec"])
+    deployment = {"template": body.pop("template"), "minReadySeconds": 10}
+    stored = {"minReadySeconds": 0, "progressDeadlineSeconds": 600, "deployment": deployment}
+    [found], _ = imported(documents({**worker, "spec": body | stored}), "default")
+    assert found.document["spec"] == body | {"deployment": deployment}
+
+
 def test_plain_deployment_becomes_a_worker_and_its_connection() -> None:
     found, _ = imported(documents(deployment()), "")
     assert [one.file for one in found] == ["payments.yaml", "connection-temporal.yaml"]

@@ -117,6 +117,7 @@ def test_temporal_trigger_that_tells_no_version_is_warned_of(build_id: dict[str,
     "version",
     [
         {"buildId": "{{ .BuildID }}"},
+        {"buildId": "__TEMPORAL_WORKER_BUILD_ID__", "namespace": "__TEMPORAL_NAMESPACE__"},
         {"buildIdFromEnv": "TEMPORAL_WORKER_BUILD_ID"},
         {"selectAllActive": "true"},
         {
@@ -124,7 +125,13 @@ def test_temporal_trigger_that_tells_no_version_is_warned_of(build_id: dict[str,
             "workerDeploymentBuildIdFromEnv": "TEMPORAL_WORKER_BUILD_ID",
         },
     ],
-    ids=["build ID", "build ID of the environment", "all versions", "both of the environment"],
+    ids=[
+        "build ID",
+        "as the controller has them",
+        "build ID of the environment",
+        "all versions",
+        "both of the environment",
+    ],
 )
 def test_temporal_trigger_may_tell_its_version_in_other_ways(version: dict[str, str]) -> None:
     assert strictly(scaled(**NEITHER, **version)) == []

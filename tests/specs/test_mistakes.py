@@ -310,7 +310,7 @@ def test_groups_of_workers_are_told_to_be_workers_of_their_own(field: str, what:
     value = worker(**{field: [{"name": "parents"}]})
     [problem] = told(parsed(value, CONNECTION).problems)
     assert problem == (
-        f"spec.{field}: is not read: write spec.template, since a version has one Deployment, and a"
+        f"spec.{field}: is not read: write spec.deployment, since a version has one Deployment, and a"
         f" WorkerDeployment for each further {what}"
     )
 
@@ -323,7 +323,7 @@ def test_task_queue_beside_the_options_is_told_to_be_one_of_them() -> None:
 def test_object_of_a_worker_is_told_to_be_its_template() -> None:
     [problem] = told(parsed(worker(object={"kind": "Deployment"}), CONNECTION).problems)
     assert problem == (
-        "spec.object: is not read: write spec.template; what is attached is a WorkerResourceTemplate"
+        "spec.object: is not read: write spec.deployment; what is attached is a WorkerResourceTemplate"
     )
 
 

@@ -80,6 +80,29 @@ def test_budget_of_other_pods_is_nobody_s_concern(selector: Any) -> None:
     assert warned(budget_of(selector)) == []
 
 
+def test_budget_of_one_version_leaves_the_next_one_without() -> None:
+    version = {NAME: "payments", BUILD: parsed(worker(template=TEMPLATE), CONNECTION).workers[0].build_id}
+    assert warned(budget_of({"matchLabels": version})) == [
+        (
+            "spec.selector: selects the pods of one version of worker shop/payments, and the next one has"
+            " none: make it a WorkerResourceTemplate"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("api", "kind"), [("policy/v1", "PodDisruptionBudget"), ("autoscaling/v2", "HorizontalPodAutoscaler")]
+)
+def test_object_that_carries_the_labels_of_a_version_goes_with_its_own(api: str, kind: str) -> None:
+    metadata = {"name": "other", "namespace": "shop", "labels": {NAME: "payments", BUILD: "v3"}}
+    assert warned({"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {}}) == [
+        (
+            f"metadata.labels['{NAME}']: is the label of worker shop/payments, and who removes what its"
+            f" versions have removes this: remove it with {BUILD}"
+        )
+    ]
+
+
 def test_budget_of_another_namespace_selects_none_of_them() -> None:
     assert warned(budget_of({}, "infra")) == warned(budget_of({}, ""), namespace="shop")[1:] == []
 

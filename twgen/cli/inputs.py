@@ -31,7 +31,7 @@ from twgen.specs.analysis import unusable_prometheus
 from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.connections import local_addresses
 from twgen.specs.hooks import hooks_beside_jobs
-from twgen.specs.kinds import WORKER
+from twgen.specs.kinds import POLICY, WORKER, kind_of
 from twgen.specs.parse import Specs, parse_specs
 from twgen.specs.replay import replays_without_image
 from twgen.versioning.names import CONTROLLER_API
@@ -54,7 +54,8 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     read = read_input(settings.input, settings.paths, settings.sources, ledgers=True)
     specs = parse(settings, read)
     doubts = specs.unknown_fields + specs.warnings
-    if specs.problems or read.unreadable or (doubts and settings.strict):
+    is_wrong = specs.problems or read.unreadable or any(map(_is_of_policy, specs.unknown_fields))
+    if is_wrong or (doubts and settings.strict):
         problems = all_problems(read, specs) + (specs.warnings if settings.strict else ())
         if not settings.quiet:
             warn(_lines(specs.deprecations + (() if settings.strict else specs.warnings), settings.sources))
@@ -74,6 +75,12 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
             " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
         )
     return specs
+
+
+def _is_of_policy(unknown_field: Problem) -> bool:
+    """No API server drops it: one that is misspelt would make of `workerRef` every worker."""
+    kind = kind_of(unknown_field.document.value)
+    return kind is not None and kind.name == POLICY
 
 
 def parse(settings: Settings, read: Documents) -> Specs:

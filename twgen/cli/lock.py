@@ -52,8 +52,9 @@ def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes 
     """
     settings = settings_of(params)
     new = record_targets(settings, check=check).new
-    if new and not settings.quiet:
-        say("\n".join(f"recorded {_named(entries)} in {file}" for file, entries in sorted(new.items())))
+    if not settings.quiet:
+        for file, entries in sorted(new.items()):
+            say(f"recorded {_named(entries)} in {file}")
 
 
 def record_targets(

@@ -205,6 +205,13 @@ def usual_kubeconfig() -> str:
     return os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")  # noqa: PTH111
 
 
+def _such_as(name: str) -> str:
+    """How a parameter is written."""
+    values = {"valueFiles": '"array": ["values.yaml"]', "values": '"string": "replicas: 3"'}
+    value = values.get(name, '"string": "true"')
+    return f'as {{"name": "{name}", {value}}}'
+
+
 def _settings_of_application() -> Mapping[str, ApplicationSetting]:
     """The plugin's variables, and before them its parameters."""
     settings = {
@@ -223,7 +230,7 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
         parameters = (read_documents(os.fsencode(text)) or [None])[0] or []
     except InvalidInput as error:
         raise InvalidInput(f"{_PARAMETERS} is not JSON: {error}") from error
-    such_as = 'as {"name": "strict", "string": "true"}'
+    such_as = _such_as("strict")
     if not isinstance(parameters, list):
         raise InvalidInput(f"{_PARAMETERS} is not a list of parameters such {such_as}")
     given: dict[str, ApplicationSetting] = {}
@@ -242,7 +249,7 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
                 )
             case {"name": str(name)}:
                 source = f"plugin parameter {quoted(name)}"
-                mistake = f"{source} is not a text alone: write it {such_as}"
+                mistake = f"{source} is not a text alone: write it {_such_as(name)}"
                 given[_option_name(name)] = ApplicationSetting("", source, mistake)
             case _:
                 raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name: write it {such_as}")

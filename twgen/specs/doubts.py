@@ -44,8 +44,12 @@ def doubts_of_container(container: Mapping[str, Any]) -> Iterator[tuple[str, str
             amount = container["resources"][field]["memory"]
             yield f"resources.{field}.memory", f"{amount} is more than a node has: write Mi or Gi"
         elif cores >= _MANY_CORES and memory < _WHOLE_MACHINE:
-            meant = f"write {int(cores)}m for thousandths of one"
-            yield f"resources.{field}.cpu", f"asks for {int(cores)} whole cores: {meant}"
+            amount = str(container["resources"][field]["cpu"])
+            meant = amount.lower() if amount.endswith("M") else f"{int(cores)}m"
+            yield (
+                f"resources.{field}.cpu",
+                f"asks for {int(cores)} whole cores: write {meant} for thousandths of one",
+            )
     ports = {port.get("name") for port in container.get("ports") or ()}
     for probe in _PROBES:
         for asked in _ASKED if container.get(probe) else ():

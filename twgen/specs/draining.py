@@ -41,10 +41,10 @@ def _entries(spec: Fields) -> Iterator[DrainingEntry]:
         ending = fields.choice("action", Ending, Ending.SIGNAL)
         # of an action that is none, nothing else is wrong yet
         is_told = fields.raw("action") == ending
+        yield DrainingEntry(after, _what(fields, ending, is_told=is_told))
         if is_told:
             _check_consent(fields, ending)
-        yield DrainingEntry(after, _what(fields, ending, is_told=is_told))
-        fields.close()
+            fields.close()
 
 
 def check_entries(policy: Policy, spec: Fields) -> None:

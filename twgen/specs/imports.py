@@ -11,6 +11,7 @@ from twgen.model.problem import Document, Finding
 from twgen.model.world import LiveDeployment
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.limits import NAME
+from twgen.specs.spec_document import STORED_DEFAULTS
 from twgen.versioning.injection import TASK_QUEUE, is_ever_injected, place_of
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
@@ -189,7 +190,10 @@ def _specs(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Ite
         name = value["metadata"]["name"]
         essence = {"apiVersion": value["apiVersion"], "kind": value["kind"], "metadata": _metadata(value)}
         prefix = _PREFIXES[kind.name] if kind else ""
-        yield Imported(f"{prefix}{name}.yaml", essence | {"spec": value["spec"]})
+        spec = value["spec"]
+        if "deployment" in spec:
+            spec = {field: item for field, item in spec.items() if item != STORED_DEFAULTS.get(field, ...)}
+        yield Imported(f"{prefix}{name}.yaml", essence | {"spec": spec})
         return
     yield from _of_deployment(value, namespace, addresses)
 

@@ -20,6 +20,7 @@ VERSION_FIELDS = {
 
 All fields are those of github.com/kedacore/keda, pkg/scalers/temporal_scaler.go, from 2.17 to 2.22.
 """
+_NAMES = placeholders("deployment", "build-id", "namespace", "worker")
 _PAIR = ("workerDeploymentName", "workerDeploymentBuildId")
 _REQUIRED = ("endpoint", "taskQueue")
 _SELECTING = (*_PAIR, "selectAllActive", "selectUnversioned")
@@ -105,7 +106,7 @@ def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any]) -> Non
             _refuse(spec, f"{path}.{other}", f'is required beside {name}: write "" to have it filled in')
     for name, placeholder in VERSION_FIELDS.items():
         value = metadata.get(name)
-        is_same = isinstance(value, str) and value.replace(" ", "") == placeholder.replace(" ", "")
+        is_same = isinstance(value, str) and filled(value, _NAMES) == filled(placeholder, _NAMES)
         if not (value in (None, "") or (placeholder and is_same)):
             written = placeholder if name == _BUILD_ID else ""
             spec.problem(f"{path}.{name}", f'is of each version: write "{written}" to have it filled in')

@@ -40,7 +40,10 @@ HOST_PORT = (
     "^([A-Za-z0-9.-]+|\\[[0-9a-fA-F:]+\\])"
     ":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$(?!\\n)"
 )
-ONLY_PLACEHOLDERS = "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in"
+ONLY_PLACEHOLDERS = (
+    "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in,"
+    " and __TEMPORAL_WORKER_DEPLOYMENT_NAME__, the worker as metrics name it"
+)
 """What is wrong with any other."""
 PERCENTAGE = "^[0-9]{1,9}%$(?!\\n)"
 SHARE = "^0{0,6}(100|[0-9]{1,2})%$(?!\\n)"

@@ -20,6 +20,8 @@ _WITH_PODS = {
     GroupKind("", "Pod"): (),
 }
 """Where the pods of each kind stand in it."""
+_WITHOUT_PODS = (_BUDGET, GroupKind("autoscaling", "HorizontalPodAutoscaler"))
+"""What versions have beside their pods."""
 _MOST_COMPARED = 100
 """Workers with the rarest of a selector's labels, or of its namespace: no more are looked through for one."""
 _Pods = dict[tuple[str, tuple[str, str] | None], list[tuple[WorkerSpec, Mapping[str, str]]]]
@@ -33,15 +35,14 @@ def shared_pods(
     `namespace` is that of documents that name none; empty: not known, it may be any worker's.
     """
     kinds = ((document, GroupKind.of(document.value)) for document in documents if workers)
-    found = [(document, kind) for document, kind in kinds if kind == _BUDGET or kind in _WITH_PODS]
+    found = [(document, kind) for document, kind in kinds if kind in _WITH_PODS or kind in _WITHOUT_PODS]
     pods = _pods(workers if any(kind == _BUDGET for _, kind in found) else ())
     named = {(place, worker.name): worker for worker in reversed(workers) for place in ("", worker.namespace)}
     for document, kind in found:
         own = str(value_at(document.value, "metadata", "namespace") or namespace)
         if kind == _BUDGET:
             yield from _budget(document, own, pods)
-        else:
-            yield from _marked(document, kind, own, named)
+        yield from _marked(document, kind, own, named)
 
 
 def _pods(workers: Sequence[WorkerSpec]) -> _Pods:
@@ -69,9 +70,11 @@ def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem
             continue
         attached = next((item for item in worker.attached if item.kind == _BUDGET.kind), None)
         whose = f"the pods of all versions of worker {worker.worker_deployment}"
-        message = (
-            f"counts {whose} as one, and an old version may lose its last: make it a WorkerResourceTemplate"
-        )
+        message = f"counts {whose} as one, and an old version may lose its last"
+        if BUILD_ID_LABEL in wanted:
+            whose = f"the pods of one version of worker {worker.worker_deployment}"
+            message = f"selects {whose}, and the next one has none"
+        message += ": make it a WorkerResourceTemplate"
         if attached:
             why = "no pod that has two budgets can be evicted"
             message = f"selects {whose}, as attached template {attached.name} does, and {why}: remove it"
@@ -83,7 +86,7 @@ def _marked(
     document: Document, kind: GroupKind, namespace: str, named: Mapping[tuple[str, str], WorkerSpec]
 ) -> Iterator[Problem]:
     """Of an object and its pods the first label that is of a version."""
-    for steps in dict.fromkeys(((), _WITH_PODS[kind])):
+    for steps in dict.fromkeys(((), _WITH_PODS.get(kind, ()))):
         labels = value_at(document.value, *steps, "metadata", "labels")
         marks = labels if isinstance(labels, dict) else {}
         worker = named.get((namespace, str(marks.get(DEPLOYMENT_NAME_LABEL))))
@@ -91,6 +94,8 @@ def _marked(
             whose = "its versions' budgets and metrics count these pods"
             if not steps and kind.kind == "Deployment":
                 whose = "it is taken for one of its versions"
+            elif kind in _WITHOUT_PODS:
+                whose = "who removes what its versions have removes this"
             message = f"is the label of worker {worker.worker_deployment}, and {whose}"
             and_other = f" with {BUILD_ID_LABEL}" if BUILD_ID_LABEL in marks else ""
             path = join_path("", *steps, "metadata", "labels", DEPLOYMENT_NAME_LABEL)

@@ -46,8 +46,10 @@ _MOVED = {
     }
 }
 """Where controllers from 1.13 on have a field too: a SpecDocument has it at the second place alone."""
+STORED_DEFAULTS: Mapping[str, int] = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
+"""What every stored WorkerDeployment has in its `spec`, by the controller's CRD, beside `deployment` too."""
 _ONE_DEPLOYMENT = (
-    "write spec.template, since a version has one Deployment, and a WorkerDeployment for each further"
+    "write spec.deployment, since a version has one Deployment, and a WorkerDeployment for each further"
 )
 _OF_DEPLOYMENTS = "write deploymentLabels and deploymentAnnotations of a RolloutPolicy"
 _OTHERWISE = {
@@ -55,7 +57,10 @@ _OTHERWISE = {
         "spec.workerGroups": ("spec.template", f"{_ONE_DEPLOYMENT} group"),
         "spec.pools": ("spec.template", f"{_ONE_DEPLOYMENT} pool"),
         "spec.taskQueue": ("spec.workerOptions.taskQueue", "write spec.workerOptions.taskQueue"),
-        "spec.object": ("spec.template", "write spec.template; what is attached is a WorkerResourceTemplate"),
+        "spec.object": (
+            "spec.template",
+            "write spec.deployment; what is attached is a WorkerResourceTemplate",
+        ),
         "spec.deployment.metadata": ("", f"a Deployment's spec has none: {_OF_DEPLOYMENTS}"),
         "spec.deployment.labels": ("", _OF_DEPLOYMENTS),
         "spec.deployment.annotations": ("", _OF_DEPLOYMENTS),
@@ -210,7 +215,8 @@ def _in_todays_spelling(
         value, (*owner, last) = _without(value, old.split(".")), new.split(".")
         place = value_at(value, *owner)
         there = place.get(last) if isinstance(place, dict) else None
-        if place is None or (isinstance(place, dict) and there is None):
+        is_default = old in moved and there is not None and there == STORED_DEFAULTS.get(last)
+        if place is None or (isinstance(place, dict) and (there is None or is_default)):
             value = _with(value, new.split("."), found)
             old_paths[new] = old
         elif old not in moved or _as_text(found) != _as_text(there):
