@@ -43,6 +43,16 @@ def test_namespace_of_another_trigger_is_its_own() -> None:
     assert strictly(changed(bases()["scaledobject"], other)) == []
 
 
+@pytest.mark.parametrize(
+    ("query", "is_told"), [("sum(backlog)", True), ('sum(backlog{build="{{ .BuildID }}"})', False)]
+)
+def test_query_that_tells_no_version_is_warned_of(query: str, *, is_told: bool) -> None:
+    trigger = {"type": "prometheus", "metadata": {"serverAddress": "http://p", "query": query}}
+    told = strictly(changed(bases()["scaledobject"], {"spec.triggers": [trigger]}))
+    why = "tells no version, so every one scales by what all have: select one by {{ .BuildID }}"
+    assert told == ([f"spec.template.{METADATA}.query: {why}"] if is_told else [])
+
+
 @pytest.mark.parametrize("written", ["Temporal", "TEMPORAL", " temporal"])
 def test_type_of_a_trigger_is_written_as_keda_knows_it(written: str) -> None:
     assert refusals(changed(bases()["scaledobject"], {"spec.triggers[0].type": written})) == [

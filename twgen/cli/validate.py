@@ -87,7 +87,8 @@ def command(output: str, **params: Any) -> None:
     if is_missed and settings.strict:
         raise NegativeAnswer(no_worker(settings))
     if not settings.quiet:
-        told = f", {counted(len(found.warnings), 'warning')}" if found.warnings else ""
+        doubts = len(found.warnings) + len(found.deprecations)
+        told = f", {counted(doubts, 'warning')}" if doubts else ""
         say(f"{_checked(read)}; no problems{told}")
 
 

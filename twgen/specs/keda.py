@@ -6,9 +6,9 @@ from typing import Any
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Finding, did_you_mean, quoted
 from twgen.specs.fields import Fields
-from twgen.versioning.names import filled, placeholders
+from twgen.versioning.names import filled, may_have_placeholders, placeholders
 
-_TEMPORAL = "temporal"
+_TEMPORAL, _PROMETHEUS = "temporal", "prometheus"
 _BUILD_ID = "buildId"
 VERSION_FIELDS = {
     "workerDeploymentName": "",
@@ -85,6 +85,10 @@ def check_triggers(spec: Fields) -> None:
         metadata = value_at(trigger, "metadata")
         if known == _TEMPORAL and isinstance(metadata, dict):
             _check_temporal(spec, f"{path}.metadata", metadata)
+        query = value_at(metadata, "query")
+        if known == _PROMETHEUS and isinstance(query, str) and not may_have_placeholders(query):
+            why = "tells no version, so every one scales by what all have: select one by {{ .BuildID }}"
+            spec.warning(f"{path}.metadata.query", why)
 
 
 def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any]) -> None:

@@ -49,7 +49,7 @@ def _patches(spec: Fields) -> Iterator[VersionPatch]:
             fields.problem(
                 name, "is of one container: write it in containers, beside the name of the container"
             )
-        if not any(fields.has(name) for name in ("containers", "replicas", "sunset", *_FIELDS)):
+        if all(item is None for field, item in fields.value.items() if field != "buildID"):
             fields.warning("", "changes nothing: write containers, replicas or sunset, or remove it")
         fields.close()
         yield patch

@@ -124,7 +124,8 @@ def doubts_about_pods(versions: Iterable[VersionPlan]) -> Iterator[str]:
             yield (
                 f"{version.build_id}: its live pod template is not the one that its hash is of: it was"
                 " edited by hand, or writes out what a server fills in; nothing recorded tells, so it"
-                " stays as it is"
+                " stays as it is: record versions by `twgen lock`, and what is to stay in `patches` of a"
+                " RolloutPolicy"
             )
 
 
