@@ -91,9 +91,9 @@ def _new_versions(folder: Path, ledger: Path) -> Iterator[Row]:
     render = [TWGEN, "render", str(specs), "--snapshot", str(specs.parent / "snapshot.json"), "-q"]
     edited = ledger / "shop.worker-0.yaml"
     edited.write_text(f"# ours\n{edited.read_text()}")
-    again = f"cp -R {ledger} {specs} && exec {TWGEN} lock {specs}"
+    again = f"cp -R {ledger} {specs} && exec {TWGEN} lock -q {specs}"
     subprocess.run(["sh", "-c", again], check=True)
-    only_one = f"cp {edited} {specs / LEDGER_FOLDER} && exec {TWGEN} lock {specs}"
+    only_one = f"cp {edited} {specs / LEDGER_FOLDER} && exec {TWGEN} lock -q {specs}"
     rendered, *others = measured(render, ["sh", "-c", again], ["sh", "-c", only_one], rounds=3)
     for name, cost in zip(("1,000 new versions", "one, beside comments"), others, strict=True):
         yield times(f"lock of {name}", (cost, rendered), 4, "render of 1,000 workers")

@@ -36,7 +36,7 @@ def built_image() -> Image:
     """The image of the checkout as it stands; raises CannotInstall."""
     content = _content()
     folder = cache() / f"image-{content}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "image.lock").open("w") as lock:
         # two modules of tests want it, in processes of their own: the second one waits
         fcntl.flock(lock, fcntl.LOCK_EX)

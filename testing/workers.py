@@ -141,6 +141,10 @@ class DeployedWorker:
         )
         self.server.ask("update_worker_deployment_version_metadata", request)
 
+    def described(self) -> Any:
+        """What the server says of it, once it knows it."""
+        return self.server.find("describe_worker_deployment", self._describing()).worker_deployment_info
+
     def start(self, workflow_type: str, workflow_id: str, *, pinned_to: str = "", seconds: int = 0) -> None:
         """Start a workflow, on the given version if one is given; it may run so many seconds, if any."""
         from google.protobuf.duration_pb2 import Duration
@@ -211,10 +215,9 @@ class DeployedWorker:
         (https://github.com/temporalio/temporal/issues/11842), and twgen waits for two minutes at each step.
         """
         from temporalio.api.enums.v1 import RoutingConfigUpdateState
-        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
         from temporalio.service import RPCError
 
-        request = DescribeWorkerDeploymentRequest(namespace=self.namespace, deployment_name=self.name)
+        request = self._describing()
         busy = RoutingConfigUpdateState.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS
 
         def is_heard() -> bool:
@@ -226,6 +229,11 @@ class DeployedWorker:
 
         with suppress(AssertionError):
             eventually(is_heard, _HEARD_WITHIN)
+
+    def _describing(self) -> Any:
+        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
+
+        return DescribeWorkerDeploymentRequest(namespace=self.namespace, deployment_name=self.name)
 
     def _version(self, build_id: str) -> Any:
         from temporalio.api.deployment.v1 import WorkerDeploymentVersion

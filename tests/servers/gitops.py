@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
-
 from testing.argocd.application import Application
 from testing.argocd.argocd import ArgoCD
 from testing.argocd.repository import new_repository
@@ -148,8 +146,7 @@ class ApplicationStory:
 
     def described(self) -> Any:
         """What the server says of the worker, without the program."""
-        request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=self.worker.name)
-        return self.temporal.ask("describe_worker_deployment", request).worker_deployment_info
+        return self.worker.described()
 
     def manager(self) -> str:
         """Who may change its traffic."""

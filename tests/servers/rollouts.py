@@ -10,7 +10,6 @@ from typing import Any
 import psutil
 from temporalio.api.workflowservice.v1 import (
     CountWorkflowExecutionsRequest,
-    DescribeWorkerDeploymentRequest,
 )
 
 from testing.kubernetes.api import Object
@@ -167,8 +166,7 @@ class Story:
 
     def described(self) -> Any:
         """What the server says of the worker, without the program."""
-        request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=self.worker.name)
-        return self.temporal.find("describe_worker_deployment", request).worker_deployment_info
+        return self.worker.described()
 
     def share(self, build_id: str) -> float:
         """Which share of the new workflows a version has, in percent."""

@@ -126,11 +126,7 @@ class Story:
 
     def described(self) -> Any:
         """What the server says of the worker, without the program."""
-        from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
-
-        name = self.worker.name
-        request = DescribeWorkerDeploymentRequest(namespace="default", deployment_name=name)
-        return self.worker.server.find("describe_worker_deployment", request).worker_deployment_info
+        return self.worker.described()
 
     def is_polled(self, build_id: str) -> bool:
         """Its workflows and its activities are registered, and polled for."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from temporalio.api.enums.v1 import WorkerDeploymentVersionStatus
-from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentRequest
 
 from testing.argocd.argocd import ArgoCD
 from testing.argocd.server import ArgoServer
@@ -81,11 +80,7 @@ class Ticking:
 
     def status_of(self, build_id: str) -> str:
         """What Temporal says of a version, without the program."""
-        request = DescribeWorkerDeploymentRequest(
-            namespace="default", deployment_name=self.gitops.worker.name
-        )
-        info = self.gitops.temporal.ask("describe_worker_deployment", request).worker_deployment_info
-        for version in info.version_summaries:
+        for version in self.gitops.described().version_summaries:
             if version.deployment_version.build_id == build_id:
                 return str(WorkerDeploymentVersionStatus.Name(version.status))
         return ""

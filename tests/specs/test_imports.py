@@ -78,8 +78,7 @@ def test_objects_of_the_controller_are_the_same_versions_as_before(case: dict[st
 
 
 def test_defaults_that_a_stored_worker_has_beside_its_deployment_are_left_out() -> None:
-    [case] = [case for case in CASES if case["name"] == CASES[0]["name"]]
-    [worker] = [value for value in case["documents"] if value["kind"] == "WorkerDeployment"]
+    [worker] = [value for value in CASES[0]["documents"] if value["kind"] == "WorkerDeployment"]
     body = dict(worker["spec"])
     deployment = {"template": body.pop("template"), "minReadySeconds": 10}
     stored = {"minReadySeconds": 0, "progressDeadlineSeconds": 600, "deployment": deployment}

@@ -20,7 +20,18 @@ def scaled(**metadata: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("field", ["namespace", "workerDeploymentName", "workerDeploymentBuildId", "buildId"])
-@pytest.mark.parametrize("value", ["fixed", "{{ .DeploymentName }}", ["a"], 5])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "fixed",
+        "build-id",
+        "namespace",
+        "{{ .DeploymentName }}",
+        "__TEMPORAL_WORKER_DEPLOYMENT_NAME__",
+        ["a"],
+        5,
+    ],
+)
 def test_fixed_worker_in_a_temporal_trigger_is_refused(field: str, value: Any) -> None:
     assert (
         f"spec.template.spec.triggers[0].metadata.{field}: is of each version"

@@ -192,7 +192,9 @@ def _specs(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Ite
         prefix = _PREFIXES[kind.name] if kind else ""
         spec = value["spec"]
         if "deployment" in spec:
-            spec = {field: item for field, item in spec.items() if item != STORED_DEFAULTS.get(field, ...)}
+            spec = {
+                field: item for field, item in spec.items() if (field, item) not in STORED_DEFAULTS.items()
+            }
         yield Imported(f"{prefix}{name}.yaml", essence | {"spec": spec})
         return
     yield from _of_deployment(value, namespace, addresses)

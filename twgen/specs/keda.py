@@ -10,17 +10,17 @@ from twgen.versioning.names import filled, may_have_placeholders, placeholders
 
 _TEMPORAL, _PROMETHEUS = "temporal", "prometheus"
 _BUILD_ID = "buildId"
+_OF_BUILD_ID = ("{{ .BuildID }}", "__TEMPORAL_WORKER_BUILD_ID__")
 VERSION_FIELDS = {
-    "workerDeploymentName": "",
-    "workerDeploymentBuildId": "{{ .BuildID }}",
-    _BUILD_ID: "{{ .BuildID }}",
-    "namespace": "{{ .TemporalNamespace }}",
+    "workerDeploymentName": (),
+    "workerDeploymentBuildId": _OF_BUILD_ID,
+    _BUILD_ID: _OF_BUILD_ID,
+    "namespace": ("{{ .TemporalNamespace }}", "__TEMPORAL_NAMESPACE__"),
 }
-"""What tells the workers of one version for KEDA's Temporal scaler, and the placeholder that it may be.
+"""What tells the workers of one version for KEDA's Temporal scaler, and the placeholders that it may be.
 
 All fields are those of github.com/kedacore/keda, pkg/scalers/temporal_scaler.go, from 2.17 to 2.22.
 """
-_NAMES = placeholders("deployment", "build-id", "namespace", "worker")
 _PAIR = ("workerDeploymentName", "workerDeploymentBuildId")
 _REQUIRED = ("endpoint", "taskQueue")
 _SELECTING = (*_PAIR, "selectAllActive", "selectUnversioned")
@@ -108,11 +108,11 @@ def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any]) -> Non
     for name, other in (_PAIR, _PAIR[::-1]):
         if name in there and other not in there:
             _refuse(spec, f"{path}.{other}", f'is required beside {name}: write "" to have it filled in')
-    for name, placeholder in VERSION_FIELDS.items():
+    for name, allowed in VERSION_FIELDS.items():
         value = metadata.get(name)
-        is_same = isinstance(value, str) and filled(value, _NAMES) == filled(placeholder, _NAMES)
-        if not (value in (None, "") or (placeholder and is_same)):
-            written = placeholder if name == _BUILD_ID else ""
+        written = value.replace(" ", "") if isinstance(value, str) else value
+        if written not in (None, "", *(placeholder.replace(" ", "") for placeholder in allowed)):
+            written = allowed[0] if name == _BUILD_ID else ""
             spec.problem(f"{path}.{name}", f'is of each version: write "{written}" to have it filled in')
     by_build_id = [meant[field] for field in (_BUILD_ID, f"{_BUILD_ID}FromEnv") if field in meant]
     if there.isdisjoint(_SELECTING) and all(_is_blank(metadata[place]) for place in by_build_id):

@@ -215,7 +215,7 @@ def _in_todays_spelling(
         value, (*owner, last) = _without(value, old.split(".")), new.split(".")
         place = value_at(value, *owner)
         there = place.get(last) if isinstance(place, dict) else None
-        is_default = old in moved and there is not None and there == STORED_DEFAULTS.get(last)
+        is_default = old in moved and (last, there) in STORED_DEFAULTS.items()
         if place is None or (isinstance(place, dict) and (there is None or is_default)):
             value = _with(value, new.split("."), found)
             old_paths[new] = old
