@@ -16,11 +16,12 @@ help: ## Show this list
 demo: $(INSTALLED) ## Plan, follow, simulate and render an example, offline
 	@export PATH="$(abspath $(BIN)):$$PATH"; cd examples/three-versions; \
 	show() { printf '\n$$ %s\n' "$$*"; "$$@"; }; \
-	show twgen plan . --snapshot snapshot.yaml; \
+	show twgen plan . --snapshot before.yaml; \
 	show twgen status . --snapshot snapshot.yaml; \
+	show twgen plan . --snapshot snapshot.yaml --now 2026-11-21T05:35:00Z; \
 	show twgen simulate .; \
-	printf '\n$$ twgen render . --snapshot snapshot.yaml | head -n 24\n'; \
-	manifests="$$(twgen render . --snapshot snapshot.yaml)"; head -n 24 <<< "$$manifests"; \
+	printf '\n$$ twgen render . --snapshot before.yaml | head -n 24\n'; \
+	manifests="$$(twgen render . --snapshot before.yaml)"; head -n 24 <<< "$$manifests"; \
 	echo "... $$(wc -l <<< "$$manifests") lines, $$(grep -c '^---$$' <<< "$$manifests") manifests in all"
 
 demo-rollout: $(INSTALLED) ## Roll out three versions of a real worker on a real Temporal, in a minute

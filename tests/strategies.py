@@ -46,6 +46,7 @@ from twgen.model.temporal import (
     Drainage,
     GateRun,
     GateStatus,
+    OtherWorker,
     RampingVersion,
     Routing,
     TaskQueue,
@@ -211,7 +212,8 @@ task_queues = st.builds(
     pollers=st.none() | st.booleans(),
     unversioned_pollers=st.none() | st.booleans(),
     silent_seconds=st.none() | st.integers(0, 600),
-)
+    has_tasks=st.none() | st.booleans(),
+) | st.just(TaskQueue("temporal-sys/worker-commands/shop/pod-1", TaskQueueType.NEXUS, pollers=True))
 failure_counts = st.sampled_from(
     (FailureCount(0, 0), FailureCount(40, 0), FailureCount(40, 20), FailureCount(3, 3))
 )
@@ -243,6 +245,7 @@ gate_runs = st.builds(
     st.sampled_from((f"test-shop/payments:{TARGET}-main", f"test-shop/payments:{TARGET}-aux")),
     st.sampled_from(GateStatus),
     times,
+    st.sampled_from(("", "no such shop")),
 )
 
 
@@ -418,6 +421,11 @@ def deployments(draw: st.DrawFn) -> list[dict[str, Any]]:
     return manifests
 
 
+other_workers = st.builds(
+    OtherWorker, st.sampled_from(("", "payments")), st.sampled_from(("", "v7")), st.just("main")
+)
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     """Any world of the worker."""
@@ -429,8 +437,10 @@ def worlds(draw: st.DrawFn) -> World:
     found = world(draw(st.none() | temporals), manifests).remembering(ledger)
     counted = draw(st.none() | st.sampled_from((0, 99, 100, 1000)))
     replay = draw(st.none() | st.builds(ReplayRun, st.sampled_from(ReplayState), st.just("replay-1")))
+    others = tuple(draw(st.lists(other_workers, max_size=2)))
     workers = {
-        key: replace(one, worker_deployments=counted, replay=replay) for key, one in found.workers.items()
+        key: replace(one, worker_deployments=counted, replay=replay, other_workers=others)
+        for key, one in found.workers.items()
     }
     return replace(found, workers=workers)
 

@@ -18,15 +18,23 @@ from twgen.yaml.reader import read_documents
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
+PLANS = {
+    "… shop/payments  Waiting  target": ("plan", ".", "--snapshot", "before.yaml"),
+    "→ shop/payments  Moving  target": (
+        *("plan", ".", "--snapshot", "snapshot.yaml"),
+        *("--now", "2026-11-21T05:35:00Z"),
+    ),
+}
+"""The commands whose output the README shows, by how it begins."""
 SHORT = "  in short:"
 """How the end of a simulation begins."""
 
 
 def main() -> None:
     """Run the commands and put their output in its place."""
-    plan = output("plan", ".", "--snapshot", "snapshot.yaml")
-    replace(ROOT / "README.md", "… shop/payments  Waiting  target", plan)
-    replace(ROOT / "README.md", "Deployment ", objects(output("render", ".", "--snapshot", "snapshot.yaml")))
+    for beginning, command in PLANS.items():
+        replace(ROOT / "README.md", beginning, output(*command))
+    replace(ROOT / "README.md", "Deployment ", objects(output("render", ".", "--snapshot", "before.yaml")))
     page = ROOT / "docs" / "terminal.md"
     moment = ("--now", "2026-11-21T05:28:00Z")
     command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", *moment, "--color", "never"]

@@ -18,12 +18,12 @@ from twgen.model.analysis import (
     OnFailure,
     WorkflowFailures,
 )
+from twgen.model.marks import MarkKey
 from twgen.model.spec import Rollout, RolloutStep, Strategy
 from twgen.planning.rollout import Mark, next_write
 from twgen.planning.sentences import spoken
 from twgen.simulating.initial_state import NO_TIME, initial_state, usual_world
 from twgen.simulating.worker import Measuring, SimulatedWorker
-from twgen.versioning.names import ABORTED
 
 RAMPS = 1000
 BOUND, FAILING = 0.01, 0.2
@@ -126,7 +126,7 @@ def _taken_back(worker: SimulatedWorker, started: int, counts: set[int]) -> set[
         worker.measure = _counted(started, failed)
         plan = worker.plan()
         match next_write(plan):
-            case Mark(marks=marks) if ABORTED in marks:
+            case Mark(marks=marks) if MarkKey.ABORTED in marks:
                 found.add(failed)
             case _:
                 others.add((plan.routing.action, plan.routing.percentage, plan.routing.reason))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import pairwise
 
+from twgen.model.marks import MarkKey
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.reasons.versions import VersionReason
 from twgen.planning.routing.table import TABLE
@@ -20,6 +21,17 @@ sentence for people, which may be worded better one day. In each list the first 
 
 This page is written by `make documentation` from the tables that decide.
 """
+
+
+_MARKS = """\
+## Marks
+
+A decision about a version is a mark: an entry of its metadata in Temporal, as JSON, with author (`by`), time
+(`at`), reason (`because`) and stay (`stay`). A stay begins when the version is created, gets a share, becomes
+current, or loses its share. `false` takes a mark back.
+
+| mark | written by, and what it does | it counts until |
+| --- | --- | --- |"""
 
 
 def reasons_page() -> str:
@@ -42,6 +54,9 @@ def reasons_page() -> str:
         _order("Where a change is wanted", (RoutingReason.MANUAL,)),
         _order("Where a rollout in a cluster cannot begin or go on, or ended too early", beside_the_table),
         *_meanings((*(row.reason for row in TABLE), RoutingReason.MANUAL, *beside_the_table)),
+        _MARKS,
+        *(f"| `{key}` | {' '.join(_docstring(key).split())} | {key.lifetime.value} |" for key in MarkKey),
+        "",
     ]
     return "\n".join(sections)
 
@@ -64,15 +79,20 @@ def _meanings(found: Iterable[StrEnum]) -> Iterator[str]:
 
 
 def _meaning(reason: StrEnum) -> tuple[str, str]:
-    """When it fits and what to do, from the docstring that stands below a member of an enumeration."""
-    for statement in ast.parse(inspect.getsource(type(reason))).body:
+    """When it fits and what to do."""
+    when, _, what_to_do = _docstring(reason).partition("\n\n")
+    return " ".join(when.split()), " ".join(what_to_do.split())
+
+
+def _docstring(wanted: StrEnum) -> str:
+    """The docstring that stands below a member of an enumeration."""
+    for statement in ast.parse(inspect.getsource(type(wanted))).body:
         body = statement.body if isinstance(statement, ast.ClassDef) else []
         for member, following in pairwise(body):
             match member, following:
                 case (
                     ast.Assign(targets=[ast.Name(id=name)]),
                     ast.Expr(value=ast.Constant(value=str(text))),
-                ) if name == reason.name:
-                    when, _, what_to_do = text.partition("\n\n")
-                    return " ".join(when.split()), " ".join(what_to_do.split())
-    raise LookupError(f"{reason!r} has no docstring")
+                ) if name == wanted.name:
+                    return text
+    raise LookupError(f"{wanted!r} has no docstring")

@@ -1,14 +1,19 @@
 """Record examples/three-versions from a real Temporal server: three versions in flight, and their ledger.
 
-Run it by `make example` when the snapshot format changes.
+Run it by `make example` when the snapshot format changes. In `before.yaml` the newest version has just been
+committed, in `snapshot.yaml` it has its first share. There is no cluster here: the Deployments are those that
+twgen renders, as an API server returns them.
 """
 
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 from testing.asking import succeeds
 from testing.processes import eventually
@@ -18,7 +23,9 @@ from twgen.model.problem import Document
 from twgen.specs.kinds import LEDGER_FOLDER
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
+from twgen.versioning.names import BUILD_ID_LABEL
 from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
 
 EXAMPLE = Path("examples/three-versions")
 ADDRESS = "temporal.example.com:7233"
@@ -28,7 +35,7 @@ TWGEN = str(Path(sys.executable).with_name("twgen"))
 
 
 def main() -> None:
-    """Write the snapshot and the ledger of the example."""
+    """Write the snapshots and the ledger of the example."""
     worker, connection = _file("worker.yaml"), _file("connection.yaml")
     shutil.rmtree(EXAMPLE / LEDGER_FOLDER, ignore_errors=True)
     with (
@@ -44,12 +51,53 @@ def main() -> None:
             text = worker.replace(NEW_TAG, tag)
             _lock(text)
             builds.append(_build_id(f"{text}---\n{connection}"))
-            stack.enter_context(deployed.version(builds[-1]))
-        _roll_out(deployed, builds)
         (specs / "worker.yaml").write_text(worker)
         (specs / "connection.yaml").write_text(connection.replace(ADDRESS, server.address))
+        for build_id in builds[:2]:
+            stack.enter_context(deployed.version(build_id))
+        _roll_out(deployed, builds[:2])
+        before = eventually(lambda: _snapshot(specs), 60)
+        stack.enter_context(deployed.version(builds[2]))
+        eventually(lambda: succeeds(lambda: deployed.set_ramp(builds[2], 5)), 60)
         snapshot = eventually(lambda: _snapshot(specs), 60)
-    (EXAMPLE / "snapshot.yaml").write_text(snapshot)
+    write_with_cluster("before.yaml", before, dict(zip(builds[:2], (2, 6), strict=True)))
+    write_with_cluster("snapshot.yaml", snapshot, dict(zip(builds, (2, 6, 2), strict=True)))
+
+
+def write_with_cluster(name: str, snapshot: str, replicas: Mapping[str, int]) -> None:
+    """Write a snapshot with the Deployments of versions that have so many pods."""
+    file = EXAMPLE / name
+    file.write_text(snapshot)
+    rendered = _twgen("render", EXAMPLE, "--snapshot", file, "-q")
+    [document] = read_documents(snapshot)
+    created = {one["buildID"]: one["createdAt"] for one in document["workers"][0]["temporal"]["versions"]}
+    manifests = [item for item in read_documents(rendered) if item["kind"] == "Deployment"]
+    document["workers"][0]["deployments"] = [
+        deployed_as(item, replicas[build_id], f"{created[build_id][:19]}Z")
+        for item in manifests
+        if (build_id := item["metadata"]["labels"][BUILD_ID_LABEL]) in replicas
+    ]
+    file.write_text(write_documents([document]))
+
+
+def deployed_as(manifest: dict[str, Any], replicas: int, created_at: str) -> dict[str, Any]:
+    """A rendered Deployment as an API server returns it, once an autoscaler has sized it."""
+    sized = {"manager": "kube-controller-manager", "operation": "Update", "subresource": "scale"}
+    manifest["metadata"] |= {
+        "uid": str(uuid5(NAMESPACE_URL, manifest["metadata"]["name"])),
+        "generation": 2,
+        "creationTimestamp": created_at,
+        "managedFields": [{**sized, "fieldsV1": {"f:spec": {"f:replicas": {}}}}],
+    }
+    manifest["spec"] = {"replicas": replicas, **manifest["spec"]}
+    manifest["status"] = {
+        "observedGeneration": 2,
+        "replicas": replicas,
+        "updatedReplicas": replicas,
+        "availableReplicas": replicas,
+        "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}],
+    }
+    return manifest
 
 
 def _file(name: str) -> str:
@@ -72,20 +120,21 @@ def _build_id(text: str) -> str:
 
 
 def _roll_out(deployed: DeployedWorker, builds: list[str]) -> None:
-    first, second, third = builds
+    first, second = builds
     eventually(lambda: succeeds(lambda: deployed.set_current(first)), 60)
     deployed.start("WaitingWorkflow", "order-1001")
     eventually(lambda: succeeds(lambda: deployed.set_current(second)), 60)
     deployed.start("WaitingWorkflow", "order-1002")
-    eventually(lambda: succeeds(lambda: deployed.set_ramp(third, 5)), 60)
     deployed.set_manager("twgen/prod-eu/payments")
 
 
 def _snapshot(specs: Path) -> str:
-    done = subprocess.run(
-        [TWGEN, "snapshot", specs, "--allow-unlisted-connections"], check=True, capture_output=True, text=True
-    )
-    return done.stdout if "Draining" in done.stdout and "pollers: true" in done.stdout else ""
+    snapshot = _twgen("snapshot", specs, "--allow-unlisted-connections", "--no-cluster")
+    return snapshot if "Draining" in snapshot and "pollers: true" in snapshot else ""
+
+
+def _twgen(*command: str | Path) -> str:
+    return subprocess.run([TWGEN, *command], check=True, capture_output=True, text=True).stdout
 
 
 if __name__ == "__main__":

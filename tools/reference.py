@@ -44,8 +44,8 @@ _LIMITS = """\
 
 A run reads at most 30,000 documents, 48 MiB and 1,000,000 keys and list items, 16 MiB of them in one file,
 and prints at most 96 MiB of YAML; aliases may add 8 MiB, and nothing nests deeper than 100 levels. A snapshot
-may have 52 MiB, enough for 20,000 versions. Within that, twgen needs less than 512 MiB of memory; past it, it
-says which limit was reached and ends.
+may have 52 MiB, enough for 20,000 versions; so may an answer of Argo CD or Kubernetes, and a list in all.
+Within that, twgen needs less than 512 MiB of memory; past it, it says which limit was reached and ends.
 
 A folder is read with all below it, hidden files left out. A link out of the folder, a link to nothing, a pipe
 or a socket in it is an error; a pipe that you name yourself (`twgen validate <(cue export)`) is read.
@@ -58,7 +58,10 @@ Every field of what you write, and of what twgen prints for programs. This page 
 be there.
 """
 _ALSO = {
-    1: "Also a ledger that is not current (`lock --check`), a `rollout` that is Blocked, refused `promote`.",
+    1: (
+        "Also differences (`diff`), a ledger that is not current (`lock --check`), a `rollout` that is"
+        " Blocked, refused `promote`."
+    ),
     2: "Also an output that cannot be written, such as on a full disk.",
 }
 _NOT_ERRORS = {

@@ -4,7 +4,7 @@ import ast
 import sys
 from pathlib import Path
 
-FILE_LIMIT = 300
+FILE_LIMIT = 450
 FUNCTION_LIMIT = 60
 
 

@@ -1,6 +1,7 @@
 """An Application of Argo CD, as tests and a person bring it about and follow it."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -131,9 +132,26 @@ class Application:
 
     def waits_for_a_person(self) -> bool:
         """It is to be deleted, and Argo CD first wants to hear that it may be; only a log says so."""
+        return any("requires manual confirmation to delete" in line for line in self._logged())
+
+    def _logged(self) -> Sequence[str]:
+        """What the application controller has written of it."""
         log = (self.argo.folder / "application-controller.log").read_text()
-        waits = [line for line in log.splitlines() if "requires manual confirmation to delete" in line]
-        return any(f'"application":"{self.name}"' in line for line in waits)
+        return [line for line in log.splitlines() if f'"application":"{self.name}"' in line]
+
+    def goes(self) -> None:
+        """Wait until it is gone."""
+
+        def is_gone() -> bool:
+            found = self.find()
+            if not found:
+                return True
+            # Argo CD goes on with a deletion when the object changes, or in its next round
+            with suppress(Refused):
+                self.begin_to_refresh()
+            raise AssertionError(found["metadata"], errors_in(found), self._logged()[-5:])
+
+        eventually(is_gone, _SOON)
 
     def approve_deletion(self) -> None:
         """Say that it may be deleted with all it has, as `argocd app confirm-deletion` does."""
@@ -166,7 +184,7 @@ class Application:
     def delete(self, *, with_all_it_has: bool = False) -> None:
         """Delete it, and wait until it is gone; what it deployed stays unless told otherwise."""
         self.begin_to_delete(with_all_it_has=with_all_it_has)
-        eventually(lambda: not self.find(), _SOON)
+        self.goes()
 
     def operation(self) -> Object:
         """The sync that runs, or else the last one; empty before the first."""
@@ -181,8 +199,15 @@ class Application:
         return [message for message in ended if commit in message]
 
     def terminate(self) -> None:
-        """End the sync that runs, as `argocd app terminate-op` does."""
-        self.change({"status": {"operationState": {"phase": "Terminating"}}})
+        """End the sync that runs, as `argocd app terminate-op` does, and wait until it has ended."""
+
+        def has_ended() -> bool:
+            # Argo CD's own writes of a running sync may take the word back
+            if self.operation()["phase"] == "Running":
+                self.change({"status": {"operationState": {"phase": "Terminating"}}})
+            return bool(self.operation()["phase"] in {"Failed", "Error"})
+
+        eventually(has_ended, _SOON)
 
     def sync(self) -> None:
         """Begin a sync as a person does, of all that it has."""

@@ -2,7 +2,7 @@
 
 import secrets
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,8 @@ from testing.install import installed
 from testing.kubernetes.cluster import Cluster
 from testing.leaks import credential
 from testing.local_node.image import Image
-from testing.processes import eventually, free_ports, running
-from testing.recipes import ARGO_CD, REDIS
+from testing.processes import ENVIRONMENT, eventually, free_ports, running
+from testing.recipes import ARGO_CD, REDIS, Server
 from testing.servers import TemporalServer
 from twgen.yaml.reader import read_documents
 
@@ -35,6 +35,9 @@ TEAMS = "team-*"
 
 OWN_CLUSTER = {"project": "default", "application": "*", "inCluster": True}
 """The entry of the operator's file by which the plugin reads the cluster that this runs in."""
+
+LOOKS_EVERY = "ARGOCD_RECONCILIATION_TIMEOUT"
+"""The setting that says how often it looks for new commits."""
 
 _LOOPBACK = "127.0.0.1"
 _DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -53,6 +56,7 @@ class ArgoCD:
     """A running Argo CD; what its operator decides may be changed while it runs."""
 
     cluster: Cluster
+    release: Server
     repository: Repository
     folder: Path
     """Its logs, and what its operator has configured."""
@@ -63,6 +67,8 @@ class ArgoCD:
     sidecar: Sidecar
     plugin: Popen[bytes]
     """The plugin's server, which starts a twgen for each render."""
+    restart_repo_server: Callable[[], None]
+    """As `kubectl rollout restart` does, but for the plugin, which goes on."""
 
     def configure(self, temporal: Sequence[str], secured: Sequence[TemporalServer] = (), **more: Any) -> None:
         """Write the operator's files, from the next render on: which servers of Temporal may be used.
@@ -99,13 +105,14 @@ class ArgoCD:
         """The API server, which nothing but clients needs."""
         port, metrics_port = free_ports(2)
         command = [
-            *(str(installed(ARGO_CD)), f"--namespace={NAMESPACE}", "--insecure", *self.places),
+            *(str(installed(self.release)), f"--namespace={NAMESPACE}", "--insecure", *self.places),
             *(f"--address={_LOOPBACK}", f"--port={port}", f"--metrics-port={metrics_port}"),
         ]
         variables = {**self.variables, "ARGOCD_BINARY_NAME": "argocd-server"}
         with running(command, self.folder / "server.log", variables):
             eventually(lambda: _listens(port), _READY_WITHIN)
-            yield ArgoServer(f"http://{_LOOPBACK}:{port}", self.cluster, NAMESPACE, self.folder)
+            program = installed(self.release)
+            yield ArgoServer(f"http://{_LOOPBACK}:{port}", program, self.cluster, NAMESPACE, self.folder)
 
 
 @contextmanager
@@ -113,26 +120,26 @@ def argocd(
     cluster: Cluster,
     folder: Path,
     *,
-    resync: int = 180,
+    release: Server = ARGO_CD,
     image: Image | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[ArgoCD]:
-    """Argo CD in a cluster, which looks for new commits every `resync` seconds; its files are in the folder.
+    """A release of Argo CD in a cluster, its files in the folder.
 
     Its plugin is the twgen of this checkout, or of the image; its operator has yet to configure it. Its own
     settings are environment variables of its servers.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="twgen-argocd-") as sockets, ExitStack() as servers:
-        variables = {**_variables(cluster, Path(sockets), resync), **(settings or {})}
+        variables = {**_variables(cluster, release, Path(sockets)), **(settings or {})}
 
-        def start(role: str, *options: str) -> None:
-            command = [str(installed(ARGO_CD)), *options]
+        def start(role: str, *options: str) -> Popen[bytes]:
+            command = [str(installed(release)), *options]
             environment = {**variables, "ARGOCD_BINARY_NAME": f"argocd-{role}"}
-            servers.enter_context(running(command, folder / f"{role}.log", environment))
+            return servers.enter_context(running(command, folder / f"{role}.log", environment))
 
-        sidecar = Sidecar(folder / "sidecar", image)
-        sidecar.prepare(cluster, _install(cluster))
+        sidecar = Sidecar(folder / "sidecar", release, image)
+        sidecar.prepare(cluster, _install(cluster, release))
         plugins = Path(sockets) / "plugins"
         command, environment = sidecar.start(plugins, cluster)
         # it ignores every polite signal
@@ -141,12 +148,24 @@ def argocd(
         redis = [str(installed(REDIS)), f"--port {store}", f"--bind {_LOOPBACK}", "--save", ""]
         servers.enter_context(running([*redis, f"--dir {folder}"], folder / "redis.log"))
         places = (f"--redis={_LOOPBACK}:{store}", f"--repo-server={_LOOPBACK}:{port}")
-        found = ArgoCD(cluster, new_repository(folder), folder, places, variables, sidecar, plugin)
+        repo_servers: list[Popen[bytes]] = []
+
+        def restart_repo_server() -> None:
+            for process in repo_servers:
+                process.kill()
+                process.wait()
+            at = (f"--address={_LOOPBACK}", f"--port={port}", f"--metrics-port={metrics[0]}")
+            repo_servers.append(start("repo-server", places[0], *at))
+            eventually(lambda: _listens(port), _READY_WITHIN)
+
+        repository = new_repository(folder)
+        found = ArgoCD(
+            *(cluster, release, repository, folder, places, variables, sidecar, plugin),
+            restart_repo_server=restart_repo_server,
+        )
         found.configure([])
         eventually((plugins / "twgen.sock").exists, _READY_WITHIN)
-        at = (f"--address={_LOOPBACK}", f"--port={port}")
-        start("repo-server", places[0], *at, f"--metrics-port={metrics[0]}")
-        eventually(lambda: _listens(port), _READY_WITHIN)
+        restart_repo_server()
         start(
             "application-controller",
             *(f"--namespace={NAMESPACE}", f"--application-namespaces={_MORE_NAMESPACES}"),
@@ -160,7 +179,7 @@ def _profile_of_another_project() -> str:
     return f'[profile.payments]\naddress = "{OF_ANOTHER_PROJECT}"\nnamespace = "default"\napi_key = "{key}"'
 
 
-def _variables(cluster: Cluster, folder: Path, resync: int) -> Mapping[str, str]:
+def _variables(cluster: Cluster, release: Server, folder: Path) -> Mapping[str, str]:
     """What all servers share; the folder's path is short, as that of a Unix socket must be."""
     for name in ("plugins", "tls", "ssh"):
         (folder / name).mkdir()
@@ -171,17 +190,19 @@ def _variables(cluster: Cluster, folder: Path, resync: int) -> Mapping[str, str]
         "ARGOCD_ASK_PASS_SOCK": str(folder / "ask-pass.sock"),
         "ARGOCD_TLS_DATA_PATH": str(folder / "tls"),
         "ARGOCD_SSH_DATA_PATH": str(folder / "ssh"),
-        "ARGOCD_RECONCILIATION_TIMEOUT": f"{resync}s",
+        LOOKS_EVERY: "180s",
         "ARGOCD_RECONCILIATION_JITTER": "0s",
         "KUBECONFIG": str(cluster.kubeconfig),
+        # its repo-server calls scripts that are beside it
+        "PATH": f"{installed(release).parent}:{ENVIRONMENT['PATH']}",
         "HOME": str(folder),
         "TMPDIR": str(folder),
     }
 
 
-def _install(cluster: Cluster) -> str:
+def _install(cluster: Cluster, release: Server) -> str:
     """Make what Argo CD has in its cluster besides servers; a token of the repo-server's account."""
-    kinds = installed(ARGO_CD).with_name("crds")
+    kinds = installed(release).with_name("crds")
     files = [option for kind in _KINDS for option in ("-f", str(kinds / f"{kind}-crd.yaml"))]
     cluster.kubectl("apply", "--server-side", *files)
     # refused while an object has no conditions yet

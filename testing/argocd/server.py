@@ -11,11 +11,9 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from testing.install import installed
 from testing.kubernetes.cluster import Cluster
 from testing.leaks import credential
 from testing.processes import ENVIRONMENT
-from testing.recipes import ARGO_CD
 
 _FIRST_PASSWORD = "argocd-initial-admin-secret"  # noqa: S105 - where it is
 
@@ -26,6 +24,8 @@ class ArgoServer:
 
     address: str
     """`http://host:port`."""
+    program: Path
+    """Also what a person calls it with."""
     cluster: Cluster
     namespace: str
     """Where Argo CD is."""
@@ -64,7 +64,7 @@ class ArgoServer:
         self._argocd("login", place, "--plaintext", "--username=admin", f"--password={password}")
 
     def _argocd(self, *arguments: str) -> str:
-        command = [str(installed(ARGO_CD)), *arguments, f"--config={self._config}"]
+        command = [str(self.program), *arguments, f"--config={self._config}"]
         environment = {**ENVIRONMENT, "ARGOCD_BINARY_NAME": "argocd", "HOME": str(self.folder)}
         ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if ended.returncode:

@@ -15,7 +15,7 @@ from testing.local_node.image import Image, entering
 from testing.local_node.node import mounts_alone
 from testing.local_node.volumes import Mount
 from testing.processes import ENVIRONMENT
-from testing.recipes import ARGO_CD, HELM, KUSTOMIZE
+from testing.recipes import HELM, KUSTOMIZE, Server
 from testing.security import Security
 from testing.servers import TemporalServer
 from twgen.yaml.reader import read_documents
@@ -29,6 +29,8 @@ class Sidecar:
     """Its volumes, as folders; from an image, or with the programs and the twgen of this machine."""
 
     folder: Path
+    release: Server
+    """Of the Argo CD that has it beside its repo-server."""
     image: Image | None
 
     def prepare(self, cluster: Cluster, token: str) -> None:
@@ -85,7 +87,7 @@ class Sidecar:
         ):
             place, name, read_only = mount["mountPath"], mount["name"], mount.get("readOnly", False)
             if name == "var-files":
-                seen.append(Mount(installed(ARGO_CD), container["command"][0], read_only=True))
+                seen.append(Mount(installed(self.release), container["command"][0], read_only=True))
             elif name == "twgen-programs":
                 programs = (KUSTOMIZE, HELM)
                 seen += [Mount(installed(one), f"{place}/{one.program}", read_only) for one in programs]

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testing.argocd.application import Application
-from testing.argocd.argocd import NAMESPACE, ArgoCD, argocd
+from testing.argocd.argocd import LOOKS_EVERY, NAMESPACE, ArgoCD, argocd
 from testing.argocd.server import ArgoServer
 from testing.argocd.tick import install_account
 from testing.building import say
@@ -99,7 +99,8 @@ def stack(folder: Path) -> Iterator[Stack]:
         cluster = started.enter_context(kubernetes_cluster(folder / "kubernetes"))
         started.enter_context(local_node(cluster))
         say("starting Argo CD")
-        argo = started.enter_context(argocd(cluster, folder / "argocd", resync=_LOOKS_EVERY))
+        often = {LOOKS_EVERY: f"{_LOOKS_EVERY}s"}
+        argo = started.enter_context(argocd(cluster, folder / "argocd", settings=often))
         argo.configure([temporal.address])
         account = install_account(argo)
         server = started.enter_context(argo.server())

@@ -318,7 +318,7 @@ def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, 
     assert "the-key" not in ended.stderr
 
 
-@pytest.mark.parametrize("variable", ["TWGEN_OPERATOR_CONFIG", "TWGEN_KUBECONFIG"])
+@pytest.mark.parametrize("variable", ["TWGEN_OPERATOR_CONFIG", "TWGEN_KUBECONFIG", "TWGEN_SNAPSHOT"])
 def test_repository_gives_no_file_of_the_operator(run: Run, operator: Path, variable: str) -> None:
     ended = run(*RENDER, env=plugin(operator) | {variable: operator.name})
     refused(ended, f"{variable}: 'operator.json' must be a whole path: the repository may have such a file")

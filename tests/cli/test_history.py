@@ -83,3 +83,39 @@ def test_plugin_without_git_says_why_it_has_none(
     [told] = (text for text in worker["warnings"] if text.startswith(lost_one["buildID"]))
     assert why in told
     assert why in run(*RENDER, env=plugin(lost / OPERATOR_FILE, **variables)).stderr
+
+
+def test_drained_version_of_an_unread_cluster_is_taken_to_zero_by_what_git_knows(
+    run: Run, lost: Path
+) -> None:
+    """Its Deployment may have kept pods and protection: no sync fell between the delays."""
+    snapshot: dict[str, Any] = json.loads((lost / "snapshot.json").read_text())
+    [worker] = snapshot["workers"]
+    routing = worker["temporal"]["routing"]
+    old, target = routing["current"]["buildID"], routing["ramping"]["buildID"]
+    long_ago = {"status": "Drained", "changedAt": "2026-01-02T00:00:00Z", "checkedAt": "2026-01-02T00:00:00Z"}
+    worker["temporal"]["routing"] = {"current": {"buildID": target, "since": "2026-01-01T12:00:00Z"}}
+    worker["temporal"]["versions"] = [
+        {"buildID": target, "status": "Current", "createdAt": "2026-01-01T11:00:00Z"},
+        {
+            "buildID": old,
+            "status": "Drained",
+            "createdAt": "2026-01-01T00:00:00Z",
+            "firstActivatedAt": "2026-01-01T00:00:00Z",
+            "lastDeactivatedAt": "2026-01-01T12:00:00Z",
+            "drainage": long_ago,
+            "openWorkflows": 0,
+        },
+    ]
+    del worker["deployments"]
+    (lost / "snapshot.json").write_text(json.dumps(snapshot))
+    ended = run(*RENDER)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    [rendered] = (
+        item
+        for item in json.loads(ended.stdout)["items"]
+        if item["kind"] == "Deployment" and item["metadata"]["labels"]["temporal.io/build-id"] == old
+    )
+    assert rendered["spec"]["replicas"] == 0
+    assert "Prune=false" not in rendered["metadata"]["annotations"]["argocd.argoproj.io/sync-options"]
+    assert images(ended.stdout)[0] == "registry.example.com/pay:lost"

@@ -1,12 +1,15 @@
 """What `--input` takes, without the programs that it runs."""
 
 import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from testing.processes import ENVIRONMENT
-from tests.cli.conftest import Run
+from tests.cli.conftest import TWGEN, Run
 
 
 @pytest.mark.parametrize("kind", ["Helm", "Kustomize"])
@@ -85,3 +88,45 @@ def test_mistaken_input_of_an_application_is_told(
     ended = run("render", "specs", env={**ENVIRONMENT, "PATH": str(story), **variables})
     assert (ended.returncode, ended.stdout) == (2, "")
     assert said in ended.stderr
+
+
+def a_program(folder: Path, name: str) -> dict[str, str]:
+    """The environment with a program of that name, which prints nothing."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / name).symlink_to(shutil.which("true") or "")
+    return {**ENVIRONMENT, "PATH": f"{folder / 'bin'}{os.pathsep}{ENVIRONMENT['PATH']}"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((3 * 2**30,), "value-files: 'values0.yaml' is longer than 16 MiB"),
+        ((2**24,) * 4, "value-files: more than 48 MiB in all: give fewer files"),
+        ((2**24 + 1, 2**24), "value-files: 'values0.yaml' is longer than 16 MiB"),
+    ],
+)
+def test_value_files_are_limited_each_and_all_together(
+    run: Run, story: Path, sizes: tuple[int, ...], said: str
+) -> None:
+    for number, size in enumerate(sizes):
+        with (story / "specs" / f"values{number}.yaml").open("wb") as file:
+            file.truncate(size)
+    names = ",".join(f"values{number}.yaml" for number in range(len(sizes)))
+    ended = run("render", "specs", "--input", "Helm", "--value-files", names, env=a_program(story, "helm"))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"twgen: {said}\n")
+
+
+def test_lower_limits_of_the_system_lower_those_of_kustomize(story: Path) -> None:
+    def rendered(limit: str) -> subprocess.CompletedProcess[str]:
+        command = f"ulimit {limit}; exec {TWGEN} render specs --input Kustomize"
+        return subprocess.run(
+            ["bash", "-c", command], cwd=story, env=environment, capture_output=True, text=True, check=False
+        )
+
+    environment = a_program(story, "kustomize")
+    told = rendered("-f unlimited").stderr
+    for limit in ("-f 2000", "-t 20", "-d 500000"):
+        assert rendered(limit).stderr == told
+    ended = rendered("-f 0")
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("twgen: kustomize cannot be run here (")

@@ -1,5 +1,6 @@
 """Streams as a shell gives them: stdout holds data or nothing, and every end is a line and a code."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import TWGEN, Ended, Run
+from tests.terminal import terminal
+from twgen.yaml.reader import read_documents
 
 RENDER = f"{TWGEN} render specs --snapshot snapshot.json"
 
@@ -46,7 +49,8 @@ def test_a_command_without_data_needs_no_stdout(story: Path) -> None:
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
 def test_without_stderr_messages_are_lost_and_never_data(story: Path, rendered: str, stderr: str) -> None:
     refused = shell(story, f"{TWGEN} render nowhere {stderr}")
-    assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", "")
+    assert (refused.returncode, refused.stderr) == (2, "")
+    assert "kind: RenderFailed\n" in refused.stdout
     assert shell(story, f"{RENDER} {stderr}").stdout == rendered
     (story / "specs" / "odd.yaml").write_text("a: 1\n")  # warned of
     assert shell(story, f"{RENDER} {stderr}").stdout == rendered
@@ -68,6 +72,62 @@ def test_closed_stdin_is_said(story: Path, rendered: str) -> None:
 
 def test_all_streams_closed_is_still_a_code(story: Path) -> None:
     assert shell(story, f"{TWGEN} render - <&- >&- 2>&-").returncode == 2
+
+
+@pytest.mark.parametrize("wrong", ["render nowhere", "render --bogus", "render specs --now then"])
+def test_failed_render_in_a_pipe_is_one_object_with_the_reason(story: Path, wrong: str) -> None:
+    ended = shell(story, f"{TWGEN} {wrong} | cat")
+    assert ended.returncode == 2
+    [failed] = read_documents(ended.stdout)
+    assert (failed["apiVersion"], failed["kind"]) == ("twgen.io/v1alpha1", "RenderFailed")
+    assert failed["message"]
+    assert failed["message"] in ended.stderr
+    assert json.loads(shell(story, f"{TWGEN} {wrong} -o json | cat").stdout) == failed
+
+
+def test_failed_render_with_many_problems_shows_the_first(story: Path) -> None:
+    (story / "specs" / "more.json").write_text((story / "specs" / "workerdeployment.json").read_text())
+    (story / "specs" / "broken.yaml").write_text("{")
+    ended = shell(story, f"{RENDER} | cat")
+    [failed] = read_documents(ended.stdout)
+    assert failed["message"] == f"{ended.stderr.splitlines()[0]} (the first of 3 lines on stderr)"
+
+
+def test_bug_of_a_render_is_such_an_object_too(story: Path) -> None:
+    (story / "twgen_bug.py").write_text("import twgen.cli.inputs\ndel twgen.cli.inputs.load_specs\n")
+    start = "import twgen_bug; from twgen.cli.main import main; main()"
+    ended = shell(story, f'PYTHONPATH=. {sys.executable} -c "{start}" render specs | cat')
+    assert ended.returncode == 70
+    [failed] = read_documents(ended.stdout)
+    assert failed["message"].startswith("a bug (ImportError)")
+
+
+def test_failed_render_prints_nothing_elsewhere(story: Path) -> None:
+    shell(story, f"{TWGEN} render nowhere > file")
+    assert (story / "file").read_text() == ""
+    for command in (f"ARGOCD_APP_NAME=pay {TWGEN} render nowhere", f"{TWGEN} plan nowhere"):
+        ended = shell(story, f"{command} | cat")
+        assert (ended.returncode, ended.stdout) == (2, "")
+    with terminal([TWGEN, "render", "nowhere"], story, 120) as shown:
+        assert shown.end() == 2
+    assert shown.text.splitlines() == ["twgen: nowhere: no such file or folder"]
+
+
+def test_interrupted_render_prints_nothing(story: Path) -> None:
+    with subprocess.Popen(
+        [TWGEN, "render", "-"], cwd=story, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=60)[0] == b""
+    assert process.returncode == 143
+
+
+@pytest.mark.parametrize("reader", ["render -", "validate -", "plan -"])
+def test_readers_refuse_a_failed_render_with_its_message(story: Path, reader: str) -> None:
+    ended = shell(story, f"{TWGEN} render nowhere 2>/dev/null | {TWGEN} {reader}")
+    assert "a render failed: nowhere: no such file or folder" in ended.stdout + ended.stderr
+    assert ended.returncode
 
 
 def test_busy_pipes_are_waited_for(story: Path, rendered: str) -> None:

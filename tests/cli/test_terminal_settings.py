@@ -228,6 +228,13 @@ def test_report_of_what_holds_versions_says_whose(run: Run, options: tuple[str, 
     assert said in ended.stderr
 
 
+@pytest.mark.parametrize("output", ["text", "json", "markdown"])
+def test_report_of_nothing_that_could_be_read_is_none(run: Run, story: Path, output: str) -> None:  # noqa: ARG001
+    ended = run("drain", "specs", "--no-cluster", "--timeout", "1s", "-o", output)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert "twgen: " in ended.stderr
+
+
 def test_help_of_the_operators_file_says_what_counts_outside_of_argocd(run: Run) -> None:
     told = " ".join(run("render", "--help").stdout.split())
     assert "elsewhere `rollout`, `attached`, `prometheus`, `links` count." in told

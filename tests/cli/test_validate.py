@@ -345,7 +345,7 @@ def test_strict_raises_the_level_of_a_warning_and_not_its_rule(run: Run, story: 
 
 
 @pytest.mark.parametrize("driver", ["Hook", "Job"])
-def test_driver_without_an_image_is_a_warning_before_a_render_ends_with_it(
+def test_driver_without_an_image_is_a_warning_at_a_terminal_and_an_error_in_argo_cd(
     run: Run, story: Path, driver: str
 ) -> None:
     policy = {
@@ -358,12 +358,20 @@ def test_driver_without_an_image_is_a_warning_before_a_render_ends_with_it(
     operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
     (story / "operator.json").write_text(json.dumps(operator))
     given = ("--operator-config", "operator.json")
-    why = "its rollout needs the image of a Job"
+    needed = "its rollout needs the image of a Job"
+    why = f"a render leaves its rollout objects out, and in Argo CD fails: {needed}"
     assert why not in run("validate", "specs").stderr
     ended = run("validate", "specs", *given)
     assert (ended.returncode, ended.stderr.count(f"policy.json:1: spec.driver: {why}")) == (0, 1)
     assert run("validate", "specs", *given, "--strict").returncode == 1
-    assert f": {why}" in run("render", "specs", *WORLD, *given).stderr
+    rendered = run("render", "specs", *WORLD, *given)
+    assert (rendered.returncode, rendered.stderr.count(f": {why}")) == (0, 1)
+    assert rendered.stdout == run("render", "specs", *WORLD, *given, "--no-hooks").stdout
+    assert why not in run("render", "specs", *WORLD, *given, "--no-hooks").stderr
+    in_plugin = {"ARGOCD_APP_NAME": "pay", "TWGEN_OPERATOR_CONFIG": str(story / "operator.json")}
+    failed = run("render", "specs", *WORLD, "--identity", "pay", env=in_plugin)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert f": {needed}" in failed.stderr
     assert f"warning: {why}" in run("plan", "specs", *WORLD, *given).stdout
     assert f"warning: {why}" in run("status", "specs", *WORLD, *given).stdout
 

@@ -1,6 +1,9 @@
 """An Argo CD that is asked for an application, and one that does not answer as it should."""
 
 import asyncio
+import gzip
+import json
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from tests.executing.argocd import Served, serving
 from twgen.clients.argocd import ArgoCD
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable, TwgenError
+from twgen.yaml.limits import WORLD
 
 
 @pytest.fixture
@@ -64,7 +68,6 @@ def test_token_may_end_its_line_and_nothing_that_is_none_is_sent_or_told(
         (400, b"{}", "refuses: is it an Argo CD of 2.14 or later? (400: )"),
         (401, b'{"message": "expired"}', "asks for another token: is it still valid? (401: expired)"),
         (429, b"slow down", "the next look asks again; make --every longer (429: slow down)"),
-        (307, b"", "sends one elsewhere: give the address of its API itself (307: )"),
         (520, b"", "the next look asks again; look into the log of argocd-server (520: )"),
         (502, b"\xff", "the next look asks again; look into the log of argocd-server (502: \ufffd)"),
         (200, b"[" * 100_000, "it answers with something else: is that its address?"),
@@ -80,10 +83,65 @@ def test_refusal_is_one_line_without_the_token(served: Served, status: int, body
     assert str(refused.value).endswith(told)
     assert served.token not in repr((refused.value, ArgoCD(served.address, served.token)))
     assert "\n" not in str(refused.value)
-    assert served.asked == ["/api/v1/applications/pay"], "a redirect is not followed"
+    assert served.asked == ["/api/v1/applications/pay"]
 
 
-@pytest.mark.parametrize("body", [b'{"items": 1}', b'{"items": [1]}', b'{"items": [{"targetState": "{"}]}'])
+@pytest.mark.parametrize("status", [301, 307])
+def test_redirect_is_not_followed(served: Served, status: int) -> None:
+    served.status = status
+    with pytest.raises(StateUnavailable, match=rf"redirects are not followed: .* \({status}\)$"):
+        ask(ArgoCD(served.address, served.token))
+    assert served.asked == ["/api/v1/applications/pay"]
+
+
+@pytest.mark.parametrize("status", [200, 401, 500])
+def test_token_that_argocd_repeats_is_told_without(served: Served, status: int) -> None:
+    sent = f"Authorization: Bearer {served.token}"
+    packed = b64encode(sent.encode()).decode()
+    served.status, served.body = status, json.dumps({"message": f"{sent}\n({packed})"}).encode()
+    with pytest.raises(StateUnavailable) as refused:
+        ask(ArgoCD(served.address, served.token))
+    assert served.token not in str(refused.value)
+    assert packed not in str(refused.value)
+
+
+def test_answer_of_argocd_that_is_too_large_or_packed_is_refused(served: Served) -> None:
+    served.status, served.body = 200, b" " * (WORLD.bytes + 1)
+    with pytest.raises(StateUnavailable, match="answers with more than 54525952 bytes"):
+        ask(ArgoCD(served.address, served.token))
+    served.headers, served.body = (
+        {"Content-Encoding": "gzip"},
+        gzip.compress(b'{"metadata": {"name": "pay"}}'),
+    )
+    with pytest.raises(StateUnavailable, match="answers packed, although it was asked not to"):
+        ask(ArgoCD(served.address, served.token))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"metadata": {"name": "another"}},
+        {"metadata": {"name": "pay"}, "kind": "AppProject"},
+        {"metadata": {"name": ["pay"]}},
+        {"metadata": ["pay"]},
+    ],
+)
+def test_application_that_was_not_asked_for_is_told(served: Served, answer: object) -> None:
+    served.status, served.body = 200, json.dumps(answer).encode()
+    with pytest.raises(StateUnavailable, match="it answers with something else: is that its address"):
+        ask(ArgoCD(served.address, served.token))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"items": 1}',
+        b'{"items": [1]}',
+        b'{"items": [{"targetState": "{"}]}',
+        b'{"items": [{"targetState": 1}]}',
+        b'{"items": [{"targetState": "{\\"kind\\": \\"Secret\\"}"}]}',
+    ],
+)
 def test_render_that_cannot_be_read_is_told(served: Served, body: bytes) -> None:
     served.status, served.body = 200, body
     argocd = ArgoCD(served.address, served.token)

@@ -89,9 +89,9 @@ def answering(*answers: bytes) -> Iterator[str]:
     ],
 )
 def test_time_of_an_answer_is_heard_when_it_tells_one(date: str, told: str | None, tmp_path: Path) -> None:
-    head = f"HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Length: 2\r\n\r\n"
+    head = f"HTTP/1.1 404 Not Found\r\nDate: {date}\r\nContent-Length: 2\r\n\r\n"
     with answering(head.encode() + b"{}") as address, connected(tmp_path, address) as client:
-        asyncio.run(client.ask("GET", "/version", Deadline(60)))
+        asyncio.run(client.ask("GET", "/api/v1/nodes", Deadline(60)))
         heard = client.heard
     assert (heard and heard.said.isoformat()) == told
     assert not heard or time.monotonic() - heard.at < 10

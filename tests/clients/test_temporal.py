@@ -1,19 +1,26 @@
 """How calls at the same time share a connection, also when it fails."""
 
 import asyncio
+from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.envconfig import ClientConfigProfile
 from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 
+from tests.clients.grpc import refusing
 from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.profiles import Profile, Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.clients.temporal_failures import refusal
 from twgen.errors import OutOfTime, StateUnavailable
+from twgen.model import credentials
+from twgen.model.credentials import without_credentials
 from twgen.model.spec import Connection
 
 HERE = Connection("here", "temporal.invalid:7233")
@@ -186,6 +193,9 @@ def test_connection_whose_certificate_was_not_there_yet_is_tried_anew(
     certificate = tmp_path / "ca.pem"
 
     class Credentials:
+        api_key = None
+        grpc_meta: Mapping[str, str] = {}
+
         def to_client_connect_config(self) -> dict[str, Any]:
             return {"tls": bool(certificate.read_bytes())}
 
@@ -199,3 +209,42 @@ def test_connection_whose_certificate_was_not_there_yet_is_tried_anew(
         return await clients.ask(CALL, Deadline(60))
 
     assert asyncio.run(story()) == "answered, retry False"
+
+
+KEY = "a-long-key-0123456789abcdef"
+
+
+def profile_of(address: str, **more: Any) -> Profile:
+    credentials = ClientConfigProfile.from_dict({"api_key": KEY, "tls": {"disabled": True}, **more})
+    return Profile("payments", address, "default", credentials)
+
+
+@pytest.mark.parametrize("code", [2, 3, 5, 7, 8, 9, 13, 14, 16])
+@pytest.mark.parametrize("connects", [True, False])
+def test_refusal_that_repeats_the_key_is_told_without(
+    code: int, *, connects: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "_sent", {})
+    header = 'tm "told" \\q'  # shorter than what is looked for everywhere
+    sent = f"Authorization: Bearer {KEY}, X-Team: {header}"
+    said = f"bad token: {sent} ({b64encode(sent.encode()).decode()})"
+    with refusing(said, code, connects=connects) as address:
+        profile = profile_of(address, grpc_meta={"x-team": header, "temporal-namespace": "default"})
+        clients = TemporalClients(lambda: Profiles((profile,)), {})
+        call = replace(CALL, connection=Connection("here", address), method="describe_namespace")
+        call = replace(call, request=DescribeNamespaceRequest(), is_retried=False)
+        with pytest.raises((StateUnavailable, OutOfTime)) as refused:
+            asyncio.run(clients.ask(call, Deadline(20)))
+    told = str(refused.value)
+    assert "Bearer ..., X-Team: ..." in told
+    assert "namespace 'default'" in told
+    shown = (KEY, header, "told", b64encode(KEY.encode()).decode()[4:20])
+    assert not any(part in told for part in shown)
+    assert without_credentials(KEY) == "..."
+
+
+def test_key_is_hidden_everywhere_and_what_names_the_place_is_not() -> None:
+    told = profile_of(
+        "default.a1b2c:7233", grpc_meta={"temporal-namespace": "default", "authorization": "Bearer b"}
+    )
+    assert told.secrets == (KEY, "b")

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from tests.terminal import terminal
-from tools.documentation import objects
+from tools.documentation import PLANS, objects
 from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
@@ -38,7 +38,7 @@ OFFLINE = re.compile(
     r"^twgen (?!.*--input )(?:validate|lock|simulate"
     r"|(?:plan|status|render)(?!.* -w| .*--(?:via|ca-file|prometheus|from-cluster))) "
 )
-NEEDS_A_SNAPSHOT = re.compile(r"^twgen (?:plan|status|render) \.(?!.*--snapshot)")
+NEEDS_A_SNAPSHOT = re.compile(r"^twgen (?:plan|status|render) \.(?!.*--(?:snapshot|offline))")
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -67,7 +67,7 @@ def test_lines_of_a_block_run_one_after_the_other_in_one_folder(
     shutil.copytree(EXAMPLE, specs)
     (tmp_path / "manifests").mkdir()
     for line in (*lines, "twgen render . -q"):
-        command, _, file = line.partition(" && ")[0].partition(" > ")
+        command, _, file = re.split(r" && | \| ", line)[0].partition(" > ")
         snapshot = ("--snapshot", "snapshot.yaml") if NEEDS_A_SNAPSHOT.search(command) else ()
         ended = run(*shlex.split(command)[1:], *snapshot, folder=specs)
         may_be_told = "^(checked .*; no problems|recorded .*|warning: no worker (has|is) .*)\n$"
@@ -78,12 +78,12 @@ def test_lines_of_a_block_run_one_after_the_other_in_one_folder(
 
 
 @pytest.mark.heavy
-def test_demonstration_shows_four_commands_in_seconds() -> None:
+def test_demonstration_shows_its_commands_in_seconds() -> None:
     command = ["make", "-s", "-C", ROOT, "-o", ".venv/.installed", "demo", f"BIN={TWGEN.parent}"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")
     shown = [line.split()[2] for line in ended.stdout.splitlines() if line.startswith("$ twgen ")]
-    assert shown == ["plan", "status", "simulate", "render"]
+    assert shown == ["plan", "status", "plan", "simulate", "render"]
     assert ended.stdout.endswith("lines, 9 manifests in all\n")
     assert len(ended.stdout.splitlines()) < 100
 
@@ -99,16 +99,19 @@ def test_readme_shows_the_spec_of_the_example() -> None:
 
 
 def test_readme_shows_what_is_rendered_of_the_example() -> None:
-    shown = blocks(ROOT / "README.md", "text")[1]
-    assert shown == objects(run("render", ".", "--snapshot", "snapshot.yaml").stdout)
+    shown = blocks(ROOT / "README.md", "text")[-1]
+    assert shown == objects(run("render", ".", "--snapshot", "before.yaml").stdout)
     for kind in ("Deployment", "HorizontalPodAutoscaler", "PodDisruptionBudget"):
         assert len(re.findall(rf"^{kind} ", shown, re.MULTILINE)) == 3, "one for each version"
 
 
-def test_readme_shows_the_plan_of_the_example() -> None:
-    shown = blocks(ROOT / "README.md", "text")[0]
-    plan = run("plan", ".", "--snapshot", "snapshot.yaml")
-    assert shown == plan.stdout
+def test_readme_shows_plans_of_the_example_with_its_cluster_and_a_change_of_traffic() -> None:
+    shown = blocks(ROOT / "README.md", "text")[:-1]
+    assert shown == [run(*command).stdout for command in PLANS.values()]
+    before, then = shown
+    assert re.findall(r"^  v\d\S+ +\S+ +(\S+)", before, re.MULTILINE) == ["Keep", "Keep", "Create"]
+    assert "next: send 25 % of new workflows to v3.0.0" in then
+    assert "cluster was not read" not in before + then
 
 
 def test_page_shows_the_status_of_the_example() -> None:
@@ -241,6 +244,7 @@ def test_page_names_lines_that_twgen_prints() -> None:
     told = re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
     assert len(told) > 10
     of_argocd = {
+        "--force cannot be used with --server-side",
         "could not find cmp-server plugin",
         "DeadlineExceeded",
         "Manifest generation error (cached)",

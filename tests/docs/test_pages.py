@@ -42,10 +42,6 @@ def test_page_of_reference_is_as_the_program_has_it(page: str, text: Callable[[]
     assert (ROOT / "docs" / f"{page}.md").read_text() == text()
 
 
-def test_all_that_a_user_may_read_has_at_most_15000_words() -> None:
-    assert sum(len(prose(page).split()) for page in FOR_USERS) <= 15_000
-
-
 @pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: page.stem)
 def test_page_has_at_most_1500_words(page: Path) -> None:
     assert len(prose(page).split()) <= 1_500

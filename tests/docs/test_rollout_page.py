@@ -15,6 +15,7 @@ from tests.servers.live import ENVIRONMENT
 from tools.documentation import foretold
 from tools.ramps import BOUND, FAILING, ramps_text, simulated_ramps
 from twgen import errors
+from twgen.model.marks import MarkKey
 from twgen.model.status import RolloutStatus
 from twgen.specs.attached import KINDS
 from twgen.versioning import names
@@ -25,14 +26,6 @@ PAGE = "".join((ROOT / "docs" / name).read_text() for name in ("rollout.md", "jo
 SHOWN = [line for language, block in BLOCK.findall(PAGE) if not language for line in block.splitlines()]
 NAMED = re.findall(r"^\| `(twgen [^`]+)` \|", PAGE, re.MULTILINE)
 CHANGING = sorted({*NAMED, *(line for line in SHOWN if re.match("twgen (?!simulate )[^>]*$", line))})
-MARKS = {
-    names.ABORTED,
-    names.PAUSED,
-    names.GATE_ATTEMPT,
-    names.GATE_SKIPPED,
-    names.MEASURED_SINCE,
-    names.MOVED_BY,
-}
 
 
 @pytest.mark.parametrize("command", CHANGING)
@@ -64,9 +57,10 @@ def test_planner_takes_back_what_fails_and_hardly_ever_what_is_at_its_bound() ->
     assert f"```text\n{ramps_text()}```" in (ROOT / "docs" / "rollout.md").read_text()
 
 
-def test_page_lists_the_marks() -> None:
-    remembered = PAGE.partition("## What is remembered")[2].partition("\n# ")[0]
-    assert set(re.findall(r"`(twgen\.io/[\w-]+)`", remembered)) == MARKS
+def test_page_of_reasons_lists_every_mark_with_what_ends_it() -> None:
+    table = (ROOT / "docs" / "reasons.md").read_text().partition("## Marks")[2]
+    rows = re.findall(r"^\| `(twgen\.io/[\w-]+)` \| .+ \| (.+) \|$", table, re.MULTILINE)
+    assert rows == [(key.value, key.lifetime.value) for key in MarkKey]
 
 
 def test_page_shows_the_operators_file_of_the_example() -> None:
@@ -92,7 +86,7 @@ def test_page_lists_every_right_of_the_account_and_no_other() -> None:
     [role] = [item for item in rollout_case() if item["kind"] == "Role"]
     attached = {names.resource_of_kind(kind.kind) for kind in KINDS}
     rights = {
-        (verb, "each kind that may be attached" if resource in attached else resource)
+        (verb, "each kind that is or was attached" if resource in attached else resource)
         for rule in role["rules"]
         for verb in rule["verbs"]
         for resource in rule["resources"]

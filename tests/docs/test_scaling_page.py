@@ -10,6 +10,7 @@ import pytest
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
 from twgen.yaml.reader import read_documents
+from twgen.yaml.writer import write_documents
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "scaling.md").read_text()
@@ -23,9 +24,13 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def specs(tmp_path: Path) -> Path:
-    """The recorded example, without its autoscaler."""
+    """The recorded example, without its autoscaler and the Deployments that it has sized."""
     shutil.copytree(ROOT / "examples" / "three-versions", folder := tmp_path / "specs")
     (folder / "scaling.yaml").unlink()
+    snapshot = folder / "snapshot.yaml"
+    [world] = read_documents(snapshot.read_text())
+    del world["workers"][0]["deployments"]
+    snapshot.write_text(write_documents([world]))
     return folder
 
 

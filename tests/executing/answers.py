@@ -1,12 +1,15 @@
 """What a modelled Temporal answers, as the messages of its API; a function for each method."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
+from temporalio.api.common.v1 import Payload
 from temporalio.api.deployment.v1 import (
     RoutingConfig,
     VersionDrainageInfo,
+    VersionMetadata,
     WorkerDeploymentInfo,
     WorkerDeploymentVersion,
     WorkerDeploymentVersionInfo,
@@ -24,9 +27,9 @@ from temporalio.api.workflowservice.v1 import (
     SetWorkerDeploymentManagerResponse,
 )
 
+from twgen.model.marks import MarkKey
 from twgen.model.temporal import Drainage, GateRun, GateStatus, UpdateState, Version, VersionStatus
 from twgen.simulating.temporal import TemporalModel
-from twgen.versioning.names import MOVED_BY
 
 _WORKER = "shop/payments"
 _STATUSES = {
@@ -93,6 +96,7 @@ def describe_worker_deployment(model: TemporalModel, _: Any, token: bytes) -> An
 
 def describe_worker_deployment_version(model: TemporalModel, request: Any, _: bytes) -> Any:
     version: Version = model.versions[request.deployment_version.build_id]
+    marks = {key: Payload(data=json.dumps(mark).encode()) for key, mark in (version.metadata or {}).items()}
     queue = DescribeWorkerDeploymentVersionResponse.VersionTaskQueue
     return DescribeWorkerDeploymentVersionResponse(
         worker_deployment_version_info=WorkerDeploymentVersionInfo(
@@ -100,6 +104,7 @@ def describe_worker_deployment_version(model: TemporalModel, request: Any, _: by
             status=_STATUSES[version.status],
             create_time=_at(version.created_at),
             drainage_info=_drainage(version.drainage),
+            metadata=VersionMetadata(entries=marks),
         ),
         version_task_queues=[queue(name=polled.name, type=1) for polled in version.task_queues or ()],
     )
@@ -147,8 +152,10 @@ def set_worker_deployment_ramping_version(model: TemporalModel, request: Any, to
 
 
 def update_worker_deployment_version_metadata(model: TemporalModel, request: Any, _: bytes) -> None:
-    assert request.deployment_version.build_id in model.versions
-    assert list(request.upsert_entries) == [MOVED_BY]
+    entries = request.upsert_entries
+    assert list(entries) == [MarkKey.MOVED_BY]
+    marks = {key: json.loads(entries[key].data) for key in entries}
+    model.mark(request.deployment_version.build_id, marks)
 
 
 def start_workflow_execution(model: TemporalModel, request: Any, _: bytes) -> None:

@@ -13,7 +13,9 @@ JOBS = "/apis/batch/v1/namespaces/shop/jobs"
 PODS = "/api/v1/namespaces/shop/pods"
 EVENTS = "/api/v1/namespaces/shop/events"
 AUTOSCALERS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
-_SERVED = {"autoscaling": "v2", "policy": "v1"}
+BUDGETS = "/apis/policy/v1/namespaces/shop/poddisruptionbudgets"
+SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects"
+_SERVED = {"autoscaling": "v2", "policy": "v1", "keda.sh": "v1alpha1"}
 
 
 class ApiServer:
@@ -83,9 +85,13 @@ class ApiServer:
                 )
             ):
                 status, answer = 409, {"message": "the object has been modified"}
+            case "PATCH" if query and query.get("dryRun") == "All":
+                status, answer = 200, deepcopy(body)
             case "PATCH":
                 spec = {**(found or {}).get("spec", {}), **body.get("spec", {})}
-                metadata = {**(found or {}).get("metadata", {}), **body["metadata"]}
+                before = (found or {}).get("metadata", {})
+                metadata = {**before, **body["metadata"]}
+                metadata["annotations"] = {**before.get("annotations", {}), **metadata.get("annotations", {})}
                 changed = {**(found or {}), **body, "metadata": metadata}
                 status, answer = 200, self.put(path, {**changed, "spec": spec} if spec else changed)
             case "POST":

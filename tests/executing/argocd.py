@@ -31,6 +31,7 @@ class Served:
     """Answered to whatever is asked, unless 0."""
     body: bytes = b""
     """With that status."""
+    headers: Mapping[str, str] = field(default_factory=dict)
     takes: float = 0
     """Seconds for every answer."""
     rendering_takes: float = 0
@@ -92,6 +93,8 @@ def serving(served: Served) -> Iterator[Served]:
             self.send_header("Content-Length", str(len(body)))
             if status in {301, 307}:
                 self.send_header("Location", f"{served.address}/elsewhere")
+            for name, text in served.headers.items():
+                self.send_header(name, text)
             self.end_headers()
             with suppress(BrokenPipeError):  # whoever asked may be gone
                 self.wfile.write(body)

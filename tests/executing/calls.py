@@ -18,6 +18,7 @@ from tests.strategies import a_spec
 from twgen.cli.live import Connections, Servers
 from twgen.cli.main import twgen
 from twgen.clients.deadline import Deadline
+from twgen.clients.kubeconfig import ClusterAccess
 from twgen.clients.kubernetes import Heard, KubernetesClient
 from twgen.clients.profiles import Profiles
 from twgen.clients.prometheus import PrometheusServers
@@ -131,6 +132,8 @@ class Recorded:
 
 
 class _Kubernetes(KubernetesClient):
+    _access = ClusterAccess("")
+
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
 

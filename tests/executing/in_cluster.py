@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
-from tests.executing.api_server import AUTOSCALERS, DEPLOYMENTS, INTENT, JOBS, PODS, ApiServer
+from tests.executing.api_server import AUTOSCALERS, DEPLOYMENTS, INTENT, JOBS, PODS, STATUS, ApiServer
 from tests.executing.pod import BUILD_IDS, Pod
 from tests.executing.server import DEEDS, Server
 from tests.executing.trouble import GATED, ME
@@ -15,6 +16,7 @@ from tests.strategies import AUTOSCALER
 from twgen.clients.deadline import Deadline
 from twgen.errors import TwgenError
 from twgen.executing.restart import restart_job
+from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
 from twgen.model.policy import Driver
 from twgen.model.spec import Rollout, RolloutStep, Strategy, WorkerSpec
@@ -22,7 +24,6 @@ from twgen.model.times import format_time
 from twgen.records.intent import Intent, write_intent
 from twgen.versioning.names import (
     INTENT_HASH,
-    PAUSED,
     attached_resource_name,
     rollout_labels,
     rollout_selector,
@@ -48,7 +49,7 @@ SPECS: Mapping[str, WorkerSpec] = {
     "back": replace(_scaled(RAMPS, "v1"), rollout=Rollout(Strategy.ALL_AT_ONCE)),
 }
 """What Git says at one time or another."""
-HANDS = {"kill", "copy", "annotate", "go on", "another image"}
+HANDS = {"kill", "copy", "annotate", "go on", "another image", "made again", "gone for a while"}
 INTERRUPTIONS = (*(f"apply {name}" for name in SPECS), *sorted(HANDS), *DEEDS)
 _HOLD_FOR = 20 * MINUTE
 _LINGERS = 20 * SECOND
@@ -93,6 +94,13 @@ class Cluster(Server):
         """The Deployments that have Pods."""
         return {item["metadata"]["name"] for item in self.api.listed(DEPLOYMENTS) if item["spec"]["replicas"]}
 
+    async def make_again(self, pause: timedelta) -> None:
+        """Delete the intent, and apply it once more after a while."""
+        del self.api.objects[INTENT]
+        self.api.objects.pop(STATUS, None)  # it goes with its owner
+        await self.sleep(pause)
+        await self.sync(self.name)
+
     async def sync(self, name: str) -> None:
         """Apply an intent as Argo CD does."""
         if self.driver is Driver.HOOK:
@@ -108,7 +116,7 @@ class Cluster(Server):
         spec = SPECS[name]
         intent = Intent("shop", "payments", ME, spec.build_id, ({"spec": name},))
         manifest = write_intent(intent)
-        annotations = {PAUSED: "true"} if self.is_paused else {}
+        annotations = {MarkKey.PAUSED: "true"} if self.is_paused else {}
         self.api.put(INTENT, manifest)
         self.api.annotate(INTENT, **annotations)
         for job in self.api.listed(JOBS):
@@ -151,7 +159,7 @@ class Cluster(Server):
     def is_paused(self) -> bool:
         """The intent is annotated so."""
         found = self.api.objects.get(INTENT)
-        return bool(found) and PAUSED in found["metadata"].get("annotations", {})
+        return bool(found) and MarkKey.PAUSED in found["metadata"].get("annotations", {})
 
     def start_pod(self) -> None:
         """Let the Job of the newest intent run a Pod, another one if it runs already."""
@@ -231,12 +239,14 @@ class Cluster(Server):
             elif deed == "another image":
                 self.images += 1
                 await self.sync(self.name)
+            elif deed in {"made again", "gone for a while"}:
+                await self.make_again((1 if deed == "made again" else 40) * SECOND)
             elif deed in {"annotate", "go on"}:
-                self.api.annotate(INTENT, **{PAUSED: "true" if deed == "annotate" else None})
+                self.api.annotate(INTENT, **{MarkKey.PAUSED: "true" if deed == "annotate" else None})
             else:
                 await self._do(deed)
         await self.sleep(10 * MINUTE)
-        self.api.annotate(INTENT, **{PAUSED: None})
+        self.api.annotate(INTENT, **{MarkKey.PAUSED: None})
         # what people did to a rollout that had ended, or made it end; each gate may fail once more
         for _ in range(2 + len(self.gates_end_as)):
             for deed in ("resume", "retry", "release"):

@@ -15,13 +15,15 @@ from twgen.cluster.deployments import live_deployments
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.cluster import ClusterWriter
 from twgen.executing.unattended import Unattended, Ways, carry_out
+from twgen.model.marks import MarkKey
 from twgen.model.operator import GroupKind
+from twgen.model.paths import value_at
 from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.world import LiveDeployment, World
 from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, read_status
 from twgen.records.intent import Intent
-from twgen.versioning.names import INTENT_HASH, PAUSED
+from twgen.versioning.names import INTENT_HASH
 
 if TYPE_CHECKING:
     from tests.executing.in_cluster import Cluster
@@ -86,9 +88,10 @@ class Pod(Client):
 
     def sees_intent(self) -> bool:
         """Whether it stands, and nobody has annotated it."""
-        annotations = self.server.api.objects[INTENT]["metadata"]["annotations"]
-        self.is_own = annotations[INTENT_HASH] == self.intent.hash
-        return self.is_own and PAUSED not in annotations
+        manifest = self.server.api.objects.get(INTENT, {})
+        annotations = value_at(manifest, "metadata", "annotations") or {}
+        self.is_own = annotations.get(INTENT_HASH) == self.intent.hash
+        return self.is_own and MarkKey.PAUSED not in annotations
 
     async def ask(
         self, method: str, path: str, deadline: Deadline, *, query: Any = None, body: Any = None
@@ -151,11 +154,11 @@ class Pod(Client):
     def _ways(self, intent: Intent) -> Ways:
         assert intent.hash == self.intent.hash, "another one than the Job is for"
         self.reader = RolloutReader(self, intent)
-        kind = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+        kinds = (GroupKind("autoscaling", "HorizontalPodAutoscaler"),)
         return Ways(
             rollout=self.rollout(),
             state=self.state,
-            attached=lambda: attached_objects(self, intent, [kind], Deadline(9)),
+            attached=lambda: attached_objects(self, replace(intent, attached_kinds=kinds), Deadline(9)),
         )
 
 

@@ -4,16 +4,18 @@ import asyncio
 import heapq
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
 from tests.planning.situations import HOUR, MAIN, MINUTE, NOW, SECOND
 from twgen.errors import TwgenError
+from twgen.model.marks import MarkKey
 from twgen.model.plan import WorkerPlan
 from twgen.model.temporal import GateStatus, WorkerDeployment
+from twgen.model.times import format_time
+from twgen.planning.routing.marks import stay_began
 from twgen.simulating.temporal import TemporalModel, server_of
-from twgen.versioning.names import ABORTED, GATE_ATTEMPT, PAUSED
 
 ELSE = "somebody/else"
 _LONGEST = 72 * HOUR
@@ -29,8 +31,10 @@ class Server:
     marks: dict[str, Any] = field(default_factory=dict)
     """Of the target."""
     done: list[str] = field(default_factory=list)
-    registrations: int = 1
+    stays: int = 1
+    """Of v3, of which each has a gate of its own."""
     gate_inputs: list[bytes | None] = field(default_factory=list)
+    gate_requests: set[str] = field(default_factory=set)
     gates_end_as: list[GateStatus] = field(default_factory=list)
     """How the next gates end; all others pass."""
 
@@ -91,10 +95,15 @@ class Server:
 
     def change(self, apply: Callable[[], None], by: str) -> None:
         """As a server does: what changes nothing, by whoever changed it last, leaves the token alone."""
-        before = self._value()
+        before, stay = self._value(), self._stay()
         apply()
+        self.stays += self._stay() != stay
         if self._value() != before or self.last_modifier != by:
             self.token, self.last_modifier = self.token + 1, by
+
+    def _stay(self) -> datetime | None:
+        target, says = self.model.versions.get("v3"), self.model.described()
+        return stay_began(target, says) if target and says else None
 
     def _value(self) -> Any:
         current, ramping = self.model.routing.current, self.model.routing.ramping
@@ -114,7 +123,7 @@ class Server:
         model = self.model
         routing = {"ramp": ("v3", 50), "unversioned": ("", 10), "stop ramp": ("", 0), "abort": ("", 0)}
         if deed == "abort":
-            self.marks[ABORTED] = {"by": "a person"}
+            self.marks[MarkKey.ABORTED] = {"by": "a person"}
         if deed in routing:
             current = model.routing.current
             if not (current and current.build_id == routing[deed][0]) and "v3" in model.versions:
@@ -123,9 +132,9 @@ class Server:
             case "back":
                 self.change(lambda: model.set_current("v1"), model.manager)
             case "pause":
-                self.marks[PAUSED] = {"by": "a person"}
+                self.marks[MarkKey.PAUSED] = {"by": "a person"}
             case "resume":
-                self.marks[PAUSED] = False
+                self.marks[MarkKey.PAUSED] = False
             case "retry":
                 self._retry()
             case "claim" | "release":
@@ -139,12 +148,14 @@ class Server:
                 self.marks.clear()
                 await self.sleep(30 * SECOND)
                 model.polled("v3", [MAIN])
-                self.registrations += 1
+                self.stays += 1
 
     def _retry(self) -> None:
-        self.marks[ABORTED] = False
-        attempt, target = self.marks.get(GATE_ATTEMPT, 1), self.model.versions.get("v3")
+        self.marks[MarkKey.ABORTED] = False
+        target = self.model.versions.get("v3")
         # each attempt has one run, on the one task queue
-        runs = (target and target.gate_runs) or ()
-        if len(runs) == attempt and runs[-1].status not in {GateStatus.RUNNING, GateStatus.COMPLETED}:
-            self.marks[GATE_ATTEMPT] = attempt + 1
+        [*_, last] = (target and target.gate_runs) or [None]
+        if last and last.status.has_failed:
+            _, _, number = last.workflow_id.rpartition("main")
+            attempt = int(number.removeprefix("-") or 1) + 1
+            self.marks[MarkKey.GATE_ATTEMPT] = {"at": format_time(self.model.now), "attempt": attempt}

@@ -21,24 +21,37 @@ from tests.planning.situations import (
 )
 from tests.strategies import AUTOSCALER
 from twgen.errors import OutOfTime, StateUnavailable
-from twgen.executing.cluster import Adjustments, KubernetesEvent
+from twgen.executing.adjustments import Adjustments
+from twgen.executing.cluster import KubernetesEvent
 from twgen.executing.journal import Journal
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerPlan
 from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
-from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
+from twgen.planning.cluster_changes import AttachedInCluster, Owning, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import intent_of
+from twgen.versioning.names import attached_resource_name
 
 ME = Caller("me", forced=True, drives=True)
 SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
 OTHER = replace(MAIN, name="other")
 KIND = GroupKind("autoscaling", "HorizontalPodAutoscaler")
-LEFT = [AttachedInCluster(KIND, f"/apis/{n}", n, f"uid-{n}", frozenset({"uid-v1"})) for n in ("one", "two")]
+OWNED = frozenset({"uid-v1"})
+LEFT = [AttachedInCluster(KIND, f"/apis/{n}", "v2", n, f"uid-{n}", OWNED) for n in ("one", "two")]
+WANTED = [
+    AttachedInCluster(KIND, f"/apis/{n}", "v2", n, f"uid-{n}", frozenset())
+    for n in (attached_resource_name("payments", "cpu", build_id) for build_id in ("v1", "v3"))
+]
 REFUSED, LATE = StateUnavailable("the API server refuses"), OutOfTime("the API server did not answer")
+
+
+ALL_OF_THEM = [
+    *LEFT,
+    *(replace(item, owners=frozenset({uid})) for item, uid in zip(WANTED, ("uid-v1", "uid-v3"), strict=True)),
+]
 
 
 @dataclass
@@ -54,6 +67,9 @@ class Writer:
 
     async def delete(self, path: str, uid: str) -> None:
         self._do(f"delete {path} {uid}")
+
+    async def own(self, owning: Owning) -> None:
+        self._do(f"{owning.deployment} owns {owning.item.name}")
 
     async def delete_job(self, job: JobReference) -> None:
         self._do(f"delete {job.name}")
@@ -87,7 +103,7 @@ def plan_of(found: World) -> WorkerPlan:
 
 def adjusted(writer: Writer, *looks: World) -> list[str]:
     async def attached() -> list[AttachedInCluster]:
-        return [item for item in LEFT if f"delete {item.path} {item.uid}" not in writer.done]
+        return [item for item in ALL_OF_THEM if f"delete {item.path} {item.uid}" not in writer.done]
 
     adjustments = Adjustments(writer, attached, writer.said.append)
 
@@ -118,6 +134,22 @@ def test_what_fails_is_said_once_stops_nothing_and_is_made_at_a_later_look(
     assert set(adjusted(writer, *[world(None)] * 3)) == set(ALL)
     assert writer.done == [*ALL[:position], *ALL[position + 1 :], ALL[position]]
     assert writer.said.count(str(failure)) == 1
+
+
+def test_attached_objects_get_their_owners_once_also_those_that_come_late() -> None:
+    writer, looks = Writer(), [[], WANTED, ALL_OF_THEM[2:]]
+
+    async def attached() -> list[AttachedInCluster]:
+        return looks.pop(0)  # whoever asks again once nothing is left to do fails
+
+    adjustments = Adjustments(writer, attached, writer.said.append)
+    for _ in range(5):
+        asyncio.run(adjustments.make(plan_of(world(5)), RolloutInCluster()))
+    assert not looks
+    owned = [line for line in writer.done if " owns " in line]
+    assert owned == [
+        f"payments-{name} owns {item.name}" for name, item in zip(("v1", "v3"), WANTED, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("held", [{"is_superseded": True}, {"is_paused": True}, {"older_pods": ("another",)}])

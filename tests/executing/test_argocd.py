@@ -11,8 +11,9 @@ from tests.executing.argocd import Served, serving, tracked
 from tests.strategies import NOW
 from twgen.clients.argocd import ArgoCD
 from twgen.executing.argocd import Refreshes
+from twgen.model.times import format_time
 from twgen.planning.refresh import Rendered
-from twgen.versioning.names import PLAN_HASH, rollout_labels
+from twgen.versioning.names import PLAN_HASH, REFRESH, rollout_labels
 
 RUNNING = {"status": {"operationState": {"phase": "Running"}}}
 FAILED = {
@@ -184,6 +185,23 @@ def test_worker_that_went_from_git_and_is_not_pruned_is_told_once_and_refreshes_
             assert asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW)) == []
         assert served.refreshed == []
     assert said == ["pay: not refreshed for shop/pay, which it does not render any more"]
+
+
+@pytest.mark.parametrize(("minutes", "is_stuck"), [(9, False), (30, True)])
+def test_application_that_argocd_does_not_look_at_is_a_failure_and_is_not_asked_for_again(
+    minutes: int,
+    is_stuck: bool,  # noqa: FBT001
+) -> None:
+    asked = format_time(NOW - timedelta(minutes=minutes))
+    fields = {"f:metadata": {"f:annotations": {f"f:{REFRESH}": {}}}}
+    entry = {"manager": "argocd-server", "time": asked, "fieldsV1": fields}
+    metadata = {"name": "pay", "annotations": {REFRESH: "hard"}, "managedFields": [entry]}
+    with serving(Served({"pay": {"metadata": metadata}})) as served:
+        refreshes = Refreshes(ArgoCD(served.address, served.token), 5, lambda _: None)
+        failures = asyncio.run(refreshes.ask({"pay": rendered("pay")}, NOW))
+    told = "pay: Argo CD was asked 30m ago to look at it again, and has not: restart its repo-server"
+    assert [failure.partition(", which")[0] for failure in failures] == [told] * is_stuck
+    assert len(served.refreshed) == (not is_stuck)
 
 
 def test_application_that_cannot_be_asked_stops_no_other() -> None:

@@ -12,9 +12,12 @@ import pytest
 from tests.planning.routing import test_analysis, test_unserved
 from tests.planning.situations import planned
 from tests.strategies import AUTOSCALER, NOW, a_spec, live_manifest, world
+from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import StateUnavailable
-from twgen.executing.cluster import Adjustments, ClusterWriter, KubernetesEvent
+from twgen.executing.adjustments import Adjustments
+from twgen.executing.cluster import ClusterWriter, KubernetesEvent
 from twgen.executing.journal import Journal
+from twgen.model import credentials
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.policy import OwnerReferences
@@ -22,10 +25,11 @@ from twgen.model.reasons.routing import RoutingReason
 from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.status import RolloutStatus, Status
 from twgen.model.times import format_time
-from twgen.planning.cluster_changes import AttachedInCluster, ReplicasChange
+from twgen.planning.cluster_changes import AttachedInCluster, Owning, ReplicasChange
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import intent_of
+from twgen.records.rollout_status import parse_rollout_status
 
 
 @dataclass
@@ -47,6 +51,9 @@ class Writer:
 
     async def delete(self, path: str, uid: str) -> None:
         await self._write(f"delete {path} {uid}")
+
+    async def own(self, owning: Owning) -> None:
+        await self._write(f"own {owning.item.name}")
 
     async def delete_job(self, job: JobReference) -> None:
         await self._write(f"delete job {job.name}")
@@ -90,13 +97,15 @@ def fail(
 
 
 def test_what_a_cluster_refuses_is_said_once_stops_nothing_else_and_is_tried_again() -> None:
-    left = AttachedInCluster(GroupKind.of(AUTOSCALER.template), "/old", "old", "uid", frozenset({"uid-v3"}))
+    left = AttachedInCluster(
+        GroupKind.of(AUTOSCALER.template), "/old", "v2", "old", "uid", frozenset({"uid-v3"})
+    )
     said: list[str] = []
     told: list[str] = []
     writer = Writer({"scale payments-v3", "delete job older"})
 
     async def attached() -> list[AttachedInCluster]:
-        return [left]
+        return [] if "delete /old uid" in writer.done else [left]
 
     async def tell_failure(failure: str) -> None:
         told.append(failure)
@@ -273,7 +282,25 @@ def test_pod_that_can_read_nothing_keeps_what_the_status_of_its_intent_knew() ->
     assert (worker["unserved"], worker["reason"]) == ("nobody serves v1", "LookFailed")
     another = Journal(cast("ClusterWriter", writer), intent, print)
     fail(another, "Temporal is away", kept=replace(kept, intent="another"))
-    assert (writer.status["current"], writer.status["percentage"]) == ("", "0")
+    assert writer.status.keys().isdisjoint(("current", "percentage")), "what nobody has read"
+    made_again = Journal(cast("ClusterWriter", writer), replace(intent, uid="2"), print)
+    fail(made_again, "Temporal is away", kept=replace(kept, intent_uid="1"))
+    assert "current" not in writer.status, "it was deleted, and took what it knew with it"
+
+
+def test_journal_of_a_hook_that_is_run_again_goes_on_from_when_the_first_one_began_to_wait() -> None:
+    (_, status), intent, writer = looked(), intent_of(a_spec(), "twgen/me"), Writer()
+    first = Journal(cast("ClusterWriter", writer), intent, print)
+    asyncio.run(first.record(status))
+    asyncio.run(first.leave("it took too long", NOW + timedelta(minutes=5)))
+    assert (writer.status["reason"], writer.status["since"]) == ("RolloutEnded", format_time(NOW))
+    metadata = {"name": "payments-rollout-status", "namespace": "shop"}
+    left, later = parse_rollout_status({"metadata": metadata, "data": writer.status}), timedelta(minutes=9)
+    for kept, since in ((left, NOW), (replace(left, intent="2"), NOW + later)):
+        again = Journal(cast("ClusterWriter", writer), intent, print)
+        again.go_on_from(kept)
+        asyncio.run(again.record(replace(status, now=NOW + later)))
+        assert (writer.status["phase"], writer.status["since"]) == ("Waiting", format_time(since))
 
 
 def test_rollout_that_could_read_nothing_yet_says_so_while_it_is_its_turn() -> None:
@@ -309,3 +336,19 @@ def test_ramp_that_is_taken_back_is_a_warning(reason: str) -> None:
     [event] = writer.events
     assert (event.type, event.reason) == ("Warning", reason)
     assert plan.routing.because in event.message
+
+
+def test_no_status_and_no_event_shows_a_credential_that_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    key, bodies = "SECRETKEY-abcdef0123456789", list[str]()
+    monkeypatch.setattr(credentials, "_sent", {key: None})
+
+    class Client:
+        async def ask(self, *_: object, body: object, **__: object) -> tuple[int, Mapping[str, Any]]:
+            bodies.append(json.dumps(body))
+            return 200, {}
+
+    writer = ClusterWriter(cast("KubernetesClient", Client()), intent_of(a_spec(), "twgen/me"), 9)
+    asyncio.run(writer.record({"message": f"said {key}", "status.json": json.dumps({"because": key})}))
+    asyncio.run(writer.tell(KubernetesEvent("Warning", "LookFailed", "." * 1010 + key, NOW)))
+    assert len(bodies) == 2
+    assert not [body for body in bodies if key[:10] in body]

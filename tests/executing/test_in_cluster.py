@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.executing.api_server import INTENT, JOBS, STATUS, ApiServer
 from tests.executing.in_cluster import INTERRUPTIONS, SPECS, Cluster
 from tests.executing.trouble import TROUBLES
-from tests.planning.situations import MINUTE
+from tests.planning.situations import MINUTE, SECOND
 from twgen.model.plan import Phase
 from twgen.model.policy import Driver
 from twgen.model.temporal import GateStatus
@@ -53,6 +53,8 @@ failures = st.lists(st.sampled_from((GateStatus.FAILED, GateStatus.TIMED_OUT)), 
 )
 @example("gated", [], ([], []), Driver.JOB, [GateStatus.FAILED, GateStatus.TIMED_OUT])
 @example("gated", [(30, "annotate"), (1, "apply newer")], ([], []), Driver.HOOK, [])
+@example("gated", [(100, "made again")], ([], []), Driver.JOB, [])
+@example("newer", [(100, "gone for a while")], ([], []), Driver.JOB, [])
 @given(st.sampled_from(list(SPECS)), deeds, st.tuples(troubles, beside), drivers, failures)
 def test_whatever_is_applied_killed_or_done_by_hand_no_write_is_unjustified_and_the_newest_intent_settles(
     first: str,
@@ -69,8 +71,9 @@ def test_whatever_is_applied_killed_or_done_by_hand_no_write_is_unjustified_and_
     assert (routing.current and routing.current.build_id, routing.ramping) == (newest.build_id, None)
     assert cluster.plans[-1].routing.phase is Phase.SETTLED
     told = parse_rollout_status(cluster.api.objects[STATUS])
-    stands = cluster.api.objects[INTENT]["metadata"]["annotations"][INTENT_HASH]
-    assert (told.phase, told.intent) == (Phase.SETTLED, stands), "its status is another one's"
+    stands = cluster.api.objects[INTENT]["metadata"]
+    assert (told.phase, told.intent) == (Phase.SETTLED, stands["annotations"][INTENT_HASH])
+    assert told.intent_uid == stands["uid"], "its status goes with an intent that was deleted"
 
 
 class _WithoutStatus(ApiServer):
@@ -101,3 +104,19 @@ def test_rollout_whose_end_nobody_can_read_has_not_succeeded(refusals: int, ends
     cluster.run(story())
     [job] = cluster.api.listed(JOBS)
     assert job["status"]["conditions"] == [{"type": ends_as, "status": "True"}]
+
+
+def test_job_goes_on_with_an_intent_that_was_deleted_and_made_again_while_it_waited() -> None:
+    """It writes the status of the one that is there, which would else go with the one that is not."""
+    cluster = Cluster()
+
+    async def story() -> None:
+        await cluster.sync("newer")
+        await cluster.sleep(100 * SECOND)
+        await cluster.make_again(SECOND)
+        await cluster.sleep(MINUTE)
+
+    cluster.run(story())
+    told = parse_rollout_status(cluster.api.objects[STATUS])
+    assert (told.intent_uid, told.phase) == (cluster.api.objects[INTENT]["metadata"]["uid"], Phase.SETTLED)
+    assert len(cluster.running) == 1

@@ -10,13 +10,13 @@ import pytest
 from tests.planning.situations import MAIN, NOW, RAMPS, live, routing, situation, temporal, version
 from twgen.errors import NegativeAnswer, OutOfTime, OwnedBySomebodyElse
 from twgen.executing.rollout import intervene
+from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart, RoutingPlan
 from twgen.model.temporal import UpdateState
 from twgen.model.world import WorkerWorld
 from twgen.planning.interventions import abort, promote
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
-from twgen.versioning.names import ABORTED, MOVED_BY
 
 
 def seen(
@@ -70,12 +70,12 @@ def does(person: Person, decide: Any) -> list[str]:
 
 
 def test_change_of_who_manages_already_goes_with_the_token_of_the_one_look() -> None:
-    assert does(Person([seen("me")]), abort) == [f"mark v3 {ABORTED}", "ClearRamp by old"]
+    assert does(Person([seen("me")]), abort) == [f"mark v3 {MarkKey.ABORTED}", "ClearRamp by old"]
 
 
 def test_change_after_a_claim_goes_with_the_token_of_a_new_look() -> None:
     person = Person([seen(), seen("me", "new")])
-    assert does(person, abort) == [f"mark v3 {ABORTED}", "manager me by old", "ClearRamp by new"]
+    assert does(person, abort) == [f"mark v3 {MarkKey.ABORTED}", "manager me by old", "ClearRamp by new"]
 
 
 def test_last_change_that_every_task_queue_has_heard_of_meanwhile_keeps_nobody_from_ending_a_ramp() -> None:
@@ -94,10 +94,10 @@ def test_traffic_that_somebody_changed_during_the_claim_stays_as_it_is(after: Wo
 
 
 def test_promotion_is_recorded_once_it_was_made_and_stands_when_that_fails() -> None:
-    for lost in ("", f"mark v3 {MOVED_BY}"):
+    for lost in ("", f"mark v3 {MarkKey.MOVED_BY}"):
         person = Person([seen("me")], lost=lost)
         written = does(person, lambda target: promote(target, full=False, skip_gate=False))
-        assert written == ["SetRamp by old", f"mark v3 {MOVED_BY}"]
+        assert written == ["SetRamp by old", f"mark v3 {MarkKey.MOVED_BY}"]
 
 
 def test_change_that_timed_out_and_was_made_is_done() -> None:

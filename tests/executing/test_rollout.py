@@ -12,10 +12,10 @@ from tests.executing.trouble import GATED, ME, TROUBLES, YOU, Client
 from tests.planning.situations import MINUTE, RAMPS, SECOND
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.executing.rollout import roll_out
+from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import WorkerSpec
-from twgen.versioning.names import ABORTED
 
 
 def rolled_out(client: Client, *, once: bool = False) -> WorkerPlan:
@@ -118,7 +118,7 @@ def test_claim_made_elsewhere_under_the_same_name_lets_no_abort_be_undone() -> N
     async def another() -> None:
         await server.sleep(SECOND)
         server.change(lambda: setattr(server.model, "manager", ME), ME)
-        server.marks[ABORTED] = {"by": "a person"}
+        server.marks[MarkKey.ABORTED] = {"by": "a person"}
 
     server.run(client.rolling(), another())
     assert not any(name.startswith("Set") for name in server.done)
@@ -140,4 +140,4 @@ def test_whatever_gets_lost_and_whoever_interrupts_two_rollouts_make_no_write_un
     current: Any = server.model.routing.current
     assert current.build_id == "v3"
     assert server.model.routing.ramping is None
-    assert sum(name.startswith("gate") for name in server.done) <= server.registrations
+    assert sum(name.startswith("gate") for name in server.done) <= server.stays, "one for each stay"

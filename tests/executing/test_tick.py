@@ -1,28 +1,31 @@
 """One look of `tick`: what an unreadable worker costs the others, and which renders are outdated."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from tests.planning.situations import SPEC, live, routing, situation, temporal, version
-from tests.strategies import NOW, live_manifest
+from tests.strategies import BUDGET, NOW, live_manifest
 from twgen.cluster.deployments import recorded_deployment
 from twgen.executing.tick import ReadWorkers, Seen, Tick, Worker
-from twgen.model.operator import Caller
+from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Phase
-from twgen.model.policy import HistorySource
+from twgen.model.policy import Driver, HistorySource
 from twgen.model.rollout import EndedJob, JobReference
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
+from twgen.planning.attached_status import AttachedRead
+from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.plan import plan_versions
 from twgen.planning.refresh import plan_hash
+from twgen.planning.rollout import not_begun
 from twgen.records.intent import Intent, intent_of
+from twgen.versioning.names import attached_resource_name
 
 KEY = SPEC.key
 
@@ -32,9 +35,15 @@ def worker(namespace: str, name: str = "payments", spec: WorkerSpec = SPEC, stam
     return Worker(intent, replace(spec, namespace=namespace, name=name), None)
 
 
-def look(read: ReadWorkers, *workers: Worker, records: Callable[[RolloutStatus], None] | None = None) -> Seen:
-    async def delete(*_: Any) -> None:
-        raise AssertionError
+def look(
+    read: ReadWorkers,
+    *workers: Worker,
+    records: Callable[[RolloutStatus], None] | None = None,
+    deletes: Callable[[str], None] | None = None,
+) -> Seen:
+    async def delete(_: Intent, job: JobReference) -> None:
+        assert deletes
+        deletes(job.name)
 
     async def record(_: Intent, status: RolloutStatus) -> None:
         assert records
@@ -137,3 +146,90 @@ def test_status_that_a_hook_left_is_settled_only_while_the_traffic_is_where_the_
     assert len(recorded) == 1, "it is told once"
     look_at(settled, left)
     assert (recorded[-1].phase, recorded[-1].percentage) == (Phase.SETTLED, 100)
+    drains = version("v3", VersionStatus.DRAINING, metadata={"twgen.io/retired": {"by": "twgen/ana"}})
+    retired = situation(temporal(drains, traffic=routing(None)), [live("v3", 2)])
+    look_at(retired, told)
+    assert (recorded[-1].phase, recorded[-1].reason, recorded[-1].current) == (Phase.SETTLED, "Retired", "")
+    look_at(moved, recorded[-1])
+    assert (recorded[-1].phase, recorded[-1].reason) == (Phase.BLOCKED, "RolloutEnded")
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_job_that_ran_for_an_intent_that_was_deleted_makes_way_at_once_whatever_can_be_read(
+    *, reads: bool
+) -> None:
+    """Argo CD makes no other one of its name; it counts as run, and would be waited for."""
+
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        return (empty(specs), []) if reads else (World(NOW, {}), ["Temporal is away"])
+
+    older = EndedJob(JobReference("payments-0", "1"), NOW - timedelta(minutes=1), is_older=True)
+    of_it = older._replace(is_older=False)
+    deleted: list[str] = []
+    look(read, worker("shop")._replace(ended=older), deletes=deleted.append)
+    look(read, worker("shop")._replace(ended=of_it), deletes=deleted.append)
+    assert deleted == ["payments-0"], "one that ran for this intent has its ten minutes"
+
+
+def test_look_says_who_has_the_traffic_of_a_rollout_that_has_not_begun() -> None:
+    versions = version("v1", VersionStatus.CURRENT), version("v3", VersionStatus.INACTIVE)
+    found = situation(temporal(*versions, traffic=routing("v1")), [live("v1", 2), live("v3", 2)])
+
+    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        return found, []
+
+    begun = not_begun(None, "shop/payments", "v3", "there is no Job of it yet", NOW)
+    assert (begun.current, begun.percentage) == (None, None)
+    [told] = look(read, worker("shop")).newer([begun])
+    assert (told.reason, told.current, told.percentage) == ("RolloutNotBegun", "v1", 0)
+
+
+def test_freeze_of_a_worker_that_a_person_rolls_out_is_told_with_who_has_the_traffic_meanwhile() -> None:
+    versions = version("v1", VersionStatus.CURRENT), version("v3", VersionStatus.RAMPING)
+    ramps = temporal(*versions, traffic=routing("v1", ("v3", 25)))
+    found, by_hand = (
+        situation(ramps, [live("v1", 2), live("v3", 2)]),
+        replace(SPEC.policy, driver=Driver.NONE),
+    )
+    recorded: list[RolloutStatus] = []
+
+    async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        return found, []
+
+    known = worker("shop", spec=replace(SPEC, policy=by_hand))
+    documents = ({"spec": {"driver": "None"}},)
+    intent = replace(known.intent, documents=documents, is_paused=True)
+    look(read, known._replace(intent=intent), records=recorded.append)
+    [told] = recorded
+    assert (told.phase, told.reason) == (Phase.WAITING, "Frozen")
+    assert told.message.endswith(". Meanwhile, 25 % of new workflows go to v3, 75 % to v1")
+
+
+def test_look_reads_how_attached_objects_stand_where_there_are_any() -> None:
+    spec, current = replace(SPEC, attached=(BUDGET,)), version("v3", VersionStatus.CURRENT)
+    found = situation(temporal(current, traffic=routing("v3")), [live("v3", 2)])
+    asked: list[Mapping[str, set[GroupKind]]] = []
+
+    async def read(specs: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
+        return World(NOW, {each.key: found.workers[KEY] for each in specs}), []
+
+    async def attached(wanted: Mapping[str, set[GroupKind]]) -> Mapping[str, AttachedRead]:
+        asked.append(wanted)
+        kind = GroupKind.of(BUDGET.template)
+        name = attached_resource_name(spec.name, BUDGET.name, "v3")
+        return {"shop": AttachedRead((AttachedInCluster(kind, "", "", name, "uid", frozenset()),))}
+
+    def states(spec: WorkerSpec) -> list[str]:
+        tick = Tick(read, _unasked, _unasked, print, attached=attached)
+        seen = asyncio.run(tick.act([worker("shop", spec=spec)]))
+        [told] = seen.statuses["shop/payments"].document["workers"]
+        return [item["state"] for item in told["versions"][0]["attached"]]
+
+    assert states(spec) == ["Ready"]
+    assert asked == [{"shop": {GroupKind.of(BUDGET.template)}}]
+    assert states(SPEC) == []
+    assert len(asked) == 1
+
+
+async def _unasked(*_: object) -> None:
+    raise AssertionError

@@ -12,13 +12,14 @@ from tests.executing.server import Server
 from tests.planning.situations import RAMPS, SECOND, live, situation
 from twgen.errors import OutOfTime, OwnedBySomebodyElse, StateUnavailable
 from twgen.executing.rollout import WorkerRollout, roll_out
+from twgen.model.marks import MarkKey, read_mark
 from twgen.model.operator import Caller
 from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import Gate, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, WorkerDeployment
 from twgen.model.world import World
-from twgen.versioning.names import ABORTED, MOVED_BY, PAUSED
+from twgen.planning.routing.marks import is_in_force
 
 ME, YOU = "twgen/me", "twgen/you"
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check", input={"deep": True})))
@@ -91,14 +92,16 @@ class Client:
             assert self._is_in_turn(change), f"{change} comes before its time"
             self.server.change(move, self.identity)
 
-        marks = next(
-            (told.metadata or {} for told in (self.read_last or WorkerDeployment()).versions
-             if told.build_id == self.spec.build_id), {},
-        )  # fmt: skip
         if change.action is not RoutingAction.CLEAR_RAMP:
-            assert not marks.get(ABORTED), "it was aborted"
-            assert not marks.get(PAUSED), "it was paused"
+            assert not self._is_marked(MarkKey.ABORTED), "it was aborted"
+            assert not self._is_marked(MarkKey.PAUSED), "it was paused"
         await self._write(f"{change.action} {change.build_id} {change.percentage}", apply, conflict_token)
+
+    def _is_marked(self, key: MarkKey) -> bool:
+        told = self.read_last or WorkerDeployment()
+        version = next((one for one in told.versions if one.build_id == self.spec.build_id), None)
+        mark = read_mark(key, (version.metadata or {}).get(key)) if version else None
+        return bool(version and mark and is_in_force(mark, version, told, self.server.model.now))
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
         model = self.server.model
@@ -108,8 +111,12 @@ class Client:
         def apply() -> None:
             if target not in model.versions:
                 raise StateUnavailable("no such version")
-            if any(run.workflow_id == gate.workflow_id for run in model.versions[target].gate_runs or ()):
+            runs = model.versions[target].gate_runs or ()
+            runs = [run for run in runs if run.workflow_id == gate.workflow_id]
+            runs_already = any(run.status is GateStatus.RUNNING for run in runs)
+            if runs_already or gate.request_id in self.server.gate_requests:
                 raise OwnedBySomebodyElse("it runs already")
+            self.server.gate_requests.add(gate.request_id)
             self.server.gate_inputs.append(gate_input)
             run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, model.now)
             ends_as = self.server.gates_end_as.pop(0) if self.server.gates_end_as else GateStatus.COMPLETED
@@ -118,9 +125,10 @@ class Client:
         await self._write(f"gate {gate.workflow_id.rpartition('-')[2]}", apply)
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
-        assert list(marks) == [MOVED_BY], "only people mark a version"
+        assert list(marks) == [MarkKey.MOVED_BY], "only people mark a version"
         assert self.server.done[-1].split()[1] == build_id, "of the version that it has just moved"
         await self._trouble()
+        self.server.marks |= marks
 
     def _is_in_turn(self, change: RoutingPlan) -> bool:
         """It leaves no step out and cuts no pause short, by what is true when it arrives."""

@@ -21,6 +21,7 @@ from twgen.model.temporal import (
     VersionStatus,
     WorkerDeployment,
 )
+from twgen.model.times import format_time
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.plan import make_plan, plan_versions
 
@@ -35,6 +36,11 @@ RAMPS = replace(
 """The same, Progressive: 10 min at 5 %, 30 min at 25 %."""
 SECOND, MINUTE, HOUR, DAY = (timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days"))
 MAIN = TaskQueue("main", TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False)
+
+
+def mark(age: timedelta = MINUTE, **details: Any) -> dict[str, Any]:
+    """A mark as a person wrote it this long before now."""
+    return {"by": "a person", "at": format_time(ago(age)), **details}
 
 
 def ago(length: timedelta) -> datetime:

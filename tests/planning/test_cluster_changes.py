@@ -19,14 +19,15 @@ from tests.planning.situations import (
     version,
 )
 from tests.strategies import AUTOSCALER, BUDGET, BUSY_AUTOSCALER, NOW, SIZED_BY_HPA, a_spec, live_manifest
+from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import WorkerVersions
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import World
-from twgen.planning.cluster_changes import AttachedInCluster, left_over, replica_changes
+from twgen.planning.cluster_changes import AttachedInCluster, Owning, left_over, replica_changes, unowned
 from twgen.planning.plan import plan_versions
-from twgen.versioning.names import PAUSED, attached_resource_name
+from twgen.versioning.names import attached_resource_name
 
 SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
 HPA = {"managedFields": SIZED_BY_HPA}
@@ -83,9 +84,44 @@ def test_attached_object_goes_when_its_template_went_and_its_owner_stays(
     name = attached_resource_name("payments", template, build_id)
     owners = frozenset({owner} if owner else ())
     kind = GroupKind("autoscaling", "HorizontalPodAutoscaler")
-    item = AttachedInCluster(kind, f"/{name}", name, "uid", owners)
+    item = AttachedInCluster(kind, f"/{name}", "v2", name, "uid", owners)
     versions = planned(world(live("v1"), live("v3")), replace(SCALED, attached=(AUTOSCALER, BUDGET))).versions
     assert list(left_over(versions, [item])) == ([item] if goes else [])
+
+
+@pytest.mark.parametrize(
+    ("template", "build_id", "owners", "is_given"),
+    [
+        pytest.param("cpu", "v3", set(), True, id="rendered before its Deployment had a UID"),
+        pytest.param("cpu", "v1", {"uid of another"}, True, id="of an older version, beside another owner"),
+        pytest.param("cpu", "v3", {"uid-v3"}, False, id="it has it"),
+        pytest.param("cpu", "v2", set(), False, id="its Deployment is gone"),
+        pytest.param("gone", "v3", set(), False, id="its template is gone, so it is Argo CD's to prune"),
+    ],
+)
+def test_attached_object_gets_its_versioned_deployment_as_owner(
+    template: str, build_id: str, owners: set[str], *, is_given: bool
+) -> None:
+    name = attached_resource_name("payments", template, build_id)
+    item = replace(scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name), owners=owners)
+    found = planned(world(live("v1"), live("v3")), SCALED).versions
+    given = [Owning(item, f"payments-{build_id}", f"uid-{build_id}")] if is_given else []
+    assert list(unowned(found, [item])) == given
+
+
+def test_object_that_leaves_its_version_gets_no_owner_so_that_argo_cd_can_prune_it() -> None:
+    name = attached_resource_name(SPEC.name, "cpu", "v1")
+    old = live_manifest(SPEC, "v1", 2)
+    old["metadata"]["annotations"] = {"twgen.io/attached": f"HorizontalPodAutoscaler/{name}"}
+    draining = temporal(version("v1", VersionStatus.DRAINING), version("v3"), traffic=routing("v3"))
+    spec = replace(SPEC, attached=(BUSY_AUTOSCALER,))
+    found = planned(strategies.world(draining, [old, live_manifest(SPEC, "v3", 2)]), spec).versions
+    item = replace(scaler(GroupKind("autoscaling", "HorizontalPodAutoscaler"), name), owners=frozenset())
+    assert any(item.name in {one.name for one in version.leaving} for version in found.versions)
+    stays = replace(item, name=attached_resource_name(SPEC.name, "cpu", "v3"))
+    assert any(stays.name in {one.name for one in version.attached} for version in found.versions)
+    assert not list(unowned(found, [item, stays])), "the render gives it an owner, and takes it away"
+    assert [owning.item for owning in unowned(found, [item, stays], has_hook=True)] == [stays]
 
 
 @pytest.mark.parametrize("current", ["v1", "v3"])
@@ -109,12 +145,12 @@ def test_cluster_is_changed_by_the_newest_rollout_that_nobody_holds_up_settled_o
 
 
 def test_cluster_is_left_alone_while_a_person_paused_the_version() -> None:
-    found = world(live("v1", age=DAY), live("v3"), **{PAUSED: {"by": "a person"}})
+    found = world(live("v1", age=DAY), live("v3"), **{MarkKey.PAUSED: {"by": "a person"}})
     assert planned(found, SCALED).is_held
 
 
 def test_pause_of_a_version_ends_when_it_has_all_traffic_so_that_its_pods_come_back() -> None:
-    found = world(live("v1", age=DAY), live("v3"), current="v3", **{PAUSED: {"by": "a person"}})
+    found = world(live("v1", age=DAY), live("v3"), current="v3", **{MarkKey.PAUSED: {"by": "a person"}})
     assert not planned(found, SCALED).is_held
 
 
@@ -130,7 +166,7 @@ def versions(replicas: int, **metadata: object) -> WorkerVersions:
 
 
 def scaler(kind: GroupKind, name: str, owner: str = "uid-v3") -> AttachedInCluster:
-    return AttachedInCluster(kind, f"/{name}", name, "uid", frozenset({owner}))
+    return AttachedInCluster(kind, f"/{name}", "v2", name, "uid", frozenset({owner}))
 
 
 def test_object_of_another_kind_than_its_template_now_makes_is_left_over() -> None:

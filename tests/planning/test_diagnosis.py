@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from tests.planning.situations import SPEC, live, routing, situation, temporal, version
-from tests.strategies import NOW
+from tests.planning.situations import MINUTE, SPEC, ago, live, mark, routing, situation, temporal, version
+from tests.strategies import NOW, STEPS
 from twgen.model.diagnosis import (
     Account,
+    ArgoApplication,
     ArgoInstallation,
     Finding,
     Installation,
@@ -19,9 +20,13 @@ from twgen.model.diagnosis import (
     Severity,
     TickInstallation,
 )
+from twgen.model.draining import DrainingEntry, Ending, WhatEnds
+from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller, Operator
 from twgen.model.plan import Plan
-from twgen.model.temporal import VersionStatus, WorkerDeployment
+from twgen.model.policy import PolicyStep
+from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
+from twgen.model.temporal import GateRun, GateStatus, OtherWorker, Version, VersionStatus, WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.diagnosis.argocd import is_looked_after, seconds_of, version_of
 from twgen.planning.diagnosis.findings import findings
@@ -30,6 +35,7 @@ from twgen.planning.plan import make_plan
 S = VersionStatus
 WELL = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
 ME = Caller("me", forced=True)
+ENTRY = DrainingEntry(timedelta(days=1), WhatEnds(Ending.CANCEL))
 
 
 def plugin_of(image: str) -> Plugin:
@@ -54,6 +60,56 @@ def test_manifest_that_is_nowhere_is_told_only_where_git_was_read(remembers: boo
 
 def test_installation_without_anything_wrong_has_no_finding() -> None:
     assert found() == []
+
+
+GATED = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS, Gate("Smoke")))
+
+
+def told_of(target: Version | None, *others: OtherWorker, spec: WorkerSpec = GATED) -> list[str]:
+    ramping = ("v3", 5.0) if target and target.status is S.RAMPING else None
+    known = [version("v1", S.CURRENT), *([target] if target else [])]
+    says = temporal(*known, traffic=routing("v1", ramping))
+    world = situation(says, [live("v3"), live("v1")])
+    workers = {key: replace(one, other_workers=others) for key, one in world.workers.items()}
+    world = replace(world, workers=workers)
+    told = findings(Installation(), make_plan([spec], world, NOW, ME), world, Operator())
+    assert {one.severity for one in told} <= {Severity.PROBLEM}
+    return [one.says for one in told]
+
+
+def gate(status: GateStatus, failure: str = "") -> Version:
+    run = GateRun("main", "test-shop/payments:v3-main", status, ago(MINUTE), failure)
+    return version(gate_runs=(run,))
+
+
+def test_worker_that_may_poll_by_another_name_is_told_and_one_that_has_yet_to_poll_is_not() -> None:
+    [says] = told_of(None, OtherWorker("payments", "v7"))
+    assert "Temporal has Worker Deployment payments: does the worker take its deployment name" in says
+    assert told_of(None) == []
+
+
+def test_gate_that_failed_or_whose_tasks_fail_is_told_and_one_that_runs_is_not() -> None:
+    [failed] = told_of(gate(GateStatus.FAILED, "no such shop"))
+    assert "ended as Failed: test-shop/payments:v3-main (no such shop)" in failed
+    [failing] = told_of(gate(GateStatus.RUNNING, "Smoke is not registered"))
+    assert "each of its workflow tasks fails (Smoke is not registered)" in failing
+    assert told_of(gate(GateStatus.RUNNING)) == told_of(gate(GateStatus.COMPLETED)) == []
+
+
+@pytest.mark.parametrize("key", [MarkKey.ABORTED, MarkKey.PAUSED])
+def test_ramp_that_a_rollout_stopped_is_told_and_what_a_person_decided_is_not(key: MarkKey) -> None:
+    by_itself = mark(because="the gate Smoke before 25 % ended as Failed")
+    [says] = told_of(version(metadata={key: by_itself}))
+    assert "(the gate Smoke before 25 % ended as Failed)" in says
+    assert told_of(version(metadata={key: mark()})) == []
+
+
+def test_gate_of_a_step_that_failed_is_told_before_its_ramp_is_taken_back() -> None:
+    policy = replace(SPEC.policy, steps=(PolicyStep(33.3, gate="Load"),))
+    run = GateRun("main", "test@33.3-shop/payments:v3-main", GateStatus.FAILED, ago(MINUTE))
+    spec = replace(GATED, rollout=replace(GATED.rollout, gate=None), policy=policy)
+    [says] = told_of(version(status=S.RAMPING, gate_runs=(run,)), spec=spec)
+    assert says.startswith("the gate Load before 33.3 % on task queue main ended as Failed")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +155,7 @@ def test_problems_come_before_advice() -> None:
 
 @pytest.mark.parametrize(
     ("text", "numbers"),
-    [("v3.2.6", (3, 2, 6)), ("1.29.1-rc1", (1, 29, 1)), ("latest", ()), ("2.14", (2, 14))],
+    [("v3.6.1", (3, 6, 1)), ("1.29.1-rc1", (1, 29, 1)), ("latest", ()), ("2.14", (2, 14))],
 )
 def test_version_is_read_as_its_numbers(text: str, numbers: tuple[int, ...]) -> None:
     assert version_of(text) == numbers
@@ -125,7 +181,7 @@ def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
     is_told: bool,  # noqa: FBT001
 ) -> None:
     world = world_of()
-    installation = Installation(argocd=ArgoInstallation("v3.2.6", plugin_of(plugin), {}))
+    installation = Installation(argocd=ArgoInstallation("v3.6.1", plugin_of(plugin), {}))
     told = findings(installation, make_plan([SPEC], world, NOW, ME), world, Operator(rollout_image=jobs))
     assert bool(told) is is_told
 
@@ -136,7 +192,7 @@ def test_images_of_plugin_and_jobs_are_compared_by_what_both_have(
 )
 def test_commits_are_hidden_by_the_folder_of_git_alone(excluded: str, is_told: bool) -> None:  # noqa: FBT001
     settings = {"reposerver.plugin.tar.exclusions": excluded}
-    assert bool(found(Installation(argocd=ArgoInstallation("v3.2.6", None, settings)))) is is_told
+    assert bool(found(Installation(argocd=ArgoInstallation("v3.6.1", None, settings)))) is is_told
 
 
 @pytest.mark.parametrize(
@@ -169,7 +225,7 @@ def test_worker_that_is_nearly_full_of_versions_that_stay_is_told(
 def test_pod_of_a_rollout_has_a_minute_to_start(age: timedelta, problem: str, is_told: bool) -> None:  # noqa: FBT001
     stuck = {"shop/pay": Seen("Pod shop/pay-rollout-x", problem, NOW - age)}
     assert bool(found(Installation(stuck=stuck))) is is_told
-    argocd = ArgoInstallation("v3.2.6", None, pods=(stuck["shop/pay"],))
+    argocd = ArgoInstallation("v3.6.1", None, pods=(stuck["shop/pay"],))
     assert bool(found(Installation(argocd=argocd))) is is_told
 
 
@@ -179,6 +235,21 @@ def test_intent_that_no_job_has_worked_on_is_told_after_some_minutes(minutes: in
     told = found(Installation(jobless=jobless, applications={"shop/pay": "argocd/pay"}))
     assert [one.says for one in told] == ["its intent is 15m old, and no Job has worked on it"] * is_told
     assert [one.remedy for one in told] == ["apply it once more: `argocd app sync argocd/pay`"] * is_told
+
+
+@pytest.mark.parametrize(("minutes", "is_told"), [(5, False), (15, True)])
+def test_application_that_argocd_does_not_look_at_any_more_is_told(minutes: int, is_told: bool) -> None:  # noqa: FBT001
+    since = NOW - timedelta(minutes=minutes)
+    stuck = ArgoApplication("argocd/pay", "twgen", True, True, True, False, asked_since=since)  # noqa: FBT003
+    told = found(Installation(argocd=ArgoInstallation("v3.6.1", plugin_of("twgen:1"), {}, (stuck,))))
+    says = "Argo CD was asked 15m ago to look at it again, and has not"
+    assert [one.says for one in told if one.about == "Application argocd/pay"] == [says] * is_told
+
+
+def test_job_that_ran_for_an_intent_which_was_deleted_is_told_with_the_command_that_deletes_it() -> None:
+    [told] = found(Installation(outdated_jobs={"shop/pay": "pay-rollout-1"}))
+    assert (told.about, told.severity) == ("shop/pay", Severity.PROBLEM)
+    assert told.remedy.startswith("`kubectl delete job pay-rollout-1 -n shop`")
 
 
 def test_rollout_that_fails_is_told_in_its_own_words() -> None:
@@ -197,6 +268,49 @@ def test_look_of_tick_that_takes_longer_than_its_pause_is_told() -> None:
         assert (
             "tick looks every 10s: what changes is seen later" in {one.because for one in told}
         ) is is_told
+
+
+TICK = TickInstallation("Deployment twgen/twgen-tick", "", "a:b:twgen:twgen-tick", namespace="", drains=True)
+IS_LOOKED_AT = Installation(tick=TICK, intents=frozenset({SPEC.worker_deployment}))
+OURS = replace(WELL, manager_identity="twgen/me")
+
+
+def lacking_to_drain(installation: Installation, says: WorkerDeployment = OURS) -> list[str]:
+    """What doctor says against the draining of a policy."""
+    policy = replace(SPEC.policy, draining=(ENTRY,))
+    spec, world = replace(SPEC, policy=policy), world_of(says)
+    told = findings(installation, make_plan([spec], world, NOW, Caller("twgen/me")), world, Operator())
+    head = "nothing carries out `draining` of its policy: "
+    assert all(one.severity is Severity.ADVICE for one in told if head in one.says)
+    return [one.says.removeprefix(head) for one in told if one.says.startswith(head)]
+
+
+@pytest.mark.parametrize(
+    ("tick", "lacks"),
+    [
+        (None, "there is no `twgen tick` in the cluster"),
+        (TICK._replace(drains=False), "Deployment twgen/twgen-tick may not end workflows"),
+        (TICK._replace(namespace="other"), "Deployment twgen/twgen-tick looks at namespace other alone"),
+        (TICK._replace(drains=None), ""),
+        (TICK, ""),
+    ],
+)
+def test_draining_that_tick_does_not_carry_out_is_told(tick: TickInstallation | None, lacks: str) -> None:
+    assert lacking_to_drain(replace(IS_LOOKED_AT, tick=tick)) == [lacks] * bool(lacks)
+
+
+def test_draining_of_a_worker_without_intent_or_manager_is_told() -> None:
+    without_intent = "it has no intent in the cluster, by which tick knows it"
+    assert lacking_to_drain(replace(IS_LOOKED_AT, intents=frozenset())) == [without_intent]
+    unmanaged = replace(WELL, manager_identity="")
+    assert lacking_to_drain(IS_LOOKED_AT, unmanaged) == ["no manager identity is set in Temporal"]
+
+
+def test_what_was_not_looked_at_says_nothing_against_draining() -> None:
+    assert lacking_to_drain(Installation()) == []
+    not_checked = {"tick": "it may not be asked"}
+    assert lacking_to_drain(replace(IS_LOOKED_AT, tick=None, not_checked=not_checked)) == []
+    assert [one.says for one in found(replace(IS_LOOKED_AT, tick=None))] == [], "no policy drains"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +338,7 @@ def test_applications_are_those_of_the_namespaces_that_argocd_looks_after(
     namespace: str,
     is_ours: bool,  # noqa: FBT001
 ) -> None:
-    assert is_looked_after(namespace, ArgoInstallation("v3.2.6", None, settings)) is is_ours
+    assert is_looked_after(namespace, ArgoInstallation("v3.6.1", None, settings)) is is_ours
 
 
 def test_account_that_is_no_service_account_is_given_a_right_by_its_name() -> None:

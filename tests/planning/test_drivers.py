@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -9,11 +10,11 @@ from tests.planning.situations import NOW, live, routing, situation, temporal, v
 from tests.strategies import STEPS, a_spec, with_policy
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
-from twgen.model.policy import Driver
-from twgen.model.spec import AttachedResource, Gate, Rollout, Strategy, WorkerSpec
+from twgen.model.policy import Driver, OwnerReferences
+from twgen.model.spec import AttachedResource, AttachedWhile, Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.planning.drivers import (
-    NEEDS_IMAGE,
+    LEFT_OUT,
     driver_of_render,
     rollout_driver,
     tracks_jobs,
@@ -22,13 +23,20 @@ from twgen.planning.drivers import (
 from twgen.planning.plan import make_plan
 
 SPEC = a_spec()
+HOOKED = with_policy(SPEC, driver=Driver.HOOK)
 BY_HAND = with_policy(SPEC, driver=Driver.NONE)
 ME, NOBODY = Caller("twgen/me"), Caller()
 IMAGE = "registry.example.com/twgen:1"
 SLOW = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, STEPS))
 QUICK = replace(SPEC, rollout=Rollout(Strategy.PROGRESSIVE, (replace(STEPS[0], pause=timedelta(minutes=1)),)))
 GATED = replace(SPEC, rollout=replace(SPEC.rollout, gate=Gate("Check")))
-SCALED = replace(SPEC, attached=(AttachedResource("scaler", {}, autoscales=True),))
+
+
+def scaled(**more: Any) -> WorkerSpec:
+    return replace(SPEC, attached=(AttachedResource("scaler", {}, autoscales=True, **more),))
+
+
+SCALED = scaled()
 MANUAL = replace(SPEC, rollout=replace(SPEC.rollout, strategy=Strategy.MANUAL))
 
 
@@ -38,7 +46,10 @@ MANUAL = replace(SPEC, rollout=replace(SPEC.rollout, strategy=Strategy.MANUAL))
         ([SPEC], True, Driver.HOOK),
         ([SPEC, QUICK], True, Driver.HOOK),
         ([SPEC, SLOW], True, Driver.JOB),
-        ([SPEC, SCALED], True, Driver.JOB),
+        ([SPEC, SCALED], True, Driver.HOOK),
+        ([SPEC, with_policy(SCALED, owner_references=OwnerReferences.NONE)], True, Driver.JOB),
+        ([SPEC, scaled(scales_from_zero=True)], True, Driver.JOB),
+        ([SPEC, scaled(when=frozenset({AttachedWhile.TARGET}))], True, Driver.JOB),
         ([SPEC, with_policy(SCALED, driver=Driver.HOOK)], True, Driver.HOOK),
         ([GATED], True, Driver.JOB),
         ([MANUAL], True, Driver.JOB),
@@ -62,20 +73,10 @@ def test_hook_beside_a_rollout_that_takes_long_is_refused(other: WorkerSpec) -> 
         rollout_driver([with_policy(SPEC, driver=Driver.HOOK), other], in_argocd=True)
 
 
-@pytest.mark.parametrize(
-    ("specs", "needs_image"),
-    [
-        ([SPEC], True),
-        ([with_policy(SPEC, driver=Driver.JOB)], False),
-        ([BY_HAND, with_policy(SPEC, driver=Driver.HOOK)], False),
-    ],
-)
-def test_rollout_that_only_a_job_can_carry_out_needs_an_image(
-    specs: list[WorkerSpec],
-    needs_image: bool,  # noqa: FBT001 - a row of the table
-) -> None:
+@pytest.mark.parametrize("driver", [Driver.AUTO, Driver.JOB, Driver.HOOK])
+def test_rollout_in_argo_cd_needs_an_image(driver: Driver) -> None:
     with pytest.raises(InvalidInput, match="payments: its rollout needs the image of a Job"):
-        driver_of_render(specs, ME, "", needs_image=needs_image)
+        driver_of_render([BY_HAND, with_policy(SPEC, driver=driver)], ME, "", needs_image=True)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_rollout_that_only_a_job_can_carry_out_needs_an_image(
         (Driver.NONE, "", False),
     ],
 )
-def test_plan_warns_of_what_a_render_ends_with(
+def test_plan_warns_of_rollout_objects_that_a_render_leaves_out(
     driver: Driver,
     image: str,
     is_warned: bool,  # noqa: FBT001 - a row of the table
@@ -97,14 +98,12 @@ def test_plan_warns_of_what_a_render_ends_with(
     says = temporal(version("v3", VersionStatus.CURRENT), traffic=routing("v3"))
     plan = make_plan([spec], situation(says, [live("v3")]), NOW, ME)
     warned = warned_of_image(plan, image)
-    assert (NEEDS_IMAGE in warned.workers[0].versions.warnings) is is_warned
-    if is_warned:
-        with pytest.raises(InvalidInput) as ended:
-            driver_of_render([spec], ME, image, needs_image=False)
-        assert str(ended.value) == f"{spec.worker_deployment}: {NEEDS_IMAGE}"
+    assert (LEFT_OUT in warned.workers[0].versions.warnings) is is_warned
 
 
-@pytest.mark.parametrize(("specs", "needs_image"), [([SPEC], False), ([BY_HAND], True), ([], True)])
+@pytest.mark.parametrize(
+    ("specs", "needs_image"), [([SPEC], False), ([HOOKED], False), ([BY_HAND], True), ([], True)]
+)
 def test_nobody_needs_an_image_where_people_roll_out(
     specs: list[WorkerSpec],
     needs_image: bool,  # noqa: FBT001 - a row of the table

@@ -20,17 +20,23 @@ from tests.planning.situations import (
     version,
 )
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
+from twgen.model.marks import MarkKey
 from twgen.model.plan import RoutingAction
 from twgen.model.spec import Gate
 from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
 from twgen.planning.interventions import Intervention, abort, is_done, pause, promote, resume, retire, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
-from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, PAUSED
 
 GATED = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check")))
 MARK = {"by": "a person"}
-MARKS = {ABORTED: "aborted", GATE_ATTEMPT: "attempt", GATE_SKIPPED: "gate skipped", PAUSED: "paused"}
+MARKS = {
+    MarkKey.ABORTED: "aborted",
+    MarkKey.GATE_ATTEMPT: "attempt",
+    MarkKey.GATE_SKIPPED: "gate skipped",
+    MarkKey.PAUSED: "paused",
+    MarkKey.RETIRED: "retired",
+}
 COMMANDS: Mapping[str, Callable[[Target], Intervention]] = {
     "promote": lambda target: promote(target, full=False, skip_gate=False),
     "promote --full": lambda target: promote(target, full=True, skip_gate=False),
@@ -93,6 +99,7 @@ NO_PODS = "it has no Deployment yet"
 LACKS = "it does not poll activity task queue bulk, which v1 does; in 4m it goes on without"
 ALL = "it has all of the traffic"
 CURRENT = "it is current: to go back, let the spec describe an older version again"
+NOTHING_TO_PAUSE = "it is current, so it can get no more traffic: nothing is left to pause"
 NONE_FAILED = "it is not aborted and no gate of it failed"
 NOT_PAUSED = "it is not paused"
 # promote; with --full; with --skip-gate; abort; retry; pause; resume
@@ -116,15 +123,15 @@ OUTCOMES: Mapping[str, tuple[str, ...]] = {
     "without pods": (*[NO_PODS] * 3, "aborted", NONE_FAILED, "paused", NOT_PAUSED),
     "lacks a task queue": ("5 %", "all", "5 %", "aborted", NONE_FAILED, "paused", NOT_PAUSED),
     "may poll it yet": (*[LACKS] * 3, "aborted", NONE_FAILED, "paused", NOT_PAUSED),
-    "current": (*[ALL] * 3, CURRENT, NONE_FAILED, f"{ALL}: nothing is left to pause", NOT_PAUSED),
-    "current, another ramps": (*["no ramp"] * 3, CURRENT, NONE_FAILED, "paused", NOT_PAUSED),
+    "current": (*[ALL] * 3, CURRENT, NONE_FAILED, NOTHING_TO_PAUSE, NOT_PAUSED),
+    "current, another ramps": (*["no ramp"] * 3, CURRENT, NONE_FAILED, NOTHING_TO_PAUSE, NOT_PAUSED),
 }  # fmt: skip
 
 
 def done_by(intervention: Intervention) -> str:
     done = []
     for key, value in intervention.marks.items():
-        number = f" {value}" if isinstance(value, int) and value is not False else ""
+        number = f" {value['attempt']}" if value and "attempt" in value else ""
         done.append(f"{'not ' if value is False else ''}{MARKS[key]}{number}")
     if change := intervention.change:
         done += ["claim"] if change.claim_manager else []
@@ -181,13 +188,15 @@ UNVERSIONED_TOO = replace(MAIN, unversioned_pollers=True)
 
 
 def test_worker_is_retired_to_workers_without_a_version_and_stays_so() -> None:
-    done = retire(a_target(current_polls=(UNVERSIONED_TOO,)))
+    of_a_process = TaskQueue("temporal-sys/worker-commands/shop/pod-1", TaskQueueType.NEXUS)
+    done = retire(a_target(current_polls=(UNVERSIONED_TOO, of_a_process)))
     assert done.change
     assert (done.change.action, done.change.build_id) == (RoutingAction.SET_CURRENT, "")
-    assert done.marks[PAUSED]["because"] == "the worker is retired"
-    gone = a_target(routing(None), paused=done.marks[PAUSED])
+    gone = a_target(routing(None), retired=done.marks[MarkKey.RETIRED])
+    assert gone.is_paused
     assert is_done(gone, done)
-    assert not is_done(a_target(paused=done.marks[PAUSED]), done)
+    assert not is_done(a_target(retired=done.marks[MarkKey.RETIRED]), done)
+    assert done_by(resume(gone)) == "not retired"
     with pytest.raises(NegativeAnswer, match="no version is current; `twgen drain`"):
         retire(gone)
 

@@ -1,12 +1,16 @@
 """The promises of the design about plans, over any spec and any world."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.strategies import BY_HAND, NOW, TARGET, may_have_work, routed_versions, specs, worlds
 from twgen.errors import StateUnavailable
 from twgen.model.operator import Caller
 from twgen.model.plan import RoutingAction, VersionAction, WorkerPlan
+from twgen.model.policy import HistorySource, MissingTemplate
 from twgen.model.problem import quoted
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
@@ -47,6 +51,25 @@ def test_version_that_may_have_work_keeps_its_pods_and_its_protection(spec: Work
         assert plan.replicas is None or plan.replicas >= live.replicas or says_fewer
         if plan.replicas is None:
             assert live.replicas_are_external
+
+
+@given(
+    specs, worlds(), st.lists(st.sampled_from(HistorySource), unique=True), st.sampled_from(MissingTemplate)
+)
+def test_version_with_work_that_nothing_protects_is_rendered_whatever_tells_its_manifest(
+    spec: WorkerSpec, found: World, history: list[HistorySource], missing: MissingTemplate
+) -> None:
+    spec = replace(spec, policy=replace(spec.policy, history=tuple(history), missing_template=missing))
+    try:
+        plans = {plan.build_id: plan for plan in planned(spec, found).versions.versions}
+    except StateUnavailable:
+        assert missing is MissingTemplate.FAIL
+        return
+    for live in worker_world(found).deployments or ():
+        is_left_alone = live.protected or live.terminating or live.name.endswith(BY_HAND)
+        if not is_left_alone and (live.build_id == TARGET or may_have_work(live.build_id, found)):
+            assert plans[live.build_id].is_rendered
+            assert plans[live.build_id].protected
 
 
 @given(specs, worlds())

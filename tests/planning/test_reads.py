@@ -15,20 +15,26 @@ from tests.planning.situations import (
     ago,
     drained,
     live,
+    mark,
     routing,
     situation,
     temporal,
     version,
 )
-from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
+from twgen.model.marks import MarkKey
+from twgen.model.spec import Gate, PodTemplate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, WorkerDeployment
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import Reads, further_reads, versions_to_describe
-from twgen.versioning.names import GATE_SKIPPED
+from twgen.versioning.injection import with_task_queue
 
 GATED = replace(SPEC, rollout=Rollout(Strategy.ALL_AT_ONCE, gate=Gate("Smoke")))
 CURRENT = version("v1", S.CURRENT, task_queues=(TaskQueue("old", TaskQueueType.WORKFLOW),))
+
+
+def asked(name: str) -> TaskQueue:
+    return TaskQueue(name, TaskQueueType.WORKFLOW)
 
 
 def described(
@@ -96,7 +102,7 @@ def test_gate_is_read_on_every_workflow_task_queue_until_the_target_is_current()
     says = temporal(version("v3"), CURRENT, traffic=routing("v1"))
     assert reads(says, spec=GATED).gate_runs == (("main", "test-shop/payments:v3-main"),)
     assert reads(says).gate_runs is None
-    skipped = temporal(version("v3", metadata={GATE_SKIPPED: {}}), CURRENT, traffic=routing("v1"))
+    skipped = temporal(version("v3", metadata={MarkKey.GATE_SKIPPED: mark()}), CURRENT, traffic=routing("v1"))
     assert reads(skipped, spec=GATED).gate_runs is None
     settled = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
     assert reads(settled, spec=GATED).gate_runs is None
@@ -144,9 +150,30 @@ def test_worker_deployments_are_counted_where_a_full_namespace_may_keep_a_worker
     assert reads(None, [live("v3")]).worker_deployments
     assert not reads(None, [live("v3", 0)]).worker_deployments
     assert not reads(None, [live("v1")]).worker_deployments
-    assert not reads(None, None).worker_deployments
+    assert reads(None, None).worker_deployments
+    assert not reads(None, None, spec=replace(SPEC, replicas=0)).worker_deployments
     assert not reads(None, [live("v3")], for_routing=False).worker_deployments
     assert not reads(temporal(CURRENT, traffic=routing("v1")), [live("v3")]).worker_deployments
+
+
+TOLD = replace(SPEC, template=PodTemplate(with_task_queue(SPEC.template.content, "main"), SPEC.template.hash))
+
+
+def test_task_queue_of_the_spec_is_asked_for_others_while_nobody_polls_for_the_target() -> None:
+    unknown = temporal(CURRENT, traffic=routing("v1"))
+    for says, deployments in ((None, None), (None, [live("v3")]), (unknown, None), (unknown, [live("v3")])):
+        wanted = reads(says, deployments, spec=TOLD)
+        assert (wanted.other_workers, wanted.told_task_queue) == (True, asked("main"))
+    assert reads(None, None).told_task_queue is None
+    for says, deployments in ((None, [live("v3", 0)]), (None, []), (temporal(version("v3")), None)):
+        wanted = reads(says, deployments, spec=TOLD)
+        assert (wanted.other_workers, wanted.told_task_queue) == (False, None)
+
+
+def test_task_queue_that_the_current_version_polls_too_is_asked_once() -> None:
+    polls = version("v1", S.CURRENT, task_queues=(asked("main"),))
+    wanted = reads(temporal(polls, traffic=routing("v1")), spec=TOLD)
+    assert (wanted.task_queues, wanted.told_task_queue) == ({asked("main")}, None)
 
 
 def test_pods_of_a_worker_that_temporal_has_never_heard_of_are_looked_at() -> None:

@@ -14,12 +14,14 @@ from tests.planning.situations import (
     NOW,
     RAMPS,
     SECOND,
+    drained,
     live,
     routing,
     situation,
     temporal,
     version,
 )
+from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan
@@ -29,11 +31,14 @@ from twgen.planning.refresh import (
     Rendered,
     RenderedBy,
     due_refresh,
+    not_looked_at,
+    plan_hash,
+    possible_renders,
     rendered_by,
     runs_again,
 )
-from twgen.versioning.names import ABORTED
 
+CALLER = Caller("me", forced=True)
 SAME = Rendered("shop/payments", "pay", "now", frozenset({"now"}))
 OLD = Rendered("shop/mail", "pay", "then", frozenset({"now", "unread"}))
 IDLE = ApplicationState(is_syncing=False, render_error="")
@@ -84,6 +89,20 @@ def test_render_that_is_right_and_not_applied_waits_for_a_person(rendered: str, 
     assert bool(due_refresh([SAME, OLD], state, None, NOW)) is is_due
 
 
+@pytest.mark.parametrize(
+    ("ago", "says"),
+    [
+        (None, ""),
+        (10 * MINUTE - SECOND, ""),
+        (25 * MINUTE, "Argo CD was asked 25m ago to look at it again, and has not"),
+    ],
+)
+def test_application_that_argocd_does_not_look_at_is_told_after_some_minutes(
+    ago: timedelta | None, says: str
+) -> None:
+    assert not_looked_at(None if ago is None else NOW - ago, NOW) == says
+
+
 def test_render_that_waits_is_refreshed_once_the_world_is_again_as_it_was_applied() -> None:
     assert due_refresh([SAME], IDLE._replace(rendered={SAME.worker: "then"}), None, NOW)
 
@@ -98,6 +117,23 @@ def refreshes(until: timedelta, situations: Callable[[timedelta], Rendered]) -> 
             found.append(ago)
         ago += MINUTE
     return found
+
+
+def test_version_that_goes_at_last_is_refreshed_though_a_render_without_the_cluster_would_keep_it() -> None:
+    def at(age: timedelta, replicas: int, *, protected: bool) -> tuple[str, set[str]]:
+        """The plan hash of a render that reads the cluster, and those that tick takes for right."""
+        says = temporal(version(status=S.CURRENT), drained(age), traffic=routing("v3"))
+        found = situation(says, [live("v3"), live("v1", replicas, protected=protected)])
+        [plan] = make_plan([RAMPS], found, NOW, CALLER).workers
+        renders = possible_renders(plan, found, CALLER)
+        return plan_hash(plan.versions), {plan_hash(render) for render in renders}
+
+    to_zero, _ = at(2 * HOUR, 3, protected=True)
+    at_zero, taken_for_right = at(2 * HOUR, 0, protected=False)
+    assert at_zero == to_zero
+    assert to_zero in taken_for_right
+    _, taken_for_right = at(48 * HOUR, 0, protected=False)
+    assert to_zero not in taken_for_right
 
 
 def test_refresh_that_changes_nothing_is_asked_for_ever_more_seldom_and_daily_at_last() -> None:
@@ -147,7 +183,7 @@ def test_job_runs_again_when_its_target_has_lost_the_traffic_or_never_got_it() -
     [
         {"traffic": routing("v3"), "target": {"status": S.CURRENT}},
         {"traffic": routing("v3"), "target": {"status": S.CURRENT}, "pods": 0},
-        {"traffic": routing("v1"), "target": {"metadata": {ABORTED: {"by": "a person"}}}},
+        {"traffic": routing("v1"), "target": {"metadata": {MarkKey.ABORTED: {"by": "a person"}}}},
         {"traffic": routing("v1"), "ago": 10 * MINUTE - SECOND},
     ],
 )

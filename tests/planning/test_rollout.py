@@ -20,24 +20,30 @@ from tests.planning.situations import (
     version,
 )
 from tests.strategies import specs, worlds
+from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.reasons.routing import Until
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import Gate, WorkerSpec
+from twgen.model.status import RolloutStatus
 from twgen.model.temporal import GateRun, GateStatus, UpdateState, VersionStatus
 from twgen.model.world import World
 from twgen.planning.plan import worker_world
 from twgen.planning.rollout import (
     Claim,
+    brought_up_to_date,
     is_over,
+    left_alone,
     needs_a_rollout,
     next_write,
+    not_begun,
     only_time_passes_until,
+    since_when,
     until_next_look,
 )
 from twgen.planning.routing.table import TABLE
-from twgen.versioning.names import ABORTED, PAUSED
+from twgen.planning.sentences import timed, untimed
 
 
 def ramping(age: timedelta, percentage: float = 25) -> WorkerPlan:
@@ -62,6 +68,19 @@ def test_gates_start_before_a_claim_and_a_claim_is_made_before_traffic_moves() -
     assert isinstance(change, RoutingPlan)
     assert (change.action, change.build_id) == (RoutingAction.SET_RAMP, "v3")
     assert nothing is None
+
+
+def test_share_is_taken_back_before_a_gate_starts() -> None:
+    """The gate of the fix may be one that cannot start: its input is missing."""
+    spec = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Check")))
+    bad = version("v2", VersionStatus.RAMPING, created_at=NOW - timedelta(hours=2))
+    versions = version("v1", VersionStatus.CURRENT), bad, version("v3")
+    says = temporal(*versions, traffic=routing("v1", ("v2", 25)))
+    plan = planned(situation(says, [live("v1"), live("v2"), live("v3")]), spec)
+    assert plan.gates
+    write = next_write(plan)
+    assert isinstance(write, RoutingPlan)
+    assert write.action is RoutingAction.CLEAR_RAMP
 
 
 @pytest.mark.parametrize(
@@ -98,14 +117,14 @@ def test_pause_that_ends_this_very_second_is_not_looked_at_without_a_rest() -> N
         ({}, Reason.FIRST_STEP, False, False),
         ({"manager": "somebody else"}, Reason.FOREIGN_MANAGER, True, False),
         ({"gate": GateStatus.FAILED}, Reason.GATE_FAILED, True, True),
-        ({"marks": {ABORTED: True}}, Reason.ABORTED, True, True),
-        ({"marks": {PAUSED: True}}, Reason.PAUSED, False, False),
-        ({"marks": {PAUSED: True, ABORTED: True}}, Reason.ABORTED, True, True),
-        ({"is_paused": True, "marks": {ABORTED: True}}, Reason.PAUSED, False, False),
+        ({"marks": {MarkKey.ABORTED: True}}, Reason.ABORTED, True, True),
+        ({"marks": {MarkKey.PAUSED: True}}, Reason.PAUSED, False, False),
+        ({"marks": {MarkKey.PAUSED: True, MarkKey.ABORTED: True}}, Reason.ABORTED, True, True),
+        ({"is_paused": True, "marks": {MarkKey.ABORTED: True}}, Reason.FROZEN, False, False),
         ({"is_superseded": True, "manager": "somebody else"}, Reason.SUPERSEDED, True, True),
         ({"older_pods": ("another",), "manager": "somebody else"}, Reason.OLDER_ROLLOUT, False, False),
         ({"is_paused": True, "manager": "somebody else"}, Reason.FOREIGN_MANAGER, True, False),
-        ({"is_paused": True}, Reason.PAUSED, False, False),
+        ({"is_paused": True}, Reason.FROZEN, False, False),
     ],
 )
 def test_rollout_that_nobody_watches_outlasts_what_somebody_else_can_mend(
@@ -167,3 +186,39 @@ def test_settled_rollout_is_over_when_every_task_queue_has_heard_of_it() -> None
         world = situation(temporal(version(status=VersionStatus.CURRENT), traffic=traffic), [live("v3")])
         over += [state] if is_over(planned(world), worker_world(RAMPS, world), NOW) else []
     assert over == [UpdateState.COMPLETED]
+
+
+def test_status_of_a_rollout_that_ended_says_why_once_and_that_nothing_comes_next() -> None:
+    worker = {"worker": "shop/payments", "next": {"action": "SetRamp"}, "waitsUntil": "2026-11-21T12:00:30Z"}
+    paused = timed("it stays at 25 % for 30s more", NOW, NOW + 30 * SECOND)
+    assert paused == "it stays at 25 % for 30s more (at 12:00:00 UTC; until 12:00:30 UTC)"
+    told = RolloutStatus(
+        *("shop/payments", Phase.WAITING, "RampPaused", f"{paused}; it fails", "v3", "v1", 25, NOW),
+        document={"workers": [worker]},
+    )
+    killed = left_alone(told, "its Job was killed", NOW)
+    was = "before, it was Waiting: it stays at 25 % for 30s more (at 12:00:00 UTC); it fails"
+    assert killed.message == f"nobody moves its traffic: its Job was killed; {was}"
+    late = left_alone(replace(told, message=paused), f"it is late: Waiting: {untimed(paused)}", NOW)
+    assert late.message.count("it stays at 25 %") == 1
+    looked = replace(told, document={"workers": [{**worker, "phase": "Waiting"}]}, percentage=50)
+    for status in (killed, late, brought_up_to_date(killed, looked), not_begun(told, "", "v4", "", NOW)):
+        [shown] = status.document["workers"]
+        assert (shown["next"], shown["waitsUntil"], shown["reason"]) == (None, None, status.reason)
+    going = brought_up_to_date(told, looked)
+    assert (going.percentage, going.document) == (50, looked.document)
+
+
+def test_rollout_that_is_tried_again_has_stood_for_as_long_as_its_first_try() -> None:
+    told = RolloutStatus("shop/a", Phase.WAITING, "NotServing", "", "v3", "v1", 0, NOW, {}, intent="1")
+    later = replace(told, since=NOW + MINUTE)
+    ended = replace(told, phase=Phase.BLOCKED, reason=Reason.ROLLOUT_ENDED)
+    settled = replace(later, phase=Phase.SETTLED, reason=Reason.SETTLED)
+    assert since_when(told, later) == since_when(ended, later) == NOW
+    for before, now in (
+        (told, replace(later, reason="RampPaused")),
+        (ended, settled),
+        (told, replace(later, intent="2")),
+        (ended, replace(later, intent="2")),
+    ):
+        assert since_when(before, now) == NOW + MINUTE

@@ -21,12 +21,12 @@ from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan
 from twgen.model.policy import OnDelete
 from twgen.model.spec import AttachedResource
-from twgen.model.status import Status, WorkerView
+from twgen.model.status import Status
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.temporal import WorkerDeployment
 from twgen.model.world import World
 from twgen.planning.plan import make_plan
-from twgen.planning.worker_status import is_pending, make_status, worst_first
+from twgen.planning.worker_status import is_pending, make_status, urgency
 
 ME = Caller("me", forced=True)
 IS_CURRENT = temporal(version("v3", S.CURRENT), traffic=routing("v3"))
@@ -105,17 +105,11 @@ def test_change_of_traffic_or_of_a_deployment_is_pending(
     assert is_pending(plan_of(situation(says, [live(build_id) for build_id in deployments])))
 
 
-def test_worst_comes_first_and_equals_stay_in_order() -> None:
-    (worker,) = status_of(situation(IS_CURRENT, [live("v3")])).workers
-
-    def in_phase(phase: Phase, unserved: str = "") -> WorkerView:
-        changed = replace(worker.plan.routing, phase=phase)
-        return replace(worker, plan=replace(worker.plan, routing=changed, unserved=unserved))
-
-    blocked, waiting, moving = (in_phase(phase) for phase in (Phase.BLOCKED, Phase.WAITING, Phase.MOVING))
-    other, alarmed = replace(blocked, last_modifier="joe"), in_phase(Phase.SETTLED, "no pod is there")
-    unsorted = [worker, moving, blocked, waiting, other, alarmed]
-    assert worst_first(unsorted) == [alarmed, blocked, other, waiting, moving, worker]
+def test_alarm_comes_first_and_then_what_needs_a_person_most() -> None:
+    unsorted = [(phase, is_alarm) for is_alarm in (False, True) for phase in Phase]
+    ordered = sorted(unsorted, key=lambda one: urgency(one[0], is_alarm=one[1]))
+    worst_first = [Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED]
+    assert ordered == [(phase, is_alarm) for is_alarm in (True, False) for phase in worst_first]
 
 
 def test_versions_are_counted_beside_their_caps() -> None:

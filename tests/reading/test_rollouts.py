@@ -13,10 +13,11 @@ from twgen.errors import StateUnavailable
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
+from twgen.reading import rollouts
 from twgen.reading.rollouts import RolloutsInCluster, rollouts_in_cluster
 from twgen.records.intent import Intent, intent_of, write_intent
 from twgen.records.rollout_status import write_rollout_status
-from twgen.versioning.names import INTENT_HASH
+from twgen.versioning.names import HOOK, INTENT_HASH
 
 
 class Fleet:
@@ -24,7 +25,7 @@ class Fleet:
 
     def __init__(self, *jobs: Mapping[str, Any], intent: Intent | None = None, **told: Any) -> None:
         self.jobs = jobs
-        self.intents = [in_cluster(intent)] if intent else []
+        self.intents: list[dict[str, Any]] = [in_cluster(intent)] if intent else []
         of_status = told.pop("intent_of_status", None)
         waits = {"phase": Phase.WAITING, "reason": "RampPaused", "message": "it stays at 25 %"}
         told = {**waits, **told} if of_status is None else {**BEFORE, "intent": of_status}
@@ -32,7 +33,7 @@ class Fleet:
             "shop/payments", target="v3", current="v1", percentage=25, since=NOW, document=DOCUMENT, **told
         )
         metadata = {"name": "payments-rollout-status", "namespace": "shop"}
-        self.status = {"metadata": metadata, "data": write_rollout_status(left)}
+        self.status: dict[str, Any] = {"metadata": metadata, "data": write_rollout_status(left)}
         self.asked: list[str] = []
 
     async def ask(self, _: str, path: str, *__: object, **___: object) -> tuple[int, Mapping[str, Any]]:
@@ -41,11 +42,11 @@ class Fleet:
             return 403, {"message": "jobs.batch is forbidden"}
         return 200, {"items": [*self.jobs] if path.endswith("jobs") else [*self.intents, self.status]}
 
-    def read(self) -> RolloutsInCluster:
-        return asyncio.run(rollouts_in_cluster(cast("KubernetesClient", self), "shop", Deadline(5)))
+    def read(self, namespace: str = "shop") -> RolloutsInCluster:
+        return asyncio.run(rollouts_in_cluster(cast("KubernetesClient", self), namespace, Deadline(5)))
 
 
-def in_cluster(intent: Intent) -> Mapping[str, Any]:
+def in_cluster(intent: Intent) -> dict[str, Any]:
     manifest = write_intent(intent)
     metadata = {"uid": "1", "creationTimestamp": "2026-11-21T11:00:00Z", **manifest["metadata"]}
     return {**manifest, "metadata": metadata}
@@ -104,7 +105,11 @@ def test_status_of_an_older_intent_is_not_shown_as_that_of_what_was_applied_sinc
 @pytest.mark.parametrize(
     ("jobs", "phase", "says"),
     [
-        ([], Phase.WAITING, "has not begun: there is no Job of it yet; before"),
+        (
+            [],
+            Phase.WAITING,
+            "has not begun: there is no Job of it yet; if none comes, a full sync makes one; before",
+        ),
         (["forbidden"], Phase.WAITING, "has not begun: its Job cannot be read; before"),
         ([job_of("x", 1, intent=INTENT.hash)], Phase.BLOCKED, "nobody moves its traffic: Job x has ended as"),
     ],
@@ -128,7 +133,8 @@ def test_intent_without_a_status_is_shown() -> None:
 
     found = First(intent=INTENT).read()
     [shown] = found.shown
-    message = f"the rollout of {SPEC.build_id} has not begun: there is no Job of it yet"
+    why = "there is no Job of it yet; if none comes, a full sync makes one"
+    message = f"the rollout of {SPEC.build_id} has not begun: {why}"
     assert (found.statuses, shown.worker, shown.message) == ((), "shop/payments", message)
     assert format_time(shown.since) == "2026-11-21T11:00:00Z"
 
@@ -172,15 +178,33 @@ def test_status_is_told_as_it_is_where_nobody_may_see_jobs_and_that_is_told() ->
 
 
 @pytest.mark.parametrize(
-    "answer", [{}, {"items": {}}, {"items": [None]}, {"items": [{"metadata": {"name": "x"}}]}]
+    ("answer", "why"),
+    [
+        ({}, "what the API server answers is no list of objects"),
+        ({"items": {}}, "what the API server answers is no list of objects"),
+        ({"items": [None]}, "configmaps: must be a mapping, not null"),
+        ({"items": [{"metadata": {"name": "x"}}]}, "x is not in namespace shop"),
+    ],
 )
-def test_answer_that_is_no_list_does_not_say_that_there_are_no_rollouts(answer: Mapping[str, Any]) -> None:
+def test_answer_that_is_no_list_does_not_say_that_there_are_no_rollouts(
+    answer: Mapping[str, Any], why: str
+) -> None:
     class Another(Fleet):
         async def ask(self, _: str, path: str, *__: object, **___: object) -> tuple[int, Mapping[str, Any]]:
             return 200, answer if path.endswith("configmaps") else {"items": None}
 
-    with pytest.raises(StateUnavailable, match=r"configmaps cannot be read: what .* answers is no list"):
+    with pytest.raises(StateUnavailable, match=f"configmaps cannot be read: {why}$"):
         Another().read()
+
+
+def test_list_that_never_ends_is_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(Fleet):
+        async def ask(self, *_: object, **__: object) -> tuple[int, Mapping[str, Any]]:
+            return 200, {"items": [], "metadata": {"continue": "more"}}
+
+    monkeypatch.setattr(rollouts, "MOST_LISTED", 500)
+    with pytest.raises(StateUnavailable, match="configmaps cannot be read: its list has more than 500 obj"):
+        Endless().read()
 
 
 class Pages(Fleet):
@@ -197,10 +221,45 @@ class Pages(Fleet):
 
 
 def test_namespace_whose_records_would_take_all_memory_hides_no_other_one() -> None:
-    found = Pages().read()
+    found = Pages().read("")
     assert [status.worker for status in found.statuses] == ["shop/payments"]
     [_, spent] = found.unusable
     assert spent == (
         "ConfigMap mail/x1, specs.yaml: line 1: more than 1000000 keys and list items in all: no other"
         " rollout of this namespace is read"
     )
+
+
+@pytest.mark.parametrize("is_hook", [True, False])
+def test_job_that_ended_before_its_intent_was_made_again_counts_for_nothing(*, is_hook: bool) -> None:
+    """The intent is deleted and applied again: its status went with it, and the Job of its name stays."""
+    job = job_of("x", 1, intent=INTENT.hash)
+    job["metadata"]["annotations"].update({HOOK: "PostSync"} if is_hook else {})
+    fleet = Fleet(job, intent=INTENT, intent_of_status=INTENT.hash)
+    found = fleet.read()
+    assert found.ended[INTENT.namespace, INTENT.hash].is_older is False
+    assert found.shown == found.statuses
+    fleet.intents[0]["metadata"]["creationTimestamp"] = "2026-11-21T13:00:01Z"
+    fleet.intents[0]["metadata"]["uid"] = "2"
+    fleet.status["metadata"]["ownerReferences"] = [{"uid": "1"}]
+    found = fleet.read()
+    [shown] = found.shown
+    why = (
+        "there is no Job of it yet"
+        if is_hook
+        else (
+            "Job x ran for an earlier one, which was deleted, and keeps Argo CD from making another;"
+            " `twgen tick` deletes it, or you by `kubectl delete job x -n shop`"
+        )
+    )
+    assert shown.message.startswith(f"the rollout of {SPEC.build_id} has not begun: {why}")
+    assert (shown.phase, format_time(shown.since)) == (Phase.WAITING, "2026-11-21T13:00:01Z")
+    assert [ended.is_older for ended in found.ended.values()] == ([] if is_hook else [True])
+
+
+def test_job_that_works_on_an_intent_that_was_made_again_is_its_own() -> None:
+    fleet = Fleet(job_of("x", 1, intent=INTENT.hash, ended=False), intent=INTENT, intent_of_status="older")
+    fleet.intents[0]["metadata"]["creationTimestamp"] = "2026-11-21T13:00:01Z"
+    found = fleet.read()
+    assert "Job x has not looked yet" in found.shown[0].message
+    assert not found.ended

@@ -66,12 +66,9 @@ def test_argocd_shows_a_link_to_the_workflows_of_each_version_where_the_operator
 
 
 def test_tokens_of_the_controller_are_filled_in_as_it_does() -> None:
-    name, build_id = "__TEMPORAL_WORKER_DEPLOYMENT_NAME__", "__TEMPORAL_WORKER_BUILD_ID__"
-    query = f'x{{a="{name}",b="{build_id}",c="__TEMPORAL_NAMESPACE__"}}'
-    found = attached(
-        {"apiVersion": "example.com/v1", "kind": "Any", "spec": {"triggers": [{"query": query}]}}
-    )
-    assert found["spec"]["triggers"] == [{"query": 'x{a="shop_payments",b="v3",c="default"}'}]
+    tokens = "{{temporal_worker_deployment_name}} {{temporal_worker_build_id}} {{temporal_namespace}}"
+    found = attached({"apiVersion": "example.com/v1", "kind": "Any", "spec": {"queries": [f"x {tokens}"]}})
+    assert found["spec"]["queries"] == ["x shop_payments v3 default"]
 
 
 @pytest.mark.parametrize(

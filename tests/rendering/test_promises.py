@@ -11,6 +11,7 @@ from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
 from twgen.model.plan import VersionAction
 from twgen.model.policy import ConnectionChanges
+from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.plan import plan_versions
@@ -58,18 +59,30 @@ def test_every_rendered_version_has_its_deployment_and_its_attached_objects(
     others = sorted(item["metadata"]["name"] for item in manifests if item["kind"] != "Deployment")
     assert (of_versions, others) == (versions, named)
     if not any(resource.when for resource in spec.attached):
-        with_all = [version for version in worker.versions if version.attached]
-        assert len(named) == len(with_all) * len(spec.attached)
+        later = sum(len(version.following) for version in worker.versions)
+        with_all = [version for version in worker.versions if version.attached or version.following]
+        assert len(named) + later == len(with_all) * len(spec.attached)
 
 
 @given(specs, worlds())
 def test_no_deployment_has_two_autoscalers(spec: WorkerSpec, found: World) -> None:
     assume(found.workers[spec.key].deployments is not None)
-    there = {live.name: live.attached for live in found.workers[spec.key].deployments or ()}
-    scaled = [item for item in rendered(spec, found) if item["kind"] == "HorizontalPodAutoscaler"]
-    names = [item["spec"]["scaleTargetRef"]["name"] for item in scaled]
-    both = {name for name, attached in there.items() if sum("Autoscaler" in item for item in attached) > 1}
-    assert all(names.count(name) == 1 or name in both for name in names)
+    scaled = [
+        item for item in rendered(spec, found) if item["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}
+    ]
+    made = [
+        (item["spec"]["scaleTargetRef"]["name"], f"{item['kind']}/{item['metadata']['name']}")
+        for item in scaled
+    ]
+    (worker,) = plan_versions([spec], found, NOW, ME).workers
+    for version in worker.versions:
+        attached = version.live.attached if version.live else ()
+        had = {item for item in attached if "Autoscaler" in item or "ScaledObject" in item}
+        has = had | {name for deployment, name in made if deployment == version.deployment}
+        assert len(has) <= max(len(had), 1)
+        stays = version.action not in {VersionAction.DROP, VersionAction.SCALE_DOWN, VersionAction.NONE}
+        if has and stays and version.reason is not VersionReason.OF_OTHERS:
+            assert version.replicas_are_external, "an autoscaler and the spec would fight"
 
 
 @given(specs, worlds())

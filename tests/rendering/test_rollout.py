@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import AUTOSCALER, NOW, STEPS, a_spec, live_manifest, with_policy, world
+from tests.strategies import AUTOSCALER, BUDGET, NOW, STEPS, a_spec, live_manifest, with_policy, world
 from twgen.cluster.deployments import recorded_deployment
 from twgen.errors import InvalidInput
 from twgen.model.operator import CaBundle, Caller, GroupKind, RolloutPod
@@ -21,9 +21,11 @@ from twgen.model.temporal import CurrentVersion, Routing, Version, VersionStatus
 from twgen.planning.plan import plan_versions
 from twgen.records.intent import Intent, intent_of, is_annotated_as_paused, parse_intent, write_intent
 from twgen.rendering.manifests import render_manifests
-from twgen.rendering.rollout import RolloutJobs
+from twgen.rendering.rollout import RolloutJobs, attached_kinds
+from twgen.specs.attached import KINDS
 from twgen.versioning.names import PLAN_HASH, SYNC_WAVE
 
+AUTOSCALERS = {"HorizontalPodAutoscaler", "ScaledObject"}
 ME = Caller("twgen/me", forced=True)
 SPEC = a_spec()
 JOB, HOOK = (RolloutJobs(driver, "registry.example.com/twgen:1") for driver in (Driver.JOB, Driver.HOOK))
@@ -84,11 +86,24 @@ def test_warnings_of_a_render_start_no_rollout_anew(warnings: list[str]) -> None
     assert parse_intent(write_intent(intent)).hash == intent.hash
 
 
-def test_kinds_that_the_operator_adds_are_known_to_the_rollout_after_their_last_template_went() -> None:
-    kinds = (GroupKind("example.com", "Policy"), GroupKind("", "ConfigMap"))
-    found = of_kind("ConfigMap", rendered(SPEC, RolloutJobs(Driver.JOB, "twgen", kinds)))
-    assert parse_intent(found).attached_kinds == kinds
-    assert parse_intent(found).hash == intent_of(SPEC, "twgen/me").hash, "it has nothing else to do"
+def test_rollout_knows_the_kinds_that_are_attached_or_were_also_after_their_last_template_went() -> None:
+    policy, hpa = GroupKind("example.com", "Policy"), GroupKind("autoscaling", "HorizontalPodAutoscaler")
+    jobs = RolloutJobs(Driver.JOB, "twgen", (policy, GroupKind("", "ConfigMap")))
+    live = live_manifest(SPEC, "v1", 2)
+    assert not parse_intent(of_kind("ConfigMap", rendered(SPEC, jobs, live))).attached_kinds
+    live["metadata"]["annotations"]["twgen.io/attached"] = "Policy/one"
+    found = parse_intent(of_kind("ConfigMap", rendered(SPEC, jobs, live)))
+    assert found.attached_kinds == (policy,)
+    assert found.hash == intent_of(SPEC, "twgen/me").hash, "it has nothing else to do"
+    scaled = replace(SPEC, attached=(AUTOSCALER,))
+    assert parse_intent(of_kind("ConfigMap", rendered(scaled, jobs, live))).attached_kinds == (hpa, policy)
+
+
+def test_kind_that_the_operator_lets_be_attached_is_known_where_no_cluster_tells_what_was() -> None:
+    policy = GroupKind("example.com", "Policy")
+    plan = plan_versions([SPEC], world(None, None), NOW, ME)
+    assert policy in attached_kinds(plan.workers[0], [policy])
+    assert len(attached_kinds(plan.workers[0], [])) == len(KINDS)
 
 
 def test_what_a_rollout_is_to_do_starts_it_anew() -> None:
@@ -140,35 +155,52 @@ def test_another_intent_and_another_image_are_another_job() -> None:
 def test_hook_comes_after_the_target_and_before_all_that_may_be_broken() -> None:
     template = {**AUTOSCALER.template, "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject"}
     scaled_object = replace(AUTOSCALER, name="keda", template=template)
-    spec = replace(SPEC, attached=(AUTOSCALER, scaled_object))
+    spec = replace(SPEC, attached=(AUTOSCALER, scaled_object, BUDGET))
     manifests = rendered(spec, HOOK, live_manifest(SPEC, "v1", 2))
-    wave = "argocd.argoproj.io/sync-wave"
     waves = {
-        (item["kind"], item["metadata"]["name"].split("-")[-1] == "v3"): item["metadata"]
+        (item["kind"], item["metadata"].get("labels", {}).get("temporal.io/build-id") == "v3"): item[
+            "metadata"
+        ]
         .get("annotations", {})
-        .get(wave, "0")
+        .get(SYNC_WAVE, "0")
         for item in manifests
-        if item["kind"] not in {"HorizontalPodAutoscaler", "ScaledObject"}
+        if item["kind"] not in AUTOSCALERS
     }
     assert waves.pop(("Job", False)) == "1"
-    assert waves.pop(("Deployment", False)) == "2"
+    assert waves.pop(("Deployment", False)) == waves.pop(("PodDisruptionBudget", False)) == "2"
     assert set(waves.values()) == {"0"}
-    scalers = {
-        (item["kind"], item["metadata"]["labels"]["temporal.io/build-id"]): item["metadata"][
-            "annotations"
-        ].get(wave, "0")
-        for item in manifests
-        if item["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}
-    }
-    assert scalers == {
-        ("HorizontalPodAutoscaler", "v3"): "0",  # its version has traffic before the hook ends
-        ("HorizontalPodAutoscaler", "v1"): "2",
-        ("ScaledObject", "v3"): "2",
-        ("ScaledObject", "v1"): "2",
-    }
     job = of_kind("Job", manifests)
     assert job["metadata"]["annotations"]["argocd.argoproj.io/hook"] == "Sync,PostSync"
     assert job["spec"]["template"]["spec"]["containers"][0]["args"][-2:] == ["--within", "300s"]
+
+
+def test_beside_a_hook_no_sync_applies_an_autoscaler_and_its_job_does() -> None:
+    spec = replace(SPEC, attached=(AUTOSCALER, BUDGET))
+    live = live_manifest(SPEC, "v1", 2)
+    for jobs, owners, expected in (
+        (HOOK, OwnerReferences.RENDER, {"Skip"}),
+        (HOOK, OwnerReferences.NONE, {None}),
+        (JOB, OwnerReferences.RENDER, {None}),
+    ):
+        manifests = rendered(with_policy(spec, owner_references=owners), jobs, live)
+        hooks = {kind: set[Any]() for kind in ("HorizontalPodAutoscaler", "PodDisruptionBudget")}
+        for item in manifests:
+            if item["kind"] in hooks:
+                hooks[item["kind"]].add(item["metadata"]["annotations"].get("argocd.argoproj.io/hook"))
+        assert hooks == {"HorizontalPodAutoscaler": expected, "PodDisruptionBudget": {None}}
+        assert parse_intent(of_kind("ConfigMap", manifests)).applies_autoscalers is (jobs is HOOK)
+
+
+def test_autoscaler_is_no_part_of_the_health_of_an_application_unless_its_template_says_so() -> None:
+    annotation = "argocd.argoproj.io/ignore-healthcheck"
+    counted = {**AUTOSCALER.template, "metadata": {"annotations": {annotation: "false"}}}
+    for template, expected in ((AUTOSCALER.template, "true"), (counted, "false")):
+        spec = replace(SPEC, attached=(replace(AUTOSCALER, template=template), BUDGET))
+        manifests = rendered(spec, JOB)
+        assert (
+            of_kind("HorizontalPodAutoscaler", manifests)["metadata"]["annotations"][annotation] == expected
+        )
+        assert annotation not in of_kind("PodDisruptionBudget", manifests)["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(
@@ -244,9 +276,9 @@ def test_rights_follow_what_the_spec_needs() -> None:
     assert found["get secrets"] == ["input"]
     assert found["patch deployments"] == ["payments-v1", "payments-v3"]
     assert "delete horizontalpodautoscalers" in found
-    more = RolloutJobs(Driver.JOB, "twgen", (GroupKind("example.com", "Policy"),))
-    assert "delete policies" in rules(SPEC, more)
-    unowned = rules(with_policy(SPEC, owner_references=OwnerReferences.NONE))
+    assert {"delete horizontalpodautoscalers", "patch horizontalpodautoscalers"} <= found.keys()
+    assert not {"delete scaledobjects", "list poddisruptionbudgets"} & found.keys(), "none ever was"
+    unowned = rules(with_policy(gated, owner_references=OwnerReferences.NONE))
     assert "delete horizontalpodautoscalers" not in unowned, "Argo CD prunes what has no owner"
 
 

@@ -18,8 +18,10 @@ from twgen.reporting.page.pages import fleet_page, simulation_page
 from twgen.reporting.plan.markdown import plan_markdown
 from twgen.reporting.plan.text import plan_text
 from twgen.reporting.status.document import rollout_status
+from twgen.reporting.status.fleet_trees import fleet_text
 from twgen.reporting.status.lines import status_lines
 from twgen.reporting.status.tree import status_text
+from twgen.reporting.status.trees import Layout
 from twgen.reporting.timeline.picture import timeline_svg
 from twgen.reporting.timeline.text import timeline_text
 
@@ -60,7 +62,13 @@ def reports(plan: Plan, status: Status, timeline: Timeline, width: int = 80) -> 
         "plan markdown": plan_markdown(plan),
         "page of a fleet": fleet_page([rollout_status(status, NOW, "")], NOW),
         "page of a simulation": simulation_page(timeline),
-        "status tree": status_text(status, colour=False, width=width, ascii_only=False),
+        "status tree": status_text(status, Layout(colour=False, width=width, ascii_only=False)),
+        "trees of a fleet": fleet_text(
+            [rollout_status(status, NOW, "")],
+            ("a line about what nobody renders",),
+            NOW,
+            Layout(colour=False, width=width, ascii_only=False),
+        ),
         "status lines": "\n".join(line.text for line in status_lines(status)),
         "simulation text": timeline_text(timeline, colour=False, width=width),
         "simulation picture": timeline_svg(timeline),

@@ -28,6 +28,12 @@ def test_finding_is_a_line_with_what_why_and_what_mends_it() -> None:
     ]
 
 
+def test_question_is_followed_by_no_full_stop() -> None:
+    asks = Finding("shop/orders", Severity.PROBLEM, "is it off?", "it waits", "turn it on")
+    [line, _] = diagnosis_lines([asks], {}, "1 worker")
+    assert line == "✗ shop/orders: is it off? It waits. Mend: turn it on"
+
+
 def test_document_is_as_its_schema_says() -> None:
     document = diagnosis_document(FOUND, NOT_CHECKED, NOW)
     SCHEMA.validate(document)

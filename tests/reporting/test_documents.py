@@ -22,8 +22,10 @@ from tests.planning.situations import (
 from tests.reporting.reports import values
 from twgen.model.analysis import Judgement, Verdict
 from twgen.model.draining import Ending, ScheduledEnding, WhatEnds
+from twgen.model.marks import MarkKey
 from twgen.model.plan import AttachedObject, RoutingAction
 from twgen.model.spec import Gate, WorkerSpec
+from twgen.model.status import AttachedState, AttachedView
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.temporal import VersionStatus as S
 from twgen.model.timeline import Notice, Noticing
@@ -31,7 +33,6 @@ from twgen.model.world import World
 from twgen.reporting.plan.document import plan_document
 from twgen.reporting.status.document import status_document
 from twgen.reporting.timeline.document import timeline_document
-from twgen.versioning.names import MOVED_BY
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 QUEUE = replace(MAIN, name="mail")
@@ -46,7 +47,7 @@ def documents() -> dict[str, dict[str, Any]]:
     run = GateRun("main", "test-shop/payments:v3-main", GateStatus.COMPLETED)
     says = temporal(
         version("v3", task_queues=(MAIN, QUEUE), gate_runs=(run,)),
-        version("v2", S.CURRENT, metadata={MOVED_BY: {"by": "twgen/me"}}),
+        version("v2", S.CURRENT, metadata={MarkKey.MOVED_BY: {"by": "twgen/me"}}),
         drained(20 * MINUTE),
         traffic=routing("v2"),
         last_modifier_identity="twgen/me",
@@ -55,7 +56,8 @@ def documents() -> dict[str, dict[str, Any]]:
     plan, status, timeline = values(a_gate_that_has_yet_to_start(RAMPS), world)
     (worker,) = status.workers
     attached = (AttachedObject("HorizontalPodAutoscaler", "payments-cpu-v3"),)
-    versions = tuple(replace(item, plan=replace(item.plan, attached=attached)) for item in worker.versions)
+    views = tuple(AttachedView(item.kind, item.name, AttachedState.UNREAD, "") for item in attached)
+    versions = tuple(replace(item, attached=views) for item in worker.versions)
     rows = tuple(replace(item, attached=attached) for item in plan.workers[0].versions.versions)
     judged = (Judgement("failures", Verdict.PASSES, "1 of 41 failed (2.44 %), bound 5 %", 1 / 41, 0.05),)
     ending = ScheduledEnding("v1", WhatEnds(Ending.CANCEL, ("Poller",)), "", "", plan.now, plan.now)
@@ -106,8 +108,9 @@ def test_task_queues_and_attached_objects_are_printed() -> None:
         {"name": name, "type": "Workflow", "pollers": True, "unversionedPollers": False}
         for name in ("main", "mail")
     ]
-    expected = [{"kind": "HorizontalPodAutoscaler", "name": "payments-cpu-v3"}]
-    assert target["attached"] == found["plan"]["workers"][0]["versions"][0]["attached"] == expected
+    expected = {"kind": "HorizontalPodAutoscaler", "name": "payments-cpu-v3"}
+    assert found["plan"]["workers"][0]["versions"][0]["attached"] == [expected]
+    assert target["attached"] == [{**expected, "state": "NotRead", "message": ""}]
 
 
 def test_reason_of_every_row_is_printed() -> None:

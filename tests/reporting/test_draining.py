@@ -1,6 +1,7 @@
 """The report of what holds versions, in each of its forms."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,16 @@ NOTHING: dict[str, Any] = {
     "looked_at": 0,
     "ends_within": None,
 }
+
+
+def test_report_names_what_was_not_read_and_does_not_say_that_all_is_well() -> None:
+    partial = replace(report(), unread=("shop/mail: Temporal at a:7233 does not answer",))
+    SCHEMA.validate(draining_document(partial))
+    assert draining_document(partial)["unread"] == list(partial.unread)
+    for told in (draining_text(partial), draining_markdown(partial)):
+        assert "o version that was read is held" in told
+        assert "ot read:" in told
+        assert "shop/mail: Temporal at a:7233 does not answer" in told
 
 
 def report(*versions: HeldVersion) -> DrainReport:

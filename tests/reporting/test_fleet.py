@@ -3,10 +3,14 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from tests.reporting.told import of_story
 from tests.strategies import NOW
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
-from twgen.reporting.status.fleet import fleet_document, fleet_lines
+from twgen.reporting.status.document import rollout_status
+from twgen.reporting.status.fleet import fleet_document, fleet_lines, stray_lines
+from twgen.reporting.status.fleet_trees import fleet_text
+from twgen.reporting.status.trees import Layout
 
 RAMPS = RolloutStatus(
     worker="shop/pay",
@@ -30,13 +34,78 @@ def test_line_says_where_a_rollout_stands_for_how_long_and_why() -> None:
     ]
 
 
-def test_rollout_whose_intent_cannot_be_used_tells_nothing_of_traffic() -> None:
-    edited = replace(FIRST, reason="InvalidIntent", message="edited by hand")
-    assert fleet_lines([edited], NOW) == [
-        "shop/new: Blocked for 0s, target v1; InvalidIntent: edited by hand"
+def test_line_tells_nothing_of_traffic_that_was_not_read() -> None:
+    edited = replace(FIRST, reason="InvalidIntent", message="edited", current=None, percentage=None)
+    newer = replace(RAMPS, reason="RolloutNotBegun", message="it has not begun", percentage=None)
+    assert fleet_lines([edited, newer], NOW) == [
+        "shop/new: Blocked for 0s, target v1; InvalidIntent: edited",
+        "shop/pay: Waiting for 0s, target v2, current v1; RolloutNotBegun: it has not begun",
     ]
+
+
+def test_deployments_that_no_intent_names_any_more_are_told_of() -> None:
+    [line] = stray_lines({"shop/gone": ["gone-v1", "gone-v2"]})
+    assert line.startswith("shop/gone: nothing renders gone-v1 and gone-v2, which Argo CD has applied")
+    assert "kubectl delete deployments,hpa,pdb -n shop -l temporal.io/deployment-name=gone" in line
+    assert fleet_document([], NOW, [line])["warnings"] == [line]
 
 
 def test_documents_of_all_rollouts_are_one_status() -> None:
     document = fleet_document([RAMPS, FIRST], NOW)
     assert (document["kind"], document["workers"]) == ("Status", [{"worker": "shop/pay"}])
+
+
+def trees(*statuses: RolloutStatus, width: int = 80, rows: int | None = None) -> list[str]:
+    layout = Layout(colour=False, width=width, ascii_only=False, rows=rows)
+    return fleet_text(statuses, (), NOW + timedelta(minutes=12), layout).splitlines()
+
+
+def test_tree_of_a_rollout_is_drawn_by_the_document_that_it_left() -> None:
+    left = rollout_status(of_story("mid-ramp-waits"), NOW, "")
+    assert trees(left) == [
+        "… shop/payments  Waiting for 12m  Temporal namespace default",
+        "  target  v2.0.1-c656: it stays at 25 % for 18m more (at 12:00:00 UTC; until",
+        "          12:18:00 UTC)",
+        "  next    send 75 % of new workflows to v2.0.1-c656 in 6m (12:18:00 UTC)",
+        "  owner   twgen/payments/prod-eu",
+        "├── v2.0.1-c656  25 %  Ramping for 24m     3/3 pods  ◀ target",
+        "└── v1.4.2-6964  75 %  Current for 24h12m  3/3 pods",
+    ]
+
+
+def test_tree_says_what_is_wrong_with_pods_and_attached_objects() -> None:
+    left = rollout_status(of_story("mid-ramp-waits"), NOW, "")
+    [worker] = left.document["workers"]
+    target, current = worker["versions"]
+    pods = {**target["pods"], "available": 0, "stalled": "too slow", "problem": "waits (ImagePullBackOff)"}
+    missing = {"kind": "HorizontalPodAutoscaler", "name": "cpu", "state": "Missing", "message": "gone"}
+    versions = [{**target, "pods": pods, "attached": [missing]}, current]
+    told = trees(replace(left, document={"workers": [{**worker, "versions": versions}]}))
+    assert [line.strip("│ ") for line in told[6:9]] == [
+        "its Deployment cannot progress: too slow",
+        "its newest Pod: waits (ImagePullBackOff)",
+        "HorizontalPodAutoscaler cpu: gone",
+    ]
+
+
+def test_status_that_somebody_wrote_otherwise_hides_no_other() -> None:
+    broken = replace(RAMPS, document={"workers": [{"versions": [{"buildID": 1}]}]})
+    told = trees(broken, FIRST)
+    assert told == [
+        "2 workers: 1 Blocked, 1 Waiting",
+        "",
+        "✗ shop/new  Blocked (GateFailed) for 12m",
+        "  target  v1: it failed",
+        "",
+        "✗ shop/pay  Waiting for 12m",
+        "  what its status says of its versions cannot be read",
+        "  target  v2: it stays at 25 %\\x1b[2J",
+    ]
+
+
+def test_rollouts_that_do_not_fit_a_terminal_are_told_worst_first() -> None:
+    settled = replace(FIRST, phase=Phase.SETTLED)
+    many = [replace(settled, worker=f"shop/{number}") for number in range(9)]
+    told = trees(*many, FIRST, rows=6)
+    assert told[2:4] == ["✗ shop/new  Blocked (GateFailed) for 12m", "  target  v1: it failed"]
+    assert told[4].startswith("✓ 9 Settled: shop/0, shop/1")

@@ -4,16 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.planning.situations import MAIN, NOW, SPEC, live, routing, situation, temporal, version
+from tests.planning.situations import DAY, MAIN, NOW, SPEC, live, routing, situation, temporal, version
 from tests.reporting.told import plan_of_story
 from tests.strategies import TARGET
+from twgen.model.draining import Ending, ScheduledEnding, WhatEnds
 from twgen.model.operator import Caller
 from twgen.model.plan import Plan, VersionAction, VersionPlan
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.temporal import VersionStatus as S
 from twgen.planning.plan import make_plan
 from twgen.reporting.plan.document import plan_document
-from twgen.reporting.plan.phrases import MOST_ROWS
+from twgen.reporting.plan.phrases import MOST_ROWS, endings_phrase
 from twgen.reporting.plan.text import plan_text
 
 
@@ -113,3 +114,19 @@ def test_versions_that_are_too_many_to_read_share_a_row_and_stay_in_json() -> No
     assert any(line.startswith("  v2.0.1-c656 ") for line in said)
     (worker,) = plan_document(plan)["workers"]
     assert len(worker["versions"]) == 100 * MOST_ROWS + 2
+
+
+@pytest.mark.parametrize(
+    ("repeats", "told"),
+    [
+        (0, "2 workflows)"),
+        (1, "2 workflows; 1 time more for workflows that started later)"),
+        (7, "7 times more for workflows that started later, and not again: end what starts them)"),
+    ],
+)
+def test_ending_says_how_often_it_was_begun_again_and_when_it_no_longer_is(repeats: int, told: str) -> None:
+    since = NOW - 3 * DAY
+    ending = ScheduledEnding("v1", WhatEnds(Ending.CANCEL), "", "", since, since, is_begun=True, workflows=2)
+    phrase = endings_phrase([replace(ending, repeats=repeats)], NOW)
+    assert phrase.startswith("v1: cancel all (begun ")
+    assert phrase.endswith(told)

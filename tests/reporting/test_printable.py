@@ -3,6 +3,7 @@
 import sys
 from xml.etree import ElementTree as ET
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,11 +11,14 @@ from tests.reporting.reports import a_status, reports, values, with_texts
 from tests.reporting.told import of_story
 from tests.simulating.stories import tell
 from tests.strategies import NOW, specs, worlds
+from twgen.model import credentials
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
+from twgen.reporting.json_text import json_text
 from twgen.reporting.printable import printable, printable_copy
 from twgen.reporting.problems import problem_lines
+from twgen.reporting.status.document import status_document
 from twgen.reporting.status.lines import status_lines
 from twgen.reporting.timeline.picture import timeline_svg
 
@@ -63,3 +67,15 @@ def test_value_without_such_a_character_is_not_copied() -> None:
 def test_problem_of_a_file_is_one_line_whatever_it_is_called() -> None:
     problem = Problem(Document("a\n\x1b[2Jb.yaml", 0, {}), "spec\u202e", "is\rwrong")
     assert problem_lines([(problem, 3)]) == [r"a\n\x1b[2Jb.yaml:3: spec\u202e: is\rwrong"]
+
+
+@given(specs, worlds(), st.sampled_from((40, 80)))
+def test_no_report_shows_a_credential_that_was_sent(spec: WorkerSpec, world: World, width: int) -> None:
+    key = "SECRETKEY-abcdef0123456789"
+    poisoned = [with_texts(value, lambda text: f"{text} {key}") for value in values(spec, world)]
+    _, status, _ = poisoned
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(credentials, "_sent", {key: None})
+        found = {**reports(*poisoned, width=width), "JSON": json_text(status_document(status))}
+    assert not [name for name, text in found.items() if "SECRETKEY" in text]
+    assert "SECRETKEY" in json_text(status_document(status))

@@ -8,6 +8,7 @@ from tests.reporting.told import of_story, tree
 from twgen.model.plan import Phase
 from twgen.model.status import Status, WorkerView
 from twgen.reporting.status.tree import status_text
+from twgen.reporting.status.trees import Layout
 
 
 def fleet(**phases: Phase) -> Status:
@@ -30,7 +31,7 @@ def fleet(**phases: Phase) -> Status:
 
 def in_rows(status: Status, rows: int, width: int = 80) -> list[str]:
     """The lines of the tree where there are so many rows."""
-    lines = status_text(status, colour=False, width=width, ascii_only=False, rows=rows).splitlines()
+    lines = status_text(status, Layout(colour=False, width=width, ascii_only=False, rows=rows)).splitlines()
     assert len(lines) <= rows
     return lines
 

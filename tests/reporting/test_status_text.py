@@ -10,6 +10,7 @@ from rich.text import Text
 from tests.planning.situations import (
     MAIN,
     MINUTE,
+    NOW,
     RAMPS,
     SPEC,
     drained,
@@ -20,14 +21,26 @@ from tests.planning.situations import (
     version,
 )
 from tests.reporting.told import of_situation, of_story, tree
-from twgen.model.operator import Caller
+from tests.strategies import AUTOSCALER, BUDGET
+from twgen.model.operator import Caller, GroupKind
 from twgen.model.policy import Driver
 from twgen.model.spec import Gate
+from twgen.model.status import Status
 from twgen.model.temporal import GateRun, GateStatus, TaskQueue, TaskQueueType
 from twgen.model.temporal import VersionStatus as S
-from twgen.reporting.status.document import status_document
+from twgen.planning.attached_status import AttachedRead
+from twgen.planning.cluster_changes import AttachedInCluster, Condition
+from twgen.planning.plan import make_plan
+from twgen.planning.worker_status import make_status
+from twgen.reporting.page.pages import fleet_page
+from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
+from twgen.versioning.names import ATTACHED, attached_resource_name
 
+ITS_OBJECTS = [
+    (resource.template["kind"], attached_resource_name("payments", resource.name, "v3"))
+    for resource in (BUDGET, AUTOSCALER)
+]
 TREES = {
     "mid-ramp-waits": """
         … shop/payments  Waiting  Temporal namespace default
@@ -232,3 +245,34 @@ def test_by_hand_is_told_where_no_driver_moves_traffic() -> None:
     says = temporal(version("v3"), version("v2"), traffic=routing("v2"))
     told = tree(of_situation(situation(says, [live("v3"), live("v2")]), spec))
     assert "  next    make v3 current by hand\n" in told
+
+
+def test_attached_objects_are_told_with_what_speaks_against_them() -> None:
+    spec = replace(SPEC, attached=(AUTOSCALER, BUDGET), replicas=None)
+    world = situation(
+        temporal(version(status=S.CURRENT), traffic=routing("v3")),
+        [live("v3", 2, annotations={ATTACHED: ",".join(f"{kind}/{name}" for kind, name in ITS_OBJECTS)})],
+    )
+    budget, autoscaler = (
+        AttachedInCluster(GroupKind("", kind), "", "", name, "uid", frozenset()) for kind, name in ITS_OBJECTS
+    )
+    says = Condition("ScalingActive", "False", "FailedGetExternalMetric", "no series")
+    me = Caller("me", forced=True)
+    plan = make_plan([spec], world, NOW, me)
+
+    def told(*found: AttachedInCluster) -> Status:
+        return make_status(plan, world, me, {"shop": AttachedRead(found)})
+
+    shown = tree(told(budget, replace(autoscaler, conditions=(says,))), width=100)
+    assert shown.endswith(
+        f"{'':6}HorizontalPodAutoscaler {autoscaler.name}: ScalingActive is False\n"
+        f"{'':6}(FailedGetExternalMetric: no series)\n"
+        f"{'':6}has PodDisruptionBudget {budget.name}\n"
+    ), shown
+    lines = [line.text for line in status_lines(told(autoscaler))]
+    assert f"PodDisruptionBudget {budget.name} is missing" in "\n".join(lines)
+    [worker] = status_document(told(autoscaler))["workers"]
+    states = {item["kind"]: item["state"] for item in worker["versions"][0]["attached"]}
+    assert states == {"HorizontalPodAutoscaler": "Ready", "PodDisruptionBudget": "Missing"}
+    page = fleet_page([rollout_status(told(autoscaler), NOW, "")], NOW)
+    assert f"PodDisruptionBudget {budget.name}: Missing" in page

@@ -17,6 +17,7 @@ from tests.planning.situations import DAY, MINUTE, live, routing, situation, tem
 from tests.simulating.stories import ALL_AT_ONCE, GATED, PROGRESSIVE, a_worker_spec, tell
 from tests.strategies import NOW, specs, worlds
 from twgen.model.analysis import Analysis, ClosedStatus, Metric, OnFailure, WorkflowFailures
+from twgen.model.marks import MarkKey
 from twgen.model.spec import Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.timeline import Stage, Timeline, Traffic
@@ -26,7 +27,6 @@ from twgen.reporting.timeline.document import timeline_document
 from twgen.reporting.timeline.panel import scale_of
 from twgen.reporting.timeline.picture import timeline_svg
 from twgen.reporting.timeline.text import timeline_text
-from twgen.versioning.names import ABORTED
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "timelines"
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "timeline.json").read_text())
@@ -48,7 +48,7 @@ def measured() -> WorkerSpec:
 def taken_back() -> World:
     """A version at its second step, which a rollout has just marked as aborted."""
     because = "failures: 9 of 41 failed (22 %), bound 2 %, false alarm below 0.01 %"
-    mark = {ABORTED: {"by": "twgen/me", "at": "2026-11-21T12:00:00Z", "because": because}}
+    mark = {MarkKey.ABORTED: {"by": "twgen/me", "at": "2026-11-21T12:00:00Z", "because": because}}
     old = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
     ramps = version(status=VersionStatus.RAMPING, metadata=mark)
     traffic = routing("v1", ("v3", 25), age=5 * MINUTE)

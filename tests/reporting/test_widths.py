@@ -24,6 +24,7 @@ from twgen.reporting.plan.phrases import folded_warnings, replicas_cell
 from twgen.reporting.plan.text import plan_text
 from twgen.reporting.status.phrases import outlook_phrase, pods_phrase, state_phrase, target_phrase
 from twgen.reporting.status.tree import status_text
+from twgen.reporting.status.trees import Layout
 from twgen.reporting.timeline.phrases import offset, summary, version_name
 from twgen.reporting.timeline.text import timeline_text
 
@@ -97,7 +98,9 @@ def test_every_value_of_a_story_is_there_at_any_width(story: str, width: int) ->
         assert story == "missing-template-fails"
         return
     all_is_there(plan_text(plan, colour=False, width=width), of_plan(plan), width)
-    all_is_there(status_text(status, colour=False, width=width, ascii_only=False), of_status(status), width)
+    all_is_there(
+        status_text(status, Layout(colour=False, width=width, ascii_only=False)), of_status(status), width
+    )
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -112,5 +115,7 @@ def test_every_value_of_a_simulation_is_there_at_any_width(width: int, begins: d
 def test_every_value_of_a_long_name_is_there_at_any_width(spec: WorkerSpec, world: World, width: int) -> None:
     plan, status, timeline = values(replace(spec, build_id=LONG), world)
     all_is_there(plan_text(plan, colour=False, width=width), of_plan(plan), width)
-    all_is_there(status_text(status, colour=False, width=width, ascii_only=False), of_status(status), width)
+    all_is_there(
+        status_text(status, Layout(colour=False, width=width, ascii_only=False)), of_status(status), width
+    )
     all_is_there(timeline_text(timeline, colour=False, width=width), of_timeline(timeline), width)

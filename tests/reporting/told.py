@@ -13,6 +13,7 @@ from twgen.planning.worker_status import make_status
 from twgen.reading.documents import Sources, read_paths
 from twgen.reading.records import read_snapshot_file
 from twgen.reporting.status.tree import status_text
+from twgen.reporting.status.trees import Layout
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
 from twgen.yaml.reader import read_documents
@@ -47,4 +48,4 @@ def of_situation(world: World, spec: WorkerSpec = SPEC, caller: Caller | None = 
 
 def tree(status: Status, *, width: int = 80, colour: bool = False, ascii_only: bool = False) -> str:
     """What a terminal shows of a status."""
-    return status_text(status, colour=colour, width=width, ascii_only=ascii_only)
+    return status_text(status, Layout(colour=colour, width=width, ascii_only=ascii_only))

@@ -41,7 +41,12 @@ WORKER = {
         "rollout": {
             "strategy": "Progressive",
             "steps": [{"rampPercentage": 5, "pauseDuration": "30s"}],
-            "gate": {"workflowType": "g", "inputFrom": {"configMapKeyRef": {"name": "n", "key": "k"}}},
+            "gate": {
+                "workflowType": "g",
+                "inputFrom": {"configMapKeyRef": {"name": "n", "key": "k"}},
+                "encoding": "binary/protobuf",
+                "messageType": "shop.v1.Order",
+            },
         },
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}},
     },
@@ -98,6 +103,7 @@ POLICY = {
         "missingTemplate": "Warn",
         "onDelete": "Confirm",
         "maxVersions": 75,
+        "ignoreMissingTaskQueues": ["reports-*"],
         "analysis": {
             "onFailure": "Abort",
             "initialDelay": "1m",
@@ -214,7 +220,9 @@ VERSION = {
     "openWorkflows": 0,
     "openAutoUpgradeWorkflows": 0,
     "metadata": {},
-    "taskQueues": [{"name": "main", "type": "Workflow", "pollers": True, "silentSeconds": 3}],
+    "taskQueues": [
+        {"name": "main", "type": "Workflow", "pollers": True, "silentSeconds": 3, "hasTasks": False}
+    ],
     "gateRuns": [{"taskQueue": "main", "workflowID": "i", "status": "Running", "startedAt": NOW}],
     "measurements": [
         {

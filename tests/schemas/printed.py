@@ -29,6 +29,7 @@ STATUS = {
                     "at": NOW,
                     "begun": True,
                     "workflows": None,
+                    "repeats": 0,
                     "heldBy": "",
                 }
             ],
@@ -57,7 +58,14 @@ STATUS = {
                         "stalled": "",
                         "problem": "CrashLoopBackOff",
                     },
-                    "attached": [{"kind": "HorizontalPodAutoscaler", "name": "w-cpu-a"}],
+                    "attached": [
+                        {
+                            "kind": "HorizontalPodAutoscaler",
+                            "name": "w-cpu-a",
+                            "state": "Failing",
+                            "message": "ScalingActive is False",
+                        }
+                    ],
                     "action": "Keep",
                     "reason": "Target",
                     "because": "it is the target",
@@ -100,6 +108,7 @@ PLAN = {
                     "at": NOW,
                     "begun": True,
                     "workflows": None,
+                    "repeats": 0,
                     "heldBy": "",
                 }
             ],

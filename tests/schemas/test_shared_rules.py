@@ -11,6 +11,7 @@ import pytest
 
 from tests.strategies import a_spec
 from twgen.model.policy import MOST_VERSIONS
+from twgen.model.spec import Encoding
 from twgen.specs import limits
 from twgen.specs.durations import parse_duration
 from twgen.specs.policies import default_policy
@@ -62,6 +63,12 @@ def may_be_empty(rules: dict[str, Any]) -> dict[str, Any]:
             dict(zip(("minimum", "maximum"), limits.RAMP_PERCENTAGES, strict=True)),
         ),
         ("workerdeployment", "spec.rollout.gate.workflowType", LINES),
+        (
+            "workerdeployment",
+            "spec.rollout.gate.messageType",
+            may_be_empty({"maxLength": limits.LONGEST_TEXT, "pattern": limits.MESSAGE_TYPE}),
+        ),
+        ("workerdeployment", "spec.rollout.gate.encoding", {"enum": [*Encoding, None]}),
         *(("workerdeployment", f"{GATE}.{name}.name", NAMES) for name in ("configMapKeyRef", "secretKeyRef")),
         *(("workerdeployment", f"{GATE}.{name}.key", KEYS) for name in ("configMapKeyRef", "secretKeyRef")),
         ("connection", "spec.hostPort", {"maxLength": limits.LONGEST_TEXT, "pattern": limits.HOST_PORT}),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import pytest
@@ -17,14 +17,18 @@ APPLICATIONS_AT_ONCE = 5
 """As above, of stories of Argo CD, each step of which starts a render or two."""
 
 
-def side_by_side(tell: Callable[..., None]) -> Callable[..., None]:
-    """A test whose story begins when there is room beside the others of its module, and ends with it."""
+def side_by_side(tell: Callable[..., None], *more: str) -> Callable[..., None]:
+    """A test whose story begins when there is room beside the others of its module, and ends with it.
+
+    `more` is parametrized too, and only what begins the story is told of it.
+    """
 
     def test(told_stories: Told, request: pytest.FixtureRequest, **_: object) -> None:
         told_stories[request.node.name].result()
 
     _, *parameters = signature(tell).parameters.values()
     asked, requested, _ = signature(test).parameters.values()
+    parameters += [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in more]
     vars(test).update(vars(tell), tell=tell, __signature__=Signature([asked, requested, *parameters]))
     test.__name__ = tell.__name__
     return test
@@ -52,10 +56,14 @@ def told_side_by_side(
     """The stories of the module's tests; each begins with its test, and with what tells it of a story."""
     tests = side_by_side_tests(request)
     with ThreadPoolExecutor(at_once) as pool:
-        yield {
-            test.name: pool.submit(begin, test, partial(test.function.tell, **given(test))) for test in tests
-        }
+        yield {test.name: pool.submit(begin, test, _story_of(test)) for test in tests}
         pool.shutdown(cancel_futures=True)
+
+
+def _story_of(test: pytest.Function) -> Callable[..., None]:
+    tell = test.function.tell
+    known = signature(tell).parameters
+    return partial(tell, **{name: value for name, value in given(test).items() if name in known})
 
 
 def given(test: pytest.Function) -> Mapping[str, Any]:

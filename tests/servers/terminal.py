@@ -34,7 +34,8 @@ _LONGEST_LIFE = 8.0
 """Seconds of a rollout that is killed; its first look takes two."""
 OPTIONS = (*ALONE, "--identity", MANAGER)
 UNKNOWN = "Temporal does not know it"
-_LOST = "make this change: try again"
+LOST = "make this change: try again"
+"""A server lost a task of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Story:
             # a rollout waits for a worker that is not known, and may be told to wait for seconds only
             is_forgotten = UNKNOWN in ended.stderr and command[0] != "rollout"
             assert not is_forgotten, ended
-            assert _LOST not in ended.stderr, ended
+            assert LOST not in ended.stderr, ended
             return ended
 
         return eventually(ran, SOON)
@@ -172,11 +173,8 @@ def on_both_servers(tell: Callable[[Story], None]) -> Callable[..., None]:
     One that is told side by side without this is told on the newest: what it shows is twgen's own.
     """
 
-    def told(story: Story, server: str) -> None:  # noqa: ARG001 - which one the story is told on
-        tell(story)
-
-    told.__name__ = tell.__name__
-    return pytest.mark.parametrize("server", [OLDEST, NEWEST], ids=["oldest", "newest"])(side_by_side(told))
+    both = pytest.mark.parametrize("server", [OLDEST, NEWEST], ids=["oldest", "newest"])
+    return both(side_by_side(tell, "server"))
 
 
 @contextmanager
@@ -202,7 +200,9 @@ def rolled_out(story: Story, is_over: Callable[[], bool], *options: str) -> None
             with suppress(subprocess.TimeoutExpired):
                 process.wait(moments.uniform(0.5, _LONGEST_LIFE))
             process.kill()
-        return is_over()
+            said = process.communicate()[0]
+        assert is_over(), said
+        return True
 
     eventually(once_more, SOON)
 

@@ -73,6 +73,13 @@ TROUBLE: dict[str, tuple[Story, int]] = {
         ),
         40,
     ),
+    "TwgenRolloutPaused": (
+        lambda minute: (
+            status(Phase.WAITING, Reason.PAUSED) | {"since": START - timedelta(hours=23, minutes=50)},
+            looks(minute),
+        ),
+        16,
+    ),
     "TwgenRampTakenBack": (
         lambda minute: (
             status(Phase.BLOCKED, Reason.ABORTED)
@@ -121,6 +128,15 @@ TROUBLE: dict[str, tuple[Story, int]] = {
     ),
 }
 """For each alert what leads to it from the tenth minute on, and the minute from which on it fires."""
+
+
+def tried_again(minute: int) -> tuple[Moment, Mapping[str, int]]:
+    """A hook that is run again and again from the tenth minute on, in vain."""
+    ended = status(Phase.BLOCKED, Reason.ROLLOUT_ENDED)
+    waits = status(Phase.WAITING, Reason.NOT_SERVING if minute % 2 else Reason.WAITING_FOR_REGISTRATION)
+    return (status() if minute < 10 else ended if minute % 7 > 4 else waits), looks(minute)
+
+
 QUIET: dict[str, Story] = {
     "settled": lambda minute: (status(), looks(minute)),
     "a step that pauses for long": lambda minute: (
@@ -135,6 +151,7 @@ QUIET: dict[str, Story] = {
         status(Phase.WAITING, Reason.NOT_SERVING) if 10 <= minute < 18 else status(),
         looks(minute),
     ),
+    "a pause of an hour": lambda minute: (status(Phase.WAITING, Reason.PAUSED), looks(minute)),
     "an analysis that waits half an hour for workflows": lambda minute: (
         status(
             Phase.WAITING,
@@ -228,4 +245,9 @@ def test_metrics_that_are_gone_are_an_alert(tmp_path: Path) -> None:
 @pytest.mark.parametrize("story", QUIET)
 def test_nothing_fires_without_trouble(story: str, tmp_path: Path) -> None:
     ended = firing(tmp_path, QUIET[story], {minute: set() for minute in range(5, MINUTES, 5)})
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_retries_of_a_hook_do_not_start_the_alert_over(tmp_path: Path) -> None:
+    ended = firing(tmp_path, tried_again, {39: set(), **{at: {"TwgenRolloutStuck"} for at in range(40, 61)}})
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -5,13 +5,15 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from testing.asking import succeeds
+from testing.install import installed
 from testing.kubernetes.cluster import Cluster
-from testing.processes import eventually
+from testing.processes import ENVIRONMENT, eventually
+from testing.recipes import KUBECTL
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
 from tests.servers.live import TWGEN, Document, run, temporal_trigger, worker_document, write_specs
@@ -53,6 +55,26 @@ def test_example_passes_a_dry_run_of_the_server(cluster: Cluster, namespace: str
     assert "(server dry run)" in cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=text)
 
 
+@pytest.mark.parametrize("command", ["diff", "apply", "delete"])
+@pytest.mark.parametrize("output", ["yaml", "json"])
+def test_failed_render_in_a_pipe_is_an_error_of_kubectl_that_says_why(
+    cluster: Cluster, command: str, output: str
+) -> None:
+    for how in ("", "--server-side") if command != "delete" else ("--ignore-not-found",):
+        kubectl = f"{installed(KUBECTL)} --kubeconfig {cluster.kubeconfig} {command} {how} -f -"
+        ended = subprocess.run(
+            ["bash", "-c", f"{TWGEN} render nowhere -o {output} | {kubectl}"],
+            env={**ENVIRONMENT, "HOME": str(cluster.folder), "KUBECACHEDIR": str(cluster.folder / "cache")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode >= (2 if command == "diff" else 1), "1 is a difference"
+        assert ended.stdout == ""
+        assert 'name: "nowhere: no such file or folder"' in ended.stderr
+        assert 'no matches for kind "RenderFailed"' in ended.stderr
+
+
 def attached(name: str, api_version: str, kind: str, **spec: Any) -> Document:
     """A resource that every version of the worker gets a copy of."""
     template = {"apiVersion": api_version, "kind": kind, "spec": spec}
@@ -84,6 +106,12 @@ KINDS = "deployments,horizontalpodautoscalers,poddisruptionbudgets"
 OTHER_KINDS = "scaledobjects.keda.sh,verticalpodautoscalers.autoscaling.k8s.io"
 
 
+class Compared(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
+
+
 class Shop:
     """A worker in a namespace of its own, rendered from what two real servers say and applied."""
 
@@ -107,6 +135,21 @@ class Shop:
         )
         assert (ended.code, ended.stderr) == (0, "")
         return ended.stdout
+
+    def diff(self) -> "Compared":
+        """How `twgen diff` ends, with the kubectl of the tests."""
+        kubectl, home = installed(KUBECTL), self.cluster.folder
+        ended = run(
+            self.folder,
+            "diff",
+            options=["--kubeconfig", str(self.cluster.kubeconfig), "-q"],
+            variables={
+                "PATH": f"{kubectl.parent}:{ENVIRONMENT['PATH']}",
+                "HOME": str(home),
+                "KUBECACHEDIR": str(home / "cache"),
+            },
+        )
+        return Compared(ended.code, ended.stdout, ended.stderr)
 
     def apply(self, text: str, how: tuple[str, ...] = CLIENT) -> None:
         self.cluster.kubectl("apply", *how, "-f", "-", input=text)
@@ -162,6 +205,25 @@ def test_render_after_an_apply_shows_no_difference_and_changes_nothing(
     again = shop.render()
     assert shop.differences(again, how) == ""
     shop.apply_changes_nothing(again, how)
+
+
+@pytest.mark.parametrize("how", [CLIENT, ("--server-side",), SERVER], ids=["client", "server", "Argo CD"])
+def test_diff_ends_with_1_exactly_while_an_apply_would_change_something(
+    shop: Shop, how: tuple[str, ...]
+) -> None:
+    shop.wants(replicas=2)
+    created = shop.diff()
+    assert created.code == 1
+    assert "+kind: Deployment" in created.stdout
+    shop.apply(shop.render(), how)
+    assert shop.diff() == (0, "", "")
+    shop.wants(replicas=3)
+    changed = shop.diff()
+    assert (changed.code, changed.stderr) == (1, "")
+    assert "+  replicas: 3" in changed.stdout
+    (shop.folder / "specs.yaml").write_text("{")
+    failed = shop.diff()
+    assert (failed.code, failed.stdout) == (2, "")
 
 
 @pytest.mark.parametrize("how", [CLIENT, SERVER], ids=["on the client", "on the server"])
@@ -256,6 +318,11 @@ def test_spec_with_replicas_overrules_whoever_scaled(shop: Shop) -> None:
 
 
 RECREATE: Document = {"type": "Recreate"}
+RECREATED: Document = {
+    "replicas": 2,
+    "strategy": RECREATE,
+    "template": worker_document("pay", "v1")["spec"]["template"],
+}
 ROLLING: Document = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
 DEFAULT: Document = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}
 
@@ -288,7 +355,7 @@ def test_strategy_that_a_server_filled_in_is_applied_once_before_it_becomes_recr
     """By a server-side apply nobody takes away what nobody held, and no server has it beside Recreate."""
     shop.wants(replicas=2)
     shop.apply(shop.render(), SERVER)
-    shop.wants(replicas=2, deployment={"strategy": RECREATE})
+    shop.wants(template=None, replicas=None, deployment=RECREATED)
     for strategy in (DEFAULT, RECREATE):
         shop.apply(shop.render(), SERVER)
         assert shop.deployment()["spec"]["strategy"] == strategy
@@ -302,7 +369,7 @@ def test_strategy_that_another_manager_holds_becomes_recreate_by_the_command_tha
     name = shop.deployment()["metadata"]["name"]
     surge = '{"spec": {"strategy": {"rollingUpdate": {"maxSurge": 2}}}}'
     shop.cluster.kubectl("patch", "deployment", name, "-n", shop.namespace, "-p", surge)
-    shop.wants(replicas=2, deployment={"strategy": RECREATE})
+    shop.wants(template=None, replicas=None, deployment=RECREATED)
     for _ in range(2):
         shop.apply(shop.render(), SERVER)
         assert shop.deployment()["spec"]["strategy"]["type"] == "RollingUpdate"

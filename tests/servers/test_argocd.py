@@ -4,6 +4,7 @@ import pytest
 
 from testing.argocd.application import Application
 from testing.processes import eventually
+from testing.recipes import ARGO_CD, ARGO_CD_3_2
 from tests.servers.gitops import (
     AT_ONCE,
     RESTS,
@@ -11,6 +12,7 @@ from tests.servers.gitops import (
     ApplicationStory,
     attached,
     budget_document,
+    by_hook_and_by_job,
     is_protected,
     uid,
 )
@@ -29,6 +31,7 @@ GATED_RAMP: Document = {
     "gate": {"workflowType": "GateWorkflow"},
 }
 V2 = "temporal.io/build-id=v2"
+A_MINUTE = 60.0
 
 
 @side_by_side
@@ -127,16 +130,17 @@ def test_revert_in_mid_ramp_takes_effect_within_one_sync(story: ApplicationStory
     assert len(story.application.ended_syncs(commit)) == 1, "nor does it take another one to settle"
 
 
-@pytest.mark.parametrize("driver", ["Hook", "Job"])
-@side_by_side
+@by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
 def test_second_sync_finds_no_difference_whoever_computes_it(story: ApplicationStory, driver: str) -> None:
     policy = policy_document("greeter", driver=driver, holdFor="2h")
     more = (policy, autoscaler_document("greeter"), budget_document("greeter"))
     commit = story.commit("v1", *more, steps=(25,))
     story.application.create()
     story.stands("Settled", "v1")
+    owner = uid(story.deployment("v1"))
+    owned = {"HorizontalPodAutoscaler": owner, "PodDisruptionBudget": owner}
+    eventually(lambda: attached(story, "v1") == owned, A_MINUTE)
     story.application.refresh("hard")
-    # what is attached gets its owner by the second render: before the first, the Deployment had no UID
     before = story.application.synced(commit)["status"]["operationState"]["startedAt"]
     assert story.application.differing_anew() == []
     assert story.application.synced(commit)["status"]["operationState"]["startedAt"] == before
@@ -173,8 +177,7 @@ def test_two_applications_keep_a_worker_each_in_one_namespace(story: Application
     other.application.delete()
 
 
-@pytest.mark.parametrize("driver", ["Hook", "Job"])
-@side_by_side
+@by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
 def test_new_autoscaler_without_metrics_does_not_hold_up_a_rollout(
     story: ApplicationStory, driver: str
 ) -> None:
@@ -191,8 +194,7 @@ def test_new_autoscaler_without_metrics_does_not_hold_up_a_rollout(
     story.stands("Settled", "v2")
 
 
-@pytest.mark.parametrize("driver", ["Hook", "Job"])
-@side_by_side
+@by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
 def test_rollback_goes_past_a_version_whose_pods_crash(story: ApplicationStory, driver: str) -> None:
     policy = policy_document("greeter", driver=driver)
     story.commit("v1", policy, steps=())
@@ -211,8 +213,7 @@ def test_rollback_goes_past_a_version_whose_pods_crash(story: ApplicationStory, 
     story.stands("Settled", "v1")
 
 
-@pytest.mark.parametrize("driver", ["Hook", "Job"])
-@side_by_side
+@by_hook_and_by_job(ARGO_CD, ARGO_CD_3_2)
 def test_revert_of_a_version_that_never_starts_is_applied_by_a_retry_that_refreshes(
     story: ApplicationStory, driver: str
 ) -> None:

@@ -23,11 +23,11 @@ IMAGE = "registry.example.com/shop/payments"
 def describe(story: ApplicationStory) -> None:
     """Write the documents of the example into Git; its worker is the example of one.
 
-    Without what is recorded of another server: its snapshot, and the ledger of versions that were there. No
+    Without what is recorded of another server: its snapshots, and the ledger of versions that were there. No
     pause of its ramp needs to be shorter: the first version becomes current at once, and nobody waits here
     for the end of the first step of the next.
     """
-    recorded = shutil.ignore_patterns("snapshot.yaml", "twgen.lock")
+    recorded = shutil.ignore_patterns("before.yaml", "snapshot.yaml", "twgen.lock")
     shutil.copytree(EXAMPLES / "three-versions", story.folder, ignore=recorded)
     for file in story.folder.iterdir():
         text = file.read_text().replace("namespace: shop", f"namespace: {story.namespace}")

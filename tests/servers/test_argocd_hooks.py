@@ -11,15 +11,24 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 
-from testing.argocd.argocd import ArgoCD
 from testing.faults import Forwarder, Trouble, forwarding
-from testing.local_node.node import LocalNode
 from testing.processes import eventually
+from testing.recipes import ARGO_CD, ARGO_CD_3_2
 from testing.servers import TemporalServer
-from tests.servers.gitops import SOON, ApplicationStory, attached, is_protected, new_story, uid
-from tests.servers.live import autoscaler_document, policy_document
+from tests.servers.gitops import (
+    SOON,
+    ApplicationStory,
+    attached,
+    is_protected,
+    new_story,
+    on_releases,
+    release_of,
+    stages_of,
+    uid,
+)
+from tests.servers.live import PATIENT, autoscaler_document, policy_document, run
 from tests.servers.rollouts import PAUSE, last_word, outlast
-from tests.servers.side_by_side import APPLICATIONS_AT_ONCE, Told, side_by_side, told_side_by_side
+from tests.servers.side_by_side import APPLICATIONS_AT_ONCE, Told, told_side_by_side
 from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server
@@ -45,7 +54,7 @@ class Hooked:
         story.stands("Settled", "v1")
         commit = story.commit("v2", policy, spec={"rollout": RAMP}, address=address)
         story.application.refresh()
-        eventually(lambda: story.status().get("percentage") == "25", SOON)
+        story.ramps_to("25")
         self.way.die()
         return commit
 
@@ -66,27 +75,26 @@ class Hooked:
 
 
 @pytest.fixture(scope="module")
-def told_stories(
-    request: pytest.FixtureRequest, argo: ArgoCD, node: LocalNode, newest_temporal: TemporalServer
-) -> Iterator[Told]:
+def told_stories(request: pytest.FixtureRequest, newest_temporal: TemporalServer) -> Iterator[Told]:
     """The stories of this module side by side, each with a way to Temporal of its own."""
-    addresses, adding = [newest_temporal.address], Lock()
+    addresses, adding, stages = [newest_temporal.address], Lock(), stages_of(request)
 
-    def begin(_: pytest.Function, tell: Callable[..., None]) -> None:
+    def begin(test: pytest.Function, tell: Callable[..., None]) -> None:
+        stage = stages[release_of(test)]
         with (
             forwarding(newest_temporal.address, Trouble()) as way,
-            new_story(argo, node, newest_temporal) as story,
+            new_story(*stage, newest_temporal) as story,
         ):
             with adding:
                 addresses.append(way.address)
-                argo.configure(addresses)
+                stage.argo.configure(addresses)
             tell(Hooked(story, way))
 
     with told_side_by_side(request, begin, APPLICATIONS_AT_ONCE) as told:
         yield told
 
 
-@side_by_side
+@on_releases(ARGO_CD, ARGO_CD_3_2)
 def test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate(story: Hooked) -> None:
     gitops, address = story.gitops, story.way.address
     [written] = [block for block in BLOCKS if "driver: Hook" in block]
@@ -99,7 +107,7 @@ def test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate
     rollout = {**RAMP, "gate": {"workflowType": "GateWorkflow"}}
     commit = gitops.commit("v2", *more, spec={"rollout": rollout}, address=address)
     gitops.application.refresh()
-    eventually(lambda: gitops.status().get("percentage") == "25", SOON)
+    gitops.ramps_to("25")
     operation = gitops.application.operation()
     assert operation["phase"] == "Running", "the sync waits for the rollout"
     assert "waiting for completion of hook" in operation["message"]
@@ -120,7 +128,7 @@ def test_one_line_of_a_policy_makes_a_hook_of_a_rollout_with_autoscaler_and_gate
         assert is_protected(gitops.deployment(build_id) or {})
 
 
-@side_by_side
+@on_releases(ARGO_CD, ARGO_CD_3_2)
 def test_hook_that_loses_temporal_for_less_than_hold_for_says_so_and_goes_on_by_itself(story: Hooked) -> None:
     gitops = story.gitops
     commit = story.loses_temporal_in_mid_ramp("5m")
@@ -146,7 +154,7 @@ def test_hook_that_loses_temporal_for_less_than_hold_for_says_so_and_goes_on_by_
     assert [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")] == kept
 
 
-@side_by_side
+@on_releases(ARGO_CD, ARGO_CD_3_2)
 def test_hook_that_finds_no_temporal_until_hold_for_is_over_fails_with_a_sentence_and_takes_nothing_away(
     story: Hooked,
 ) -> None:
@@ -174,7 +182,7 @@ def test_hook_that_finds_no_temporal_until_hold_for_is_over_fails_with_a_sentenc
     assert [uid(gitops.deployment(build_id)) for build_id in ("v1", "v2")] == kept
 
 
-@side_by_side
+@on_releases(ARGO_CD, ARGO_CD_3_2)
 def test_hook_goes_on_where_a_hard_refresh_without_temporal_ends_its_sync(story: Hooked) -> None:
     gitops = story.gitops
     commit = story.loses_temporal_in_mid_ramp("5m")
@@ -197,3 +205,29 @@ def test_hook_goes_on_where_a_hard_refresh_without_temporal_ends_its_sync(story:
     gitops.application.refresh("hard")
     gitops.application.sync()
     gitops.application.synced(commit)
+
+
+@on_releases(ARGO_CD)
+def test_hook_of_a_commit_whose_first_render_failed_comes_with_a_sync_by_hand(story: Hooked) -> None:
+    """Argo CD from 3.5 on takes such a commit for one that was synced before, and runs no hook of it."""
+    gitops, address = story.gitops, story.way.address
+    policy = policy_document("greeter", driver="Hook")
+    first = gitops.commit("v1", policy, steps=(), address=address)
+    gitops.application.create()
+    gitops.stands("Settled", "v1")
+    gitops.application.synced(first)  # while a sync goes on, Argo CD looks once more after it
+    story.way.die()
+    commit = gitops.commit("v2", policy, steps=(), address=address)
+    gitops.application.refresh("hard")
+    gitops.application.fails_with(f"Temporal at {address}")
+    story.way.revive()
+    gitops.application.refresh("hard")
+    gitops.application.synced(commit)
+    assert gitops.application.operation()["operation"]["sync"]["resources"], "a part of it, so without hooks"
+    options = ("-n", gitops.namespace, "--kubeconfig", str(gitops.cluster.kubeconfig), *PATIENT)
+    told = run(gitops.argo.folder, "status", "--from-cluster", options=options, takes_paths=False)
+    assert "there is no Job of it yet" in told.stdout, told
+    assert gitops.share("v1") == 100
+    gitops.application.sync()
+    gitops.stands("Settled", "v2")
+    assert gitops.share("v2") == 100

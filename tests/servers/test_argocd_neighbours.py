@@ -22,7 +22,7 @@ ELSEWHERE = "twgen-elsewhere"
 
 def refused_by_the_api_server(worker: str) -> Document:
     """No schema tells that a policy has no such type, and twgen does not know the kind's fields."""
-    spec = {"podSelector": {"matchLabels": {}}, "policyTypes": ["Sideways"]}
+    spec = {"podSelector": {"matchLabels": {"app": worker}}, "policyTypes": ["Sideways"]}
     return attached_document(worker, "policy", "networking.k8s.io/v1", "NetworkPolicy", **spec)
 
 
@@ -86,7 +86,7 @@ def test_second_argo_cd_identity_of_one_worker_deployment_is_blocked_and_says_wh
         assert (story.manager(), story.share("v1")) == (owner, 100)
         assert story.stands("Settled", "v1")["phase"] == "Settled"
         other.discard()
-        eventually(lambda: not other.application.find(), SOON)
+        other.application.goes()
 
 
 @side_by_side

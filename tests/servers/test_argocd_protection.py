@@ -8,6 +8,7 @@ import pytest
 
 from testing.argocd.argocd import NAMESPACE
 from testing.processes import eventually
+from testing.recipes import ARGO_CD, ARGO_CD_3_2
 from tests.servers.gitops import (
     AT_ONCE,
     RESTS,
@@ -17,9 +18,10 @@ from tests.servers.gitops import (
     attached_objects,
     budget_document,
     is_protected,
+    on_releases,
     uid,
 )
-from tests.servers.live import autoscaler_document, policy_document
+from tests.servers.live import autoscaler_document, policy_document, run
 from tests.servers.pods import config_map
 from tests.servers.side_by_side import side_by_side
 
@@ -116,7 +118,7 @@ def test_version_that_a_late_prune_took_comes_back_from_git_when_it_has_work_aga
     eventually(lambda: rests() or story.deployment("v1") is None, SOON)
 
 
-@side_by_side
+@on_releases(ARGO_CD, ARGO_CD_3_2)
 def test_autoscaler_leaves_a_draining_version_whose_pods_stay_and_are_patched(
     story: ApplicationStory,
 ) -> None:
@@ -167,7 +169,7 @@ def test_application_that_is_deleted_waits_for_a_person_while_its_versions_may_h
     assert set(attached(story, "v1")) == {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
     assert story.share("v1") == 100
     story.application.approve_deletion()
-    eventually(lambda: not story.application.find(), SOON)
+    story.application.goes()
     assert story.deployment("v1") is None
     assert attached(story, "v1") == {}
 
@@ -188,6 +190,9 @@ def test_application_that_is_deleted_orphans_its_versions_with_all_that_is_attac
     assert story.jobs() == [], "it did delete what is not protected"
     assert (uid(story.deployment("v1")), set(map(uid, attached_objects(story, "v1")))) == (before, beside)
     assert len(beside) == len(more)
+    options = ("-n", story.namespace, "--kubeconfig", str(story.cluster.kubeconfig))
+    seen = run(story.argo.folder, "status", "--from-cluster", options=options, takes_paths=False)
+    assert f"{story.worker.name}: nothing renders greeter-v1" in seen.stdout, seen
     story.application.create()
     story.application.refresh("hard")
     story.application.synced(commit)

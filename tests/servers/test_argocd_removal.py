@@ -91,7 +91,7 @@ def test_worker_goes_by_the_commands_of_the_page_and_its_application_after_it(pe
     eventually(lambda: payments.status() == {}, SOON)
     seen = person.sees_rollouts()
     assert story.worker.name in seen
-    assert payments.worker.name not in seen
+    assert f"{payments.worker.name}: nothing renders {OF_THE_PAGE}-v1" in seen
 
     shown, deleted = commands("kubectl")
     kinds = ("deployment.apps", "horizontalpodautoscaler.autoscaling", "poddisruptionbudget.policy")
@@ -102,6 +102,7 @@ def test_worker_goes_by_the_commands_of_the_page_and_its_application_after_it(pe
     story.application.refresh("hard")
     story.application.synced(commit)
     assert (payments.deployment("v1"), attached(payments, "v1")) == (None, {})
+    assert payments.worker.name not in person.sees_rollouts()
     selector = f"temporal.io/deployment-name={OF_THE_PAGE}"
     eventually(lambda: not story.cluster.list("pods", story.namespace, selector), SOON)
     assert story.replicas("v1") == 1
@@ -115,6 +116,6 @@ def test_worker_goes_by_the_commands_of_the_page_and_its_application_after_it(pe
     eventually(story.application.waits_for_a_person, SOON)
     assert (story.replicas("v1"), story.share("v1")) == (1, 100)
     person.types(confirm)
-    eventually(lambda: not story.application.find(), SOON)
+    story.application.goes()
     assert story.deployment("v1") is None
     eventually(lambda: story.status() == {}, SOON)

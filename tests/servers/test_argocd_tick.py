@@ -13,13 +13,22 @@ from testing.faults import Forwarder, Trouble, forwarding
 from testing.local_node.node import LocalNode
 from testing.processes import eventually
 from testing.servers import TemporalServer
-from tests.servers.gitops import SOON, ApplicationStory, attached, budget_document, is_protected, new_story
+from tests.servers.gitops import (
+    SOON,
+    ApplicationStory,
+    attached,
+    budget_document,
+    is_protected,
+    new_story,
+    uid,
+)
 from tests.servers.live import (
     Document,
     Ended,
     attached_document,
     autoscaler_document,
     in_namespace,
+    policy_document,
     run,
     temporal_trigger,
 )
@@ -96,6 +105,8 @@ class Ticking:
         commit = self.gitops.commit("v2", *more, steps=(), spec=sunset)
         self.gitops.application.refresh()
         self.gitops.stands("Settled", "v2")
+        # a sync that waits for its hook is left alone by tick
+        self.gitops.application.synced(commit)
         self.ticks_until(lambda: self.tick().stdout == "")
         self.gitops.application.synced(commit)
         return commit
@@ -162,7 +173,8 @@ def test_version_that_drains_goes_to_zero_and_then_with_all_it_has_while_only_ti
 @side_by_side
 def test_versioned_deployment_deleted_by_hand_comes_back_whole_after_one_look(story: Ticking) -> None:
     gitops = story.gitops
-    gitops.commit("v1", *MORE, steps=())
+    # what a hook's Job applies comes back with the next sync
+    gitops.commit("v1", *MORE, policy_document("greeter", driver="Job"), steps=())
     gitops.application.create()
     gitops.stands("Settled", "v1")
     found = gitops.deployment("v1")
@@ -190,12 +202,13 @@ def test_versioned_deployment_deleted_by_hand_comes_back_whole_after_one_look(st
 @side_by_side
 def test_error_that_argocd_has_cached_is_gone_after_one_look(story: Ticking) -> None:
     gitops, way = story.gitops, story.account.way
-    gitops.commit("v1", steps=(), address=way.address)
+    policy = policy_document("greeter", driver="Job")
+    gitops.commit("v1", policy, steps=(), address=way.address)
     gitops.application.create()
     gitops.stands("Settled", "v1")
     before = gitops.deployment("v1")
     way.die()
-    commit = gitops.commit("v2", steps=(), address=way.address)
+    commit = gitops.commit("v2", policy, steps=(), address=way.address)
 
     def is_cached() -> bool:
         gitops.application.refresh()
@@ -287,3 +300,30 @@ def test_account_of_tick_may_get_applications_and_nothing_else(story: Ticking) -
         if server.permits(token, action, resource)
     }
     assert permitted == {("applications", "get")}
+
+
+@side_by_side
+def test_intent_that_is_deleted_by_hand_has_its_rollout_again_after_one_look(story: Ticking) -> None:
+    gitops = story.gitops
+    gitops.settled()
+    gitops.commit("v2", steps=(25,))
+    gitops.application.refresh()
+    gitops.reaches("v2", 25)
+    before = gitops.running_job()
+    place = ("--namespace", gitops.namespace)
+    gitops.cluster.kubectl("delete", "configmap", "greeter-rollout", *place)
+
+    def goes_on() -> bool:
+        """A Job works on the intent that self-heal has made: the one before, or another one of its name."""
+        story.tick()
+        found = gitops.cluster.api.find(f"/api/v1/namespaces/{gitops.namespace}/configmaps/greeter-rollout")
+        status = gitops.cluster.api.find(
+            f"/api/v1/namespaces/{gitops.namespace}/configmaps/greeter-rollout-status"
+        )
+        owners = status["metadata"]["ownerReferences"] if status else []
+        return bool(found) and [owner["uid"] for owner in owners] == [uid(found)]
+
+    eventually(goes_on, SOON)
+    assert gitops.status()["reason"] == "RampPaused"
+    assert gitops.running_job()["metadata"]["name"] == before["metadata"]["name"]
+    assert gitops.share("v2") == 25

@@ -8,7 +8,17 @@ import pytest
 
 from testing.faults import Trouble, forwarding
 from testing.processes import eventually
-from tests.servers.gitops import RESTS, SOON, ApplicationStory, attached, budget_document, is_protected, uid
+from testing.recipes import ARGO_CD, ARGO_CD_3_2
+from tests.servers.gitops import (
+    RESTS,
+    SOON,
+    ApplicationStory,
+    attached,
+    budget_document,
+    is_protected,
+    on_releases,
+    uid,
+)
 from tests.servers.live import autoscaler_document, policy_document
 from tests.servers.pods import config_map
 from tests.servers.side_by_side import side_by_side
@@ -247,7 +257,7 @@ def test_render_that_is_applied_late_takes_nothing_that_has_work(story: Applicat
     story.worker.finish(story.namespace)
 
 
-@side_by_side
+@on_releases(ARGO_CD, ARGO_CD_3_2)
 def test_rollout_whose_sync_somebody_terminates_stands_still_and_goes_on_with_the_next(
     story: ApplicationStory,
 ) -> None:
@@ -259,7 +269,7 @@ def test_rollout_whose_sync_somebody_terminates_stands_still_and_goes_on_with_th
     story.stands("Settled", "v1")
     story.commit("v2", policy, spec=ramp)
     story.application.refresh()
-    eventually(lambda: story.status().get("percentage") == "25", SOON)
+    story.ramps_to("25")
     story.application.terminate()
     eventually(lambda: story.application.operation()["phase"] == "Failed" and not story.jobs(), SOON)
     story.application.refresh("hard")

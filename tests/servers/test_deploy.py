@@ -18,7 +18,7 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 ROOT = Path(__file__).parents[2]
-IMAGE, OF_ARGO_CD = "registry.example.com/tools/twgen:0.1.0", "quay.io/argoproj/argocd:v3.2.6"
+IMAGE, OF_ARGO_CD = "registry.example.com/tools/twgen:0.1.0", "quay.io/argoproj/argocd:v3.6.1"
 pytestmark = pytest.mark.server
 Object = dict[str, Any]
 

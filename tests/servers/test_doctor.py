@@ -59,7 +59,7 @@ class Installed:
     folder: Path
 
     def argocd(
-        self, version: str = "v3.2.6", image: str = IMAGE, namespace: str = "", **parameters: str
+        self, version: str = "v3.6.1", image: str = IMAGE, namespace: str = "", **parameters: str
     ) -> None:
         containers = [{"name": "argocd-repo-server", "image": f"quay.io/argoproj/argocd:{version}"}]
         containers += [{"name": "twgen", "image": image}] if image else []
@@ -375,6 +375,9 @@ def test_intent_that_was_edited_and_worker_that_nothing_renders_are_told(install
     i.cluster.api.delete(intent)
     [stray] = i.seen(code=0)
     assert stray["says"] == "nothing renders greeter-v1, which Argo CD has applied and does not prune"
+    access = ("-n", i.namespace, "--kubeconfig", str(i.cluster.kubeconfig), *PATIENT)
+    shown = run(i.folder, "status", "--from-cluster", options=access, takes_paths=False)
+    assert f"{stray['says']}: {stray['because']}" in shown.stdout, shown
     i.mend([stray])
     assert i.seen(code=0) == []
 
@@ -425,7 +428,7 @@ def test_plugin_without_what_its_operator_says_is_mended_by_the_commands_that_ar
         f"/api/v1/namespaces/{i.namespace}/serviceaccounts", {"metadata": {"name": "argocd-repo-server"}}
     )
     mount = {"name": "twgen-operator", "mountPath": "/etc/twgen/operator"}
-    own = {"name": "argocd-repo-server", "image": "quay.io/argoproj/argocd:v3.2.6"}
+    own = {"name": "argocd-repo-server", "image": "quay.io/argoproj/argocd:v3.6.1"}
     pod = {
         "automountServiceAccountToken": False,
         "serviceAccountName": "argocd-repo-server",
@@ -476,6 +479,38 @@ def test_tick_that_cannot_look_is_mended_by_the_command_that_is_told(installatio
     finally:
         for kind in ("clusterrolebindings", "clusterroles"):
             i.cluster.api.delete(f"/apis/rbac.authorization.k8s.io/v1/{kind}/twgen-tick")
+
+
+def test_what_draining_of_a_policy_lacks_is_told_until_tick_carries_it_out(installation: Installed) -> None:
+    i = installation
+    i.worker(draining=[{"after": "24h", "action": "Cancel", "allowTermination": True}])
+
+    def lacks() -> list[str]:
+        says = [one["says"] for one in i.seen("workers") if "`draining`" in one["says"]]
+        return [text.partition("its policy: ")[2] for text in says]
+
+    assert lacks() == ["there is no `twgen tick` in the cluster"]
+    labels = {"app.kubernetes.io/name": "twgen-tick"}
+    variables = {"TWGEN_NAMESPACE": i.namespace, "TWGEN_OPERATOR_CONFIG": "/etc/twgen/operator/operator.yaml"}
+    container = {
+        "name": "tick",
+        "image": IMAGE,
+        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        "volumeMounts": [{"name": "operator", "mountPath": "/etc/twgen/operator"}],
+    }
+    volumes = [{"name": "operator", "configMap": {"name": "twgen-operator"}}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container], "volumes": volumes}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "twgen-tick", "namespace": i.namespace}
+    i.cluster.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}])
+    without_intent = "it has no intent in the cluster, by which tick knows it"
+    for drains in (False, True):
+        operator = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "tick": {"drains": drains}}
+        place = {"name": "twgen-operator", "namespace": i.namespace}
+        data = {"operator.yaml": write_documents([operator])}
+        i.cluster.apply([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": place, "data": data}])
+        may_not = f"Deployment {i.namespace}/twgen-tick may not end workflows"
+        assert lacks() == [*([] if drains else [may_not]), without_intent]
 
 
 def test_plugins_own_account_needs_no_more_than_it_is_installed_with(installation: Installed) -> None:

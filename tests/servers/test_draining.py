@@ -3,24 +3,33 @@
 import asyncio
 import json
 import subprocess
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from time import sleep
 from typing import Any
 
 import pytest
+from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
 
 from testing.asking import succeeds
 from testing.processes import eventually
 from testing.servers import TemporalServer
 from testing.workers import DeployedWorker
-from tests.servers.live import ENVIRONMENT, TWGEN
-from tests.servers.reading import clients
+from tests.servers.live import ENVIRONMENT, MANAGER, TWGEN
+from tests.servers.reading import clients, read_all
 from tests.servers.specs import worker_spec
-from tests.servers.terminal import OPTIONS, UNKNOWN, Story, becomes_current, on_both_servers
+from tests.servers.terminal import LOST, OPTIONS, UNKNOWN, Story, becomes_current, on_both_servers
 from tests.servers.workflows import events_of, history_of, start
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
-from twgen.model.draining import PinnedWorkflows
+from twgen.errors import StateUnavailable
+from twgen.executing.draining import begin
+from twgen.executing.temporal import TemporalWriter
+from twgen.model.draining import DrainingEntry, Ending, PinnedWorkflows, WhatEnds
+from twgen.model.temporal import VersionStatus
+from twgen.planning.draining.schedule import due_endings
+from twgen.planning.plan import worker_world
+from twgen.planning.routing.target import Target
 from twgen.reading.temporal import draining
 from twgen.reading.temporal.shared import SharedReads
 
@@ -28,6 +37,13 @@ pytestmark = pytest.mark.server
 STARTED = {"v1": (30, 10), "v2": (40, 5), "v3": (60, 0), "v4": (40, 0)}
 """Of each version, so many that wait and so many that wait for a child, which waits: 200 in all."""
 BROKEN, ENDED = 3, 10
+
+
+def runs_of(story: Story, workflow_id: str) -> set[str]:
+    """The runs of a workflow, as visibility lists them."""
+    request = ListWorkflowExecutionsRequest(namespace="default", query=f"WorkflowId = '{workflow_id}'")
+    answer = story.worker.server.ask("list_workflow_executions", request)
+    return {one.execution.run_id for one in answer.executions}
 
 
 def report(story: Story, *options: str) -> dict[str, Any]:
@@ -182,3 +198,64 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     eventually(lambda: not report(story).get("v1", {}).get("workflows"), 120)
     assert {events_of(story.worker, one, "WORKFLOW_EXECUTION_TERMINATED") for one in others} == {0}
     assert {events_of(story.worker, one, told) for one in others} == {0}
+
+
+@on_both_servers
+def test_workflow_that_starts_later_on_a_draining_version_is_ended_another_day(story: Story) -> None:
+    name, day = story.worker.name.removeprefix("live/"), timedelta(days=1)
+    renewing, child = [f"{name}-renews-{number}" for number in range(2)], f"{name}-renews-0-child"
+    becomes_current(story, "v1")
+    start(story.worker, {"RenewingWorkflow": renewing})
+    becomes_current(story, "v2")
+    story.describe("v2", steps=())
+    eventually(lambda: succeeds(lambda: story.worker.set_manager(MANAGER)), 120)
+    cancel = WhatEnds(Ending.CANCEL, ("RenewingWorkflow",))
+    terminate = WhatEnds(Ending.TERMINATE, ("WaitingWorkflow",))
+    entries = tuple(DrainingEntry(timedelta(milliseconds=1), what) for what in (cancel, terminate))
+    spec = worker_spec(name, "v2", story.worker.server.connection)
+    spec = replace(spec, namespace="live", policy=replace(spec.policy, draining=entries))
+
+    async def begun(now: datetime) -> list[tuple[Ending, int]]:
+        """What `twgen tick` begins at that moment."""
+        opened, found = clients(), []
+        world = worker_world(spec, await read_all([spec], opened, for_routing=True))
+        target = Target(spec, world, now, MANAGER, "")
+        assert target.versions["v1"].status is VersionStatus.DRAINING, "it is not known for a moment"
+        batches = draining.Draining(spec, SharedReads(opened, Deadline(60)), now, timedelta())
+        writer = TemporalWriter(spec, MANAGER, opened, 60)
+        for ending in due_endings(target):
+            said: list[str] = []
+            assert await begin(target, ending, batches, writer, said.append), "another batch runs"
+            found.append((ending.what.ending, len(said)))
+        return found
+
+    def ticked(now: datetime) -> list[tuple[Ending, int]]:
+        def once() -> list[list[tuple[Ending, int]]]:
+            try:
+                return [asyncio.run(begun(now))]
+            except StateUnavailable as error:
+                if LOST in str(error):
+                    return []
+                raise
+
+        return eventually(once, 120)[0]
+
+    def are_renewed(runs: int) -> bool:
+        """Each has been asked to cancel in as many runs, and goes on in another one, on its version."""
+        assert {len(runs_of(story, one)) for one in renewing} == {runs + 1}
+        return True
+
+    # the version may begin to drain after this very second
+    assert eventually(lambda: ticked(clock()), 120) == [(Ending.CANCEL, 1)]
+    eventually(lambda: are_renewed(1), 120)
+    assert ticked(clock()) == [(Ending.TERMINATE, 0)], "there is no such workflow yet"
+    assert ticked(clock()) == [], "what has continued as new has escaped for today"
+    story.worker.finish(renewing[0], "branch")
+    eventually(lambda: report(story)["v1"]["workflows"] == 3, 120)
+    assert completed_on(story, child) == "v1"
+
+    assert ticked(clock() + day) == [(Ending.CANCEL, 1)]
+    eventually(lambda: are_renewed(2), 120)
+    assert ticked(clock() + day) == [(Ending.TERMINATE, 1)]
+    eventually(lambda: events_of(story.worker, child, "WORKFLOW_EXECUTION_TERMINATED") == 1, 120)
+    assert ticked(clock() + day) == []

@@ -30,8 +30,8 @@ from tests.servers.live import (
     worker_document,
 )
 from tests.servers.workflows import events_of, start
+from twgen.model.marks import MarkKey
 from twgen.model.times import parse_time
-from twgen.versioning.names import DRAINED_BY
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -106,13 +106,18 @@ class Ticked:
         request = DescribeWorkerDeploymentVersionRequest(namespace="default", deployment_version=version)
         known = self.worker.server.find("describe_worker_deployment_version", request)
         found = known.worker_deployment_version_info.metadata.entries
-        marks: Mapping[str, Any] = json.loads(found[DRAINED_BY].data) if DRAINED_BY in found else {}
+        marks: Mapping[str, Any] = (
+            json.loads(found[MarkKey.DRAINED_BY].data) if MarkKey.DRAINED_BY in found else {}
+        )
         return marks
 
-    def begun(self, build_id: str) -> list[tuple[str, datetime]]:
-        """What was begun with a version, and when, in that order."""
-        found = [(parse_time(mark["at"]), mark["action"]) for mark in self.marks(build_id).values()]
-        return [(action, at) for at, action in sorted(found)]
+    def begun(self, build_id: str) -> list[Mapping[str, Any]]:
+        """The entries that were begun with a version, in the order of their times.
+
+        Whoever is killed between an entry and its mark has only written down what it is about to begin.
+        """
+        begun = [mark for mark in self.marks(build_id).values() if "at" in mark]
+        return sorted(begun, key=lambda mark: parse_time(mark["at"]))
 
     def simulated(self, build_id: str) -> list[tuple[str, datetime]]:
         """The same as `twgen simulate` tells it, of the world as it is."""
@@ -181,7 +186,7 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
             return True
 
         eventually(done_by_hand, 120)
-        eventually(lambda: [action for action, _ in ticked.begun("v1")] == ["Signal"], 120)
+        eventually(lambda: [mark["action"] for mark in ticked.begun("v1")] == ["Signal"], 120)
 
         def ended() -> bool:
             ticked.killed_tick()
@@ -195,15 +200,15 @@ def test_policy_is_carried_out_once_for_each_version_and_touches_nobody_else(
         for kind in (SIGNALLED, CANCEL_ASKED, TERMINATED):
             assert {events_of(worker, one, kind) for one in others} == {0}, kind
         assert {events_of(worker, one, "WORKFLOW_EXECUTION_COMPLETED") for one in of_v1} == {0}
-        marked = ticked.begun("v1")
+        marked = [(mark["action"], parse_time(mark["at"])) for mark in ticked.begun("v1")]
         # what a tick that was killed did late comes later than it was simulated, in the same order
         assert [action for action, _ in simulated][: len(marked)] == [action for action, _ in marked]
         for (_, before), (_, after), (_, early), (_, late) in zip(
             simulated, simulated[1:], marked, marked[1:], strict=False
         ):
             assert late - early >= after - before - timedelta(seconds=1)
-        begun = sorted((mark["action"], mark["workflows"]) for mark in ticked.marks("v1").values())
+        carried_out = sorted((mark["action"], mark["workflows"]) for mark in ticked.begun("v1"))
         # who is killed between the last one and its mark leaves nothing that drains
-        assert begun[:3] == [("Cancel", 0), ("Cancel", 2), ("Signal", 8)]
-        assert [action for action, _ in begun[3:]] in ([], ["Terminate"])
+        assert carried_out[:3] == [("Cancel", 0), ("Cancel", 2), ("Signal", 8)]
+        assert [action for action, _ in carried_out[3:]] in ([], ["Terminate"])
         assert ticked.marks("v2") == {}

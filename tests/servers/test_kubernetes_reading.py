@@ -303,3 +303,46 @@ def logged_in(cluster: Cluster, tmp_path: Path) -> Path:
 def test_login_program_of_a_kubeconfig_is_run(specs: Path, logged_in: Path) -> None:
     ended = with_kubeconfig(logged_in, specs, "render")
     assert (ended.code, ended.stderr) == (0, "")
+
+
+def test_attached_kind_that_is_in_no_namespace_is_refused_by_plan_and_found_by_doctor(
+    cluster: Cluster, specs: Path, namespace: str, oldest_temporal: TemporalServer
+) -> None:
+    group = f"{namespace}.example.com"
+    kinds = {"Everywhere": "Cluster", "Somewhere": "Namespaced"}
+    for kind, scope in kinds.items():
+        names = {"kind": kind, "plural": f"{kind.lower()}s"}
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{names['plural']}.{group}"},
+            "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
+        }
+        cluster.apply([definition])
+        crd = f"customresourcedefinition/{names['plural']}.{group}"
+        cluster.kubectl("wait", "--for=condition=Established", "--timeout=120s", crd)
+    operator = {"attached": {"kinds": [{"group": group, "kind": kind} for kind in (*kinds, "Nowhere")]}}
+    head = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig"}
+    (file := specs.parent / "operator.json").write_text(json.dumps({**head, **operator}))
+    given = ("--operator-config", str(file))
+    for kind, code in (("Somewhere", 0), ("Nowhere", 0), ("Everywhere", 2)):
+        attached = {
+            "apiVersion": "temporal.io/v1alpha1",
+            "kind": "WorkerResourceTemplate",
+            "metadata": {"name": "rule"},
+            "spec": {
+                "workerDeploymentRef": {"name": "pay"},
+                "template": {"apiVersion": f"{group}/v1", "kind": kind, "spec": {}},
+            },
+        }
+        write(specs, namespace, oldest_temporal, worker_document("pay", "v1"), attached)
+        ended = live(cluster, specs, "plan", *given)
+        assert ended.code == code, ended.stderr
+    assert f"spec.template.kind: {group}/Everywhere is one for the whole cluster" in ended.stderr
+    (specs / "specs.yaml").unlink()
+    write(specs, namespace, oldest_temporal, worker_document("pay", "v1"))
+    found = json.loads(live(cluster, specs, "doctor", "-o", "json", *given).stdout)["findings"]
+    about = [(one["about"], one["severity"], one["says"]) for one in found if group in one["says"]]
+    assert about == [("attached.kinds", "Problem", f"{group}/Everywhere is a kind for the whole cluster")]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from testing.asking import succeeds
 from testing.processes import eventually
@@ -60,7 +61,7 @@ def test_workflows_that_upgrade_by_themselves_are_counted_apart(held: DeployedWo
     eventually(lambda: asyncio.run(counts()) == [1, 1])
 
 
-def test_drained_version_without_a_deployment_that_a_workflow_is_pinned_to_is_rendered_again(
+def test_drained_version_without_a_deployment_that_a_workflow_is_pinned_to_has_pods_again(
     temporal: TemporalServer, tmp_path: Path
 ) -> None:
     worker = DeployedWorker(temporal, "live/forgotten", "forgotten")
@@ -74,8 +75,13 @@ def test_drained_version_without_a_deployment_that_a_workflow_is_pinned_to_is_re
         [of_v1] = [item for item in recorded_versions(tmp_path) if item["buildID"] == "v1"]
         return dict(of_v1)
 
-    def is_rendered() -> bool:
-        return "name: forgotten-v1\n" in printed(tmp_path, "render")
+    def replicas() -> int:
+        [of_v1] = [
+            item
+            for item in yaml.safe_load_all(printed(tmp_path, "render"))
+            if (item["kind"], item["metadata"]["name"]) == ("Deployment", "forgotten-v1")
+        ]
+        return int(of_v1["spec"]["replicas"])
 
     describe("v1")
     assert run(tmp_path, "lock", options=()).code == 0
@@ -86,7 +92,7 @@ def test_drained_version_without_a_deployment_that_a_workflow_is_pinned_to_is_re
             eventually(lambda: succeeds(lambda: worker.set_current("v2")))
             eventually(lambda: version()["status"] == "Drained")
             assert version()["openWorkflows"] == 0
-            eventually(lambda: not is_rendered())
+            eventually(lambda: replicas() == 0)
             worker.start("WaitingWorkflow", "forgotten-waits", pinned_to="v1")
-            eventually(is_rendered)
+            eventually(lambda: replicas() == 1)
             worker.finish("forgotten-waits")

@@ -62,7 +62,8 @@ def test_every_kind_that_a_server_has_without_a_namespace_is_known(cluster: Clus
     # NAME, SHORTNAMES where there are any, APIVERSION, NAMESPACED, KIND
     kinds = {GroupKind.of({"apiVersion": row[-3], "kind": row[-1]}) for row in columns}
     assert GroupKind("storage.k8s.io", "StorageClass") in kinds
-    assert kinds <= CLUSTER_SCOPED
+    # other tests make kinds of their own
+    assert {kind for kind in kinds if not kind.group.endswith(".example.com")} <= CLUSTER_SCOPED
 
 
 def by_hand(broken: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from testing.processes import eventually
 from tests.servers.live import ENVIRONMENT, MANAGER, TWGEN
 from tests.servers.side_by_side import side_by_side
 from tests.servers.terminal import OPTIONS, SOON, Story, becomes_current, on_both_servers, until
+from tests.servers.workflows import events_of, start
 
 pytestmark = pytest.mark.server
 A_WRITE = MANAGER.encode()
@@ -148,6 +149,8 @@ def test_worker_is_retired_to_others_and_no_rollout_brings_it_back(
     story: Story,
 ) -> None:
     becomes_current(story, "v1")
+    held = [f"{story.worker.task_queue}-{number}" for number in range(2)]
+    start(story.worker, {"WaitingWorkflow": held})
     story.describe("v1", steps=())
     refused = story.run("retire")
     assert (refused.code, "no worker without a version is known to poll" in refused.stderr) == (1, True), (
@@ -166,6 +169,19 @@ def test_worker_is_retired_to_others_and_no_rollout_brings_it_back(
     assert story.run("rollout", "--once").code == 0
     assert story.shares() == {"v1": 0}
     assert "the worker is retired" in story.run("status").stdout
+    assert story.planned()["phase"] == "Settled"
+
+    # the page about removing a worker sends people to these
+    def is_told() -> bool:
+        told = story.run("drain")
+        assert (told.code, "v1: Draining, 2 workflows are pinned to it" in told.stdout) == (0, True), told
+        return True
+
+    eventually(is_told, 120)
+    ended = story.run("drain", "--version", "v1", "--terminate", "--yes", "--wait")
+    assert (ended.code, "has ended: 2 of 2 workflows" in ended.stdout) == (0, True), ended
+    assert {events_of(story.worker, one, "WORKFLOW_EXECUTION_TERMINATED") for one in held} == {1}
+
     assert story.run("resume").code == 0
     assert story.run("rollout").code == 0
     assert story.shares() == {"v1": 100}

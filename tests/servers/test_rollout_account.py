@@ -14,6 +14,7 @@ from testing.kubernetes.api import Object
 from testing.kubernetes.cluster import Cluster
 from tests.servers.live import (
     Document,
+    attached_document,
     autoscaler_document,
     connection_document,
     in_namespace,
@@ -93,7 +94,7 @@ def namespace_of(documents: tuple[Document, ...]) -> str:
     return str(documents[0]["metadata"]["namespace"])
 
 
-def documents_of(namespace: str) -> tuple[Document, ...]:
+def documents_of(namespace: str, attached: Document | None = None) -> tuple[Document, ...]:
     worker = worker_document("pay", "v1", steps=(25,), gate="GateWorkflow")
     reference = {"secretKeyRef": {"name": "pay-secret", "key": "input"}}
     worker["spec"]["rollout"]["gate"]["inputFrom"] = reference
@@ -101,7 +102,7 @@ def documents_of(namespace: str) -> tuple[Document, ...]:
         "temporal.example.com:7233", apiKeySecretRef={"name": "workers-key", "key": "key"}
     )
     policy = policy_document("pay", controlPlaneSecretRef={"name": "rollouts-key"})
-    return tuple(in_namespace(namespace, connection, worker, autoscaler_document("pay"), policy))
+    return tuple(in_namespace(namespace, connection, worker, attached or autoscaler_document("pay"), policy))
 
 
 def allowed(
@@ -148,13 +149,8 @@ def test_account_may_do_what_a_rollout_does_and_nothing_else(
         ("delete", "jobs"),
     } | set(
         product(
-            ("list", "delete"),
-            (
-                "horizontalpodautoscalers",
-                "poddisruptionbudgets",
-                "scaledobjects",
-                "verticalpodautoscalers",
-            ),
+            ("create", "list", "patch", "delete"),
+            ("horizontalpodautoscalers",),  # and nothing of the kinds that it has none of
         )
     )
     assert found == by_name | {(*right, name) for right, name in product(of_any_name, NAMES)}
@@ -175,17 +171,20 @@ ATTACHED: Mapping[str, tuple[str, str, Document]] = {
     ),
     "autoscaling.k8s.io/v1": ("verticalpodautoscalers", "VerticalPodAutoscaler", {"targetRef": TARGET}),
 }
-MAY = {"list": 200, "delete": 200}
+MAY = {"list": 200, "create": 201, "patch": 200, "delete": 200}
 """And the status of every other verb is FORBIDDEN."""
 
 
 @pytest.mark.parametrize("api_version", ATTACHED)
-def test_account_may_list_and_delete_what_is_attached_and_is_refused_every_other_verb(
+def test_account_may_apply_list_and_delete_what_is_attached_and_is_refused_every_other_verb(
     cluster: Cluster, namespace: str, tmp_path: Path, api_version: str
 ) -> None:
     plural, kind, spec = ATTACHED[api_version]
     cluster.define("keda", "vpa")
-    manifests = rendered(tmp_path, *documents_of(namespace))
+    left_open = {"scaleTargetRef", "targetRef"} & spec.keys()
+    template = {**spec, **{name: {} for name in left_open}}
+    attached = attached_document("pay", "more", api_version, kind, **template)
+    manifests = rendered(tmp_path, *documents_of(namespace, attached))
     rights = {"ServiceAccount", "Role", "RoleBinding"}
     cluster.apply([item for item in manifests if item["kind"] in rights])
     path = f"/apis/{api_version}/namespaces/{namespace}/{plural}"

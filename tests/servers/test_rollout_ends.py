@@ -53,7 +53,7 @@ def test_status_says_that_nobody_works_on_a_rollout_whose_job_is_deleted_late_or
 def ramping(story: Story) -> None:
     """A Job works on the ramp of v2, and says so."""
     story.apply()
-    eventually(lambda: (story.status()["reason"], story.share("v2")) == ("RampPaused", 25), SOON)
+    eventually(lambda: (story.status().get("reason"), story.share("v2")) == ("RampPaused", 25), SOON)
     assert "RampPaused" in told(story)
     followed = ("status", "--from-cluster", "-n", story.namespace, "-w", "--within", "1s")
     late = story.run(*followed, is_of_specs=False)
@@ -74,3 +74,35 @@ def told(story: Story) -> str:
 
 def name_of_its_job(story: Story) -> str:
     return str(story.newest_job()["metadata"]["name"])
+
+
+@side_by_side
+def test_intent_that_is_deleted_and_made_again_has_its_rollout_as_soon_as_tick_looks(story: Story) -> None:
+    settled(story)
+    story.describe("v2", steps=(25,))
+    ramping(story)
+    intent = f"/api/v1/namespaces/{story.namespace}/configmaps/greeter-rollout"
+    story.cluster.api.delete(intent)
+    story.job("Complete")  # nothing is left for it to do
+    eventually(lambda: not story.status(), SOON)  # it went with its owner
+    made = [item for item in story.manifests() if item["kind"] == "ConfigMap"]
+    story.cluster.apply(made)  # the Job of the same name is there, so that Argo CD makes none either
+    name = name_of_its_job(story)
+    line = told(story)
+    assert "Waiting for " in line
+    assert f"RolloutNotBegun: the rollout of v2 has not begun: Job {name} ran for an earlier one" in line
+    assert "current" not in line, "nobody has read Temporal"
+
+    place = ("-n", story.namespace, "--argocd-namespace", story.namespace)
+    found = story.run("doctor", *place, "-o", "json", is_of_specs=False).stdout
+    assert f"Job {name} ran for an earlier intent" in found, found
+
+    ended = story.run("tick", "-n", story.namespace, is_of_specs=False)
+    deleted = f"{story.namespace}/greeter: deleted Job {name}, which has ended"
+    assert (ended.code, ended.stdout.startswith(deleted)) == (0, True), ended
+    eventually(lambda: not story.jobs(), SOON)
+    assert "there is no Job of it yet" in told(story)
+    ramping(story)
+    owner = story.cluster.api.get(intent)["metadata"]["uid"]
+    status = story.cluster.api.get(f"{intent}-status")
+    assert [item["uid"] for item in status["metadata"]["ownerReferences"]] == [owner]

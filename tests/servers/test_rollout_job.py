@@ -4,15 +4,18 @@ import asyncio
 import json
 import re
 import subprocess
+from base64 import b64encode
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from temporalio.api.common.v1 import WorkflowType
 
 from testing.install import installed
 from testing.processes import ENVIRONMENT, eventually, free_ports
 from testing.recipes import KUBECTL
+from tests.servers.gitops import budget_document
 from tests.servers.live import Document, autoscaler_document, connection_document, in_namespace, run
 from tests.servers.pods import config_map
 from tests.servers.rollouts import SOON, Story, last_word, process_of
@@ -47,7 +50,6 @@ def test_job_makes_the_first_version_current_and_tells_so(story: Story) -> None:
     story.apply()
     assert len(story.jobs()) == 1, "the same intent is the same Job"
     fleet = ("status", "--from-cluster", "-n", story.namespace)
-    assert story.run(*fleet).code == 2, "it takes no folder"
     [line] = story.run(*fleet, is_of_specs=False).stdout.splitlines()
     assert line.startswith(f"{story.namespace}/greeter: Settled for ")
     assert line.endswith("target v1 at 100 %, current v1; Settled: it is current and nothing ramps")
@@ -88,22 +90,41 @@ def test_job_whose_gate_fails_ends_for_good_and_says_so_where_one_looks_first(st
     assert f":v2-{story.task_queue}-2" in story.status()["message"], "it is the second attempt that failed"
 
 
+def ask(story: Story, **gate: object) -> None:
+    """Roll out a worker with a gate, until it has passed."""
+    story.describe("v1", steps=(), gate="AskedGateWorkflow")
+    specs = story.folder / "specs.yaml"
+    [worker] = [item for item in read_documents(specs.read_text()) if item["kind"] == "WorkerDeployment"]
+    worker["spec"]["rollout"]["gate"] = gate
+    specs.write_text(write_documents([connection_of(story), worker]))
+    story.apply()
+    story.stands("Settled", "v1")
+    assert "started the gate" in story.log()
+
+
 @pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
 @side_by_side
 def test_gate_gets_its_input_from_the_cluster_and_no_log_has_it(story: Story, kind: str) -> None:
     told = '{"passes": true, "token": false}'
     story.cluster.apply([config_map(story.namespace, "question", {"json": told}, kind)])
-    story.describe("v1", steps=(), gate="AskedGateWorkflow")
-    specs = story.folder / "specs.yaml"
     reference = "configMapKeyRef" if kind == "ConfigMap" else "secretKeyRef"
-    gate = f"{{workflowType: AskedGateWorkflow, inputFrom: {{{reference}: {{name: question, key: json}}}}}}"
-    [worker] = [item for item in read_documents(specs.read_text()) if item["kind"] == "WorkerDeployment"]
-    worker["spec"]["rollout"]["gate"] = read_documents(gate)[0]
-    specs.write_text(write_documents([connection_of(story), worker]))
-    story.apply()
-    story.stands("Settled", "v1")
-    assert "started the gate" in story.log()
+    ask(story, workflowType="AskedGateWorkflow", inputFrom={reference: {"name": "question", "key": "json"}})
     assert "token" not in story.log()
+
+
+@pytest.mark.parametrize("encoding", ["json/protobuf", "binary/protobuf"])
+@side_by_side
+def test_gate_gets_a_protobuf_message_from_a_config_map(story: Story, encoding: str) -> None:
+    question = config_map(story.namespace, "question", {"json": '{"name": "passes"}'})
+    binary = b64encode(WorkflowType(name="passes").SerializeToString()).decode()
+    story.cluster.apply([{**question, "binaryData": {"binary": binary}}])
+    ask(
+        story,
+        workflowType="MessageGateWorkflow",
+        inputFrom={"configMapKeyRef": {"name": "question", "key": encoding.partition("/")[0]}},
+        encoding=encoding,
+        messageType=WorkflowType.DESCRIPTOR.full_name,
+    )
 
 
 @side_by_side
@@ -134,7 +155,7 @@ def test_annotation_of_the_intent_pauses_a_rollout_and_its_removal_lets_it_go_on
     story.cluster.kubectl("annotate", *intent, "twgen.io/paused=true")
     story.describe("v2", steps=(25,))
     story.apply()
-    eventually(lambda: story.status().get("reason") == "Paused", SOON)
+    eventually(lambda: story.status().get("reason") == "Frozen", SOON)
     assert story.share("v2") == 0
     story.cluster.kubectl("annotate", *intent, "twgen.io/paused-")
     eventually(lambda: story.share("v2") == 25, SOON)
@@ -195,13 +216,45 @@ def test_autoscaled_version_comes_back_from_zero_and_keeps_its_replicas(story: S
 
 
 @side_by_side
+def test_status_says_how_each_attached_object_stands(story: Story) -> None:
+    story.describe("v1", autoscaler_document("greeter"), budget_document("greeter"), steps=())
+    story.apply()
+    story.stands("Settled", "v1")
+
+    def told() -> dict[str, str]:
+        ended = story.run("status", "-o", "json")
+        assert ended.code == 0, ended.stderr
+        [version] = json.loads(ended.stdout)["workers"][0]["versions"]
+        return {item["kind"]: f"{item['state']} {item['message']}".strip() for item in version["attached"]}
+
+    # there is no metrics server here
+    eventually(lambda: "ScalingActive is False (Failed" in told()["HorizontalPodAutoscaler"], SOON)
+    assert told()["PodDisruptionBudget"] == "Ready"
+    story.cluster.kubectl("delete", "poddisruptionbudgets", "--all", "--namespace", story.namespace)
+    assert told()["PodDisruptionBudget"].startswith("Missing it was deleted")
+    document = json.loads(story.status()["status.json"])
+    [version] = document["workers"][0]["versions"]
+    kept = {item["kind"]: item["state"] for item in version["attached"]}
+    assert kept.keys() == {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
+    assert "NotRead" not in kept.values(), "its Job lists them"
+
+
+@side_by_side
 def test_attached_object_whose_template_is_gone_is_deleted_although_it_has_an_owner(story: Story) -> None:
     story.describe("v1", autoscaler_document("greeter"), steps=())
     story.apply()
     story.stands("Settled", "v1")
-    story.apply()  # now that the Deployment has a UID, its autoscaler has an owner
-    [scaler] = story.cluster.list("horizontalpodautoscalers", story.namespace)
-    assert scaler["metadata"]["ownerReferences"]
+
+    def owned() -> Document:
+        [found] = story.cluster.list("horizontalpodautoscalers", story.namespace)
+        # by the Job: the Deployment had no UID when it was rendered
+        [owner] = found["metadata"]["ownerReferences"]
+        assert (
+            owner["uid"] == story.cluster.get("deployment", "greeter-v1", story.namespace)["metadata"]["uid"]
+        )
+        return found
+
+    scaler = eventually(owned, SOON)
     other = autoscaler_document("greeter", "other")
     story.cluster.apply([hand_made(story.namespace, scaler)])
     story.describe("v1", other, steps=())
@@ -279,7 +332,7 @@ def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: 
     story.describe("v2", steps=())
     shell(pause)
     story.apply()
-    eventually(lambda: story.status().get("reason") == "Paused", SOON)
+    eventually(lambda: story.status().get("reason") == "Frozen", SOON)
     shell(go_on)
     shell(wait)
     assert story.share("v2") == 100

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from testing.install import installed
 from testing.processes import ENVIRONMENT
@@ -99,8 +100,9 @@ def twgen(checkout: Path, *arguments: str, **variables: str) -> Ended:
 
 def refusal(checkout: Path, kind: str, folder: str = "bad") -> str:
     ended = twgen(checkout, "render", folder, "--input", kind, "--snapshot", "../snapshot.json")
-    assert (ended.returncode, ended.stdout) == (2, ""), ended.stderr
-    assert "hunter2" not in ended.stderr
+    [refused] = yaml.safe_load_all(ended.stdout)
+    assert (ended.returncode, refused["kind"]) == (2, "RenderFailed"), ended.stderr
+    assert "hunter2" not in ended.stdout + ended.stderr
     return ended.stderr
 
 

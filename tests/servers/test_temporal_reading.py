@@ -1,5 +1,6 @@
 """Two versions of a real worker live through a rollout; what is read at each point is kept and looked at."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from testing.servers import FOUR_PARTITIONS, NEWEST, OLDEST, TemporalServer, tem
 from testing.workers import IDENTITY, DeployedWorker
 from tests.servers.reading import read
 from tests.servers.specs import worker_spec
+from twgen.model.marks import Mark, MarkKey, write_mark
 from twgen.model.spec import Gate
 from twgen.model.temporal import (
     GateStatus,
@@ -73,9 +75,9 @@ class Story:
 
         return eventually(ended)
 
-    def start_gate(self) -> None:
+    def start_gate(self, workflow: str = "GateWorkflow") -> None:
         queue = self.worker.task_queue
-        self.worker.start("GateWorkflow", f"test-{self.worker.name}:v2-{queue}", pinned_to="v2")
+        self.worker.start(workflow, f"test-{self.worker.name}:v2-{queue}", pinned_to="v2")
 
 
 def version(deployment: WorkerDeployment, build_id: str) -> Version:
@@ -123,7 +125,9 @@ def tell(temporal: TemporalServer) -> Mapping[str, WorkerDeployment | None]:
             found["not for routing"] = story.known()
             story.start_gate()
             found["gate passed"] = story.when_gate_ended()
-            worker.mark("v2", "twgen.io/gate-attempt", b"2")
+            stay = version(found["gate passed"], "v2").created_at
+            retried = write_mark(Mark(MarkKey.GATE_ATTEMPT, stay=stay, details={"attempt": 2}))
+            worker.mark("v2", MarkKey.GATE_ATTEMPT, json.dumps(retried).encode())
             worker.mark("v2", "note", b"by hand")
             found["gate retried"] = story.known(for_routing=True)
             worker.set_ramp("v2", 33.3)
@@ -249,7 +253,9 @@ def test_of_a_settled_worker_only_the_target_is_read_further(
     assert chapters["settled"].server_version == temporal.version
     assert version(chapters["settled"], "v1").task_queues is None
     target = version(chapters["settled"], "v2")
-    assert target.metadata == {"note": "by hand", "twgen.io/gate-attempt": 2}
+    assert target.metadata
+    assert target.metadata["note"] == "by hand"
+    assert target.metadata["twgen.io/gate-attempt"]["attempt"] == 2
     assert [queue.pollers for queue in target.task_queues or ()] == [True, True]
     assert target.gate_runs is None
 
@@ -275,13 +281,40 @@ def test_completed_gate_is_read(chapters: Chapters) -> None:
 
 def test_retried_gate_has_no_run_yet(chapters: Chapters) -> None:
     target = version(chapters["gate retried"], "v2")
-    assert target.metadata == {"note": "by hand", "twgen.io/gate-attempt": 2}
+    assert target.metadata
+    assert target.metadata["note"] == "by hand"
+    assert target.metadata["twgen.io/gate-attempt"]["attempt"] == 2
     assert target.gate_runs == ()
 
 
-def test_failed_gate_is_read(broken: WorkerDeployment) -> None:
+def test_failed_gate_is_read_with_what_its_workflow_failed_with(broken: WorkerDeployment) -> None:
     [run] = version(broken, "v2").gate_runs or ()
-    assert run.status is GateStatus.FAILED
+    assert (run.status, run.failure) == (GateStatus.FAILED, "this version is broken")
+
+
+@pytest.mark.parametrize(
+    ("settings", "workflow", "said"),
+    [
+        ({}, "UnknownWorkflow", "Workflow class UnknownWorkflow is not registered on this worker"),
+        ({"GATE_IS_STUCK": "1"}, "GateWorkflow", "this code is broken"),
+    ],
+    ids=["type not registered", "code that breaks"],
+)
+def test_gate_whose_workflow_tasks_fail_is_read_with_why_within_a_minute(
+    temporal: TemporalServer, settings: Mapping[str, str], workflow: str, said: str
+) -> None:
+    story = story_of(temporal, f"stuck-{workflow.lower()}")
+    with story.worker.version("v2", **settings):
+        story.when_polled("v2")
+        story.start_gate(workflow)
+
+        def fails() -> str:
+            [run] = version(story.known(for_routing=True), "v2").gate_runs or ()
+            assert run.status is GateStatus.RUNNING
+            assert run.failure
+            return run.failure
+
+        assert said in eventually(fails, 60)
 
 
 def test_unversioned_pollers_are_seen_beside_versioned_ones(broken: WorkerDeployment) -> None:

@@ -42,7 +42,12 @@ def comparable(live: LiveDeployment) -> LiveDeployment:
     """Without what planning never looks at, and what only a real server tells: its field managers."""
     recorded = replace(live.recorded, manifest={})
     since = live.created_at or NOW
-    told = {"template_is_as_applied": False, "edited_variables": frozenset(), "terminating": False}
+    told = {
+        "template_is_as_applied": False,
+        "edited_variables": frozenset(),
+        "terminating": False,
+        "gone": (),
+    }
     return replace(live, uid="", created_at=since, recorded=recorded, **told)
 
 
@@ -64,6 +69,12 @@ def test_sync_leaves_what_applying_the_manifests_leaves(spec: WorkerSpec, found:
     # what nobody ever rendered, nothing prunes
     kept = {name: live for name, live in before.items() if live.protected or name in BY_OTHERS}
     kept = {name: live for name, live in kept.items() if name not in rendered}
+    # what no template makes any more, the Job of the rollout takes at once
+    went = {f"{item.kind}/{item.name}" for version in plan.versions.versions for item in version.replaced}
+    expected = {
+        name: replace(live, attached=tuple(item for item in live.attached if item not in went))
+        for name, live in expected.items()
+    }
     after = synced(plan.versions, before, "me", NOW)
     assert {name: comparable(live) for name, live in after.items()} == {
         name: comparable(live) for name, live in (kept | expected).items()

@@ -18,11 +18,11 @@ from twgen.model.analysis import (
     OnFailure,
     WorkflowFailures,
 )
+from twgen.model.marks import MarkKey
 from twgen.model.timeline import Traffic
 from twgen.planning.analysis.noticing import noticed
 from twgen.planning.rollout import only_time_passes_until, until_next_look
 from twgen.simulating.initial_state import initial_state, usual_world
-from twgen.versioning.names import ABORTED
 
 
 def counting(max_ratio: float | None, at_least: int) -> Analysis:
@@ -50,7 +50,7 @@ def taken_back(analysis: Analysis, traffic: Traffic) -> tuple[timedelta, float] 
     while True:
         plan = worker.roll_out()
         version = worker.temporal.versions["v3"]
-        if ABORTED in (version.metadata or {}):
+        if MarkKey.ABORTED in (version.metadata or {}):
             return at - NOW, share
         ramp = worker.temporal.routing.ramping
         if not ramp:

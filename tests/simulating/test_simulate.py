@@ -17,20 +17,33 @@ from tests.simulating.stories import (
     told,
     when,
 )
-from tests.simulating.workers import ASSUMED, DAY, HOUR, MINUTE
-from tests.strategies import NOW, analysis_of
+from tests.simulating.workers import ASSUMED, DAY, HOUR, ME, MINUTE, a_worker
+from tests.strategies import NOW, a_spec, analysis_of, with_policy
 from twgen.model.analysis import FailureCount, Failures, Measurement, OnFailure
 from twgen.model.draining import DrainingEntry, Ending, WhatEnds
 from twgen.model.operator import Caller
-from twgen.model.policy import Driver
-from twgen.model.spec import Rollout, Strategy
+from twgen.model.policy import ConnectionChanges, Driver, HistorySource
+from twgen.model.spec import Rollout, Strategy, Sunset
 from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.timeline import Happening, Outcome, Stage, Traffic, WorkerTimeline
 from twgen.model.world import World
-from twgen.simulating.simulate import simulate
+from twgen.simulating.simulate import run, simulate
 
 H = Happening
 STARTUP = ASSUMED.startup
+
+
+def test_renders_that_undo_each_other_end_a_simulation() -> None:
+    # the cluster is no source, so v1 goes to zero as the ledger has it: with the connection of before
+    policy = {"connection_changes": ConnectionChanges.ALL_VERSIONS, "history": (HistorySource.LEDGER,)}
+    moved = replace(a_spec().connection, host_port="other.example.com:7233")
+    spec = replace(with_policy(a_spec(), **policy), connection=moved, sunset=Sunset(timedelta(), timedelta()))
+    says = temporal(version("v3", VersionStatus.CURRENT), version("v1"), traffic=routing("v3"))
+    found = situation(says, [live("v3"), live("v1", 0)], {"v1": live("v1", 0)})
+    frames = list(run(a_worker(spec, found)))
+    assert len(frames) < 20
+    (end,) = simulate([spec], found, NOW, ME, ASSUMED).workers
+    assert end.outcome is Outcome.UNFINISHED
 
 
 def test_progressive_rollout_takes_exactly_the_sum_of_its_pauses() -> None:

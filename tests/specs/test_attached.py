@@ -61,6 +61,16 @@ def test_operator_allows_more_kinds_by_group_and_kind() -> None:
     assert found.unknown_fields == ()
 
 
+@pytest.mark.parametrize(("inner", "scales"), [({"scaleTargetRef": {}}, True), ({"targetRef": {}}, False)])
+def test_what_an_operator_allows_sets_the_replicas_where_it_has_the_target_of_an_autoscaler(
+    inner: dict[str, Any], *, scales: bool
+) -> None:
+    kind = GroupKind("datadoghq.com", "WatermarkPodAutoscaler")
+    template = {"apiVersion": "datadoghq.com/v1alpha1", "kind": kind.kind, "spec": inner}
+    [attached] = parsed(template, kind).workers[0].attached
+    assert attached.autoscales is scales
+
+
 @pytest.mark.parametrize("items", [[{"apiVersion": "v1", "kind": "Secret"}], [], {}, None])
 def test_object_that_others_take_for_a_list_is_not_attached(items: object) -> None:
     (problem,) = parsed(
@@ -126,10 +136,19 @@ def test_placeholders_are_checked_as_what_they_are_replaced_by() -> None:
     assert len(strictly(changed(bases()["horizontalpodautoscaler"], blank))) == 1
 
 
-@pytest.mark.parametrize("text", ["__TEMPORAL_BUILD_ID__", "x{{ .Build }}", "__TEMPORAL_NAMESPACE_"])
+@pytest.mark.parametrize(
+    "text",
+    ["x{{ .Build }}", "{{ temporal_worker_build_id }}", "{{.temporal_namespace}}", "{{temporal_build_id}}"],
+)
 def test_placeholder_that_nothing_fills_in_is_refused(text: str) -> None:
     (refused,) = strictly(changed(bases()["horizontalpodautoscaler"], {"metadata.annotations": {"x": text}}))
     assert refused.startswith("spec.template.metadata.annotations.x: only {{ .DeploymentName }}, {{ .Build")
+
+
+@pytest.mark.parametrize("key", ["{{temporal_worker_build_id}}", "of-{{ .BuildID }}", "{{ .Values.key }}"])
+def test_placeholder_in_a_key_is_refused(key: str) -> None:
+    (refused,) = refusals(changed(bases()["scaledobject"], {"metadata.annotations": {key: "x"}}))
+    assert refused.endswith("is a key, and only values are filled in")
 
 
 def test_build_id_that_does_not_fit_where_a_template_asks_for_it_is_refused() -> None:
@@ -154,6 +173,17 @@ def doubts(kind: str, changes: dict[str, Any]) -> list[str]:
     found = parsed(changed(bases()[kind], changes))
     assert (found.problems, found.unknown_fields) == ((), ())
     return [f"{item.path}: {item.message}" for item in found.warnings]
+
+
+def test_metric_of_an_object_that_is_the_same_for_every_version_is_warned_of() -> None:
+    (doubt,) = doubts("horizontalpodautoscaler", {"spec.metrics[3].object.metric.name": "requests"})
+    assert doubt.startswith("spec.template.spec.metrics[3].object: does not select a version")
+
+
+def test_metric_whose_name_differs_only_by_temporal_namespace_is_that_of_all_versions() -> None:
+    metric = {"name": "backlog-{{ .TemporalNamespace }}"}
+    (doubt,) = doubts("horizontalpodautoscaler", {"spec.metrics[1].external.metric": metric})
+    assert doubt.startswith("spec.template.spec.metrics[1].external.metric.selector: is missing")
 
 
 EXPRESSION = {"key": "app", "operator": "In", "values": ["payments"]}
@@ -184,6 +214,12 @@ def test_budget_that_selects_the_pods_of_each_version_is_in_order(selector: dict
 def test_budget_that_says_the_same_of_each_namespace_is_the_same_for_every_version() -> None:
     selector = {"matchExpressions": [{**EXPRESSION, "values": ["{{ .TemporalNamespace }}"]}]}
     assert len(doubts("poddisruptionbudget", {"spec.selector": selector})) == 1
+
+
+def test_share_of_a_budget_may_have_more_digits_than_anybody_can_count() -> None:
+    changes = {"spec.maxUnavailable": "9" * 5000 + "%"}
+    (wrong,) = parsed(changed(bases()["poddisruptionbudget"], changes)).unknown_fields
+    assert wrong.message.endswith(" is above 100%")
 
 
 @pytest.mark.parametrize("limit", ["(removed)", None])
@@ -271,3 +307,48 @@ def test_unknown_fields_are_never_rendered_however_many_are_told() -> None:
     assert template_of(found) == base
     assert len(found.unknown_fields) == MOST_TOLD + 1
     assert found.unknown_fields[-1].message == "and more from here on: only the first 100 are told"
+
+
+def policy(selector: Any) -> dict[str, Any]:
+    """A NetworkPolicy for the pods of the selector."""
+    spec = {"podSelector": selector, "ingress": [{"from": [{"podSelector": {}}]}]}
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "spec": spec}
+
+
+POLICIES = GroupKind("networking.k8s.io", "NetworkPolicy")
+
+
+@pytest.mark.parametrize("labels", [None, {}])
+def test_labels_that_are_not_filled_in_are_warned_of_with_their_path(labels: Any) -> None:
+    (warning,) = parsed(policy({"matchLabels": labels}), POLICIES).warnings
+    assert warning.path == "spec.template.spec.podSelector.matchLabels"
+    assert "each version's copy selects everything" in warning.message
+    of_pods = {"type": "Pods", "pods": {"metric": {"name": "a", "selector": {"matchLabels": labels}}}}
+    target = {"target": {"type": "AverageValue", "averageValue": "1"}}
+    of_pods["pods"] |= target  # type: ignore[operator]
+    scaler = changed(bases()["horizontalpodautoscaler"], {"spec.metrics": [of_pods]})
+    (warning,) = parsed(scaler).warnings
+    assert warning.path == "spec.template.spec.metrics[0].pods.metric.selector.matchLabels"
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {},
+        {"matchLabels": {"temporal.io/build-id": "{{ .BuildID }}"}},
+        {"matchLabels": {}, "matchExpressions": [{"key": "app", "operator": "Exists"}]},
+    ],
+)
+def test_selector_that_says_what_it_selects_is_not_warned_of(selector: Any) -> None:
+    assert parsed(policy(selector), POLICIES).warnings == ()
+
+
+@pytest.mark.parametrize("labels", [None, {}])
+def test_labels_that_are_filled_in_are_not_warned_of(labels: Any) -> None:
+    budget = changed(bases()["poddisruptionbudget"], {"spec.selector": {"matchLabels": labels}})
+    assert parsed(budget).warnings == ()
+    metric = {"name": "backlog", "selector": {"matchLabels": labels}}
+    external = {"metric": metric, "target": {"type": "AverageValue", "averageValue": "1"}}
+    metrics = [{"type": "External", "external": external}]
+    scaler = changed(bases()["horizontalpodautoscaler"], {"spec.metrics": metrics})
+    assert parsed(scaler).warnings == ()

@@ -34,7 +34,7 @@ ANYTHING = st.sampled_from(
 )  # fmt: skip
 BEYOND_A_SCHEMA = re.compile(
     r"is not above|is shorter than 30s|there is no (?:Connection|worker)|is too long: at most"
-    r"|cannot be attached"
+    r"|cannot be attached|is not read: "
     r"|holds a variable|is no image: "
     r"|must point at each|must be that of each|are filled in|is generated for each|is injected"
     r"|keep one of the two|keep one; the other is at|cannot be seen|must not be 0 where|no number is from"

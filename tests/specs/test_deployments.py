@@ -47,25 +47,51 @@ def test_strategy_and_history_are_of_no_version() -> None:
     assert found.pace == {"progressDeadlineSeconds": 600, "strategy": rolling, "revisionHistoryLimit": 2}
 
 
+@pytest.mark.parametrize("inside", [TEMPLATE, {"spec": {"containers": []}}])
+def test_template_in_both_places_is_an_error_that_names_both_also_where_they_are_equal(inside: Any) -> None:
+    value = moved(template=inside)
+    value["spec"]["template"] = deepcopy(TEMPLATE)
+    [problem] = parsed(value, CONNECTION).problems
+    assert problem.path == "spec.deployment.template"
+    assert problem.message == "means the same as spec.template, which is there too: keep one; the other is at"
+    assert problem.other
+    assert problem.other.path == "spec.template"
+
+
+def test_template_that_has_not_moved_along_is_told_where_it_belongs() -> None:
+    value = worker(deployment={"replicas": 2})
+    said = "spec.template: cannot stand beside spec.deployment: write spec.deployment.template"
+    assert told(parsed(value, CONNECTION).problems) == [said]
+
+
 @pytest.mark.parametrize(
     ("field", "beside", "inside"),
-    [
-        ("replicas", 3, 4),
-        ("minReadySeconds", 1, 2),
-        ("progressDeadlineSeconds", 60, 61),
-        ("template", TEMPLATE, {"spec": {"containers": []}}),
-    ],
+    [("replicas", 3, 4), ("minReadySeconds", 1, 2), ("progressDeadlineSeconds", 60, 61)],
 )
-def test_both_forms_of_a_field_are_an_error_that_names_both_places(
-    field: str, beside: Any, inside: Any
+def test_number_in_deployment_goes_before_the_older_one_with_a_warning_that_names_both(
+    field: str, beside: int, inside: int
 ) -> None:
     value = moved(**{field: inside})
     value["spec"][field] = beside
-    [problem] = parsed(value, CONNECTION).problems
-    assert problem.path == f"spec.deployment.{field}"
-    assert problem.message == f"means the same as spec.{field}, which is there too: keep one; the other is at"
-    assert problem.other
-    assert problem.other.path == f"spec.{field}"
+    found = parsed(value, CONNECTION)
+    assert spec(found) == spec(parsed(moved(**{field: inside}), CONNECTION))
+    [warning] = found.warnings
+    assert warning.path == f"spec.deployment.{field}"
+    assert warning.message == f"goes before spec.{field}, which has no effect: remove the other, at"
+    assert warning.other
+    assert warning.other.path == f"spec.{field}"
+
+
+@pytest.mark.parametrize(
+    ("field", "beside"), [("replicas", 3), ("minReadySeconds", 1), ("progressDeadlineSeconds", 60)]
+)
+def test_older_number_has_no_effect_also_where_deployment_says_none(field: str, beside: int) -> None:
+    value = moved()
+    value["spec"][field] = beside
+    found = parsed(value, CONNECTION)
+    assert spec(found) == spec(parsed(moved(), CONNECTION))
+    said = f"spec.{field}: has no effect beside spec.deployment: write spec.deployment.{field}"
+    assert told(found.warnings) == [said]
 
 
 @pytest.mark.parametrize(
@@ -80,17 +106,18 @@ def test_default_that_a_stored_object_has_beside_is_nobodys_word(
     assert spec(parsed(stored, CONNECTION)).pace[field] == inside
 
 
-def test_both_forms_of_a_field_may_be_equal() -> None:
-    value = moved(replicas=3)
-    value["spec"] |= {"replicas": 3, "template": deepcopy(TEMPLATE)}
-    assert spec(parsed(value, CONNECTION)).replicas == 3
+def test_older_number_that_says_the_same_is_fine() -> None:
+    numbers = {"replicas": 3, "minReadySeconds": 5, "progressDeadlineSeconds": 60}
+    value = moved(**numbers)
+    value["spec"] |= numbers
+    found = parsed(value, CONNECTION)
+    assert (found.warnings, spec(found).replicas) == ((), 3)
 
 
 def test_one_and_true_are_not_equal() -> None:
     value = moved(replicas=1)
     value["spec"]["replicas"] = True
-    paths = {problem.path for problem in parsed(value, CONNECTION).problems}
-    assert paths == {"spec.deployment.replicas", "spec.replicas"}
+    assert [problem.path for problem in parsed(value, CONNECTION).warnings] == ["spec.deployment.replicas"]
 
 
 def test_what_is_wrong_in_deployment_is_told_where_it_stands() -> None:

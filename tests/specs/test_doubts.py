@@ -37,13 +37,17 @@ def test_probe_of_a_port_that_is_not_there_is_warned_of(probe: str) -> None:
     assert doubts(**{probe: {"tcpSocket": {"port": 8080}}}) == []
 
 
-def scaled_by(kind: str, spec: dict[str, Any], *containers: dict[str, Any]) -> list[str]:
+def scaled_by(
+    kind: str, spec: dict[str, Any], *containers: dict[str, Any], first: dict[str, Any] | None = None
+) -> list[str]:
     api = {"HorizontalPodAutoscaler": "autoscaling/v2", "ScaledObject": "keda.sh/v1alpha1"}[kind]
     autoscaler = {"scaleTargetRef": {}, "maxReplicas": 5, **spec}
     if kind == "ScaledObject":
         autoscaler["maxReplicaCount"] = autoscaler.pop("maxReplicas")
     attached = attach({"apiVersion": api, "kind": kind, "spec": autoscaler})
     pod = {"containers": [{"image": "payments:v3", **container} for container in containers]}
+    if first:
+        pod["initContainers"] = [{"name": "first", "image": "proxy:v1", **first}]
     found = parsed(worker(template={"spec": pod}), CONNECTION, attached)
     assert told(found.problems) == told(found.unknown_fields) == []
     return told(found.warnings)
@@ -57,8 +61,8 @@ def resource_metric(name: str, kind: str = "Utilization", container: str = "") -
     return {"type": "Resource", "resource": found}
 
 
-def unmeasured(index: int, resource: str) -> str:
-    place = f"spec.template.spec.containers[{index}].resources.requests.{resource}"
+def unmeasured(index: int, resource: str, field: str = "containers") -> str:
+    place = f"spec.template.spec.{field}[{index}].resources.requests.{resource}"
     return f"{place}: is not there, and scaler scales by how much of it is used; a LimitRange may give it"
 
 
@@ -80,6 +84,18 @@ def test_utilization_of_what_no_container_requests_is_warned_of() -> None:
     assert scaled(of_one, {"name": "proxy", **SMALL}) == [
         "spec.template.spec.containers: none is called 'w', by whose cpu scaler scales"
     ]
+
+
+def test_sidecar_among_the_init_containers_is_measured_too() -> None:
+    def scaled(first: dict[str, Any], metric: dict[str, Any]) -> list[str]:
+        worker = {"name": "w", **SMALL}
+        return scaled_by("HorizontalPodAutoscaler", {"metrics": [metric]}, worker, first=first)
+
+    sidecar = {"restartPolicy": "Always"}
+    assert scaled(sidecar, resource_metric("cpu")) == [unmeasured(0, "cpu", "initContainers")]
+    assert scaled({**sidecar, **SMALL}, resource_metric("cpu")) == []
+    assert scaled({}, resource_metric("cpu")) == []
+    assert scaled({**sidecar, **SMALL}, resource_metric("cpu", container="first")) == []
 
 
 def test_utilization_that_keda_asks_for_is_warned_of_too() -> None:

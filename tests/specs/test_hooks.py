@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.specs.parsing import CONNECTION, budget, parsed, told, worker
+from tests.specs.parsing import CONNECTION, budget, parsed, policy, told, worker
 from twgen.cluster.marks import recorded_annotations
 from twgen.specs.hooks import hooks_beside_jobs
 
@@ -28,6 +28,31 @@ def test_hook_on_a_template_is_refused_since_argocd_would_delete_the_pods(name: 
     for documents in ([worker_with(annotations)], [worker(), budget_with(annotations)]):
         [problem] = told(parsed(*documents, CONNECTION).problems)
         assert problem.startswith(f"{path}: Argo CD would delete what it is on, pods included")
+
+
+ACTED_ON = {
+    "helm.sh/resource-policy": "Argo CD never prunes what has it, so that old versions would stay",
+    "deployment.kubernetes.io/revision": "Kubernetes counts it on each Deployment itself",
+    "keel.sh/policy": "Keel would change the images of all versions, below their open workflows",
+}
+
+
+@pytest.mark.parametrize("name", ACTED_ON)
+def test_annotation_by_which_somebody_else_acts_on_a_version_is_warned_of(name: str) -> None:
+    annotations = {name: "keep", "prometheus.io/scrape": "true", "keel.shop/policy": "a"}
+    told_of = f"spec.template.metadata.annotations['{name}']: {ACTED_ON[name]}: remove it"
+    assert told(parsed(worker_with(annotations), CONNECTION).warnings) == [told_of]
+    on_budget = told(parsed(worker(), budget_with(annotations), CONNECTION).warnings)
+    assert on_budget == ([told_of] if name == "helm.sh/resource-policy" else [])
+
+
+@pytest.mark.parametrize("field", ["deploymentAnnotations", "deploymentLabels"])
+def test_policy_that_gives_keel_the_deployments_is_warned_of(field: str) -> None:
+    [doubt] = told(parsed(worker(), policy(**{field: {"keel.sh/policy": "minor"}}), CONNECTION).warnings)
+    assert doubt == f"spec.{field}['keel.sh/policy']: {ACTED_ON['keel.sh/policy']}: remove it"
+    revision = policy(**{field: {"deployment.kubernetes.io/revision": "2"}})
+    [refused] = parsed(worker(), revision, CONNECTION).problems
+    assert refused.message == "is set by twgen or Argo CD: remove it"
 
 
 def test_wave_on_a_template_is_refused_beside_a_tracked_job_alone() -> None:

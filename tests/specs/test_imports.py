@@ -10,6 +10,8 @@ from twgen.model.problem import Document
 from twgen.specs.imports import Imported, imported
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
+from twgen.yaml.editing import commented
+from twgen.yaml.reader import read_documents
 
 CASES = json.loads((Path(__file__).parents[1] / "fixtures" / "vectors" / "plans.json").read_text())
 OF_A_SERVER = {
@@ -137,6 +139,90 @@ def test_pods_keep_what_twgen_does_not_set_and_the_worker_has_their_task_queue_a
     assert "payments.yaml: TEMPORAL_TLS is left out, which the Connection is for" in worker.missing
     specs = parsed([worker, connection])
     assert specs.problems == ()
+
+
+def test_worker_beside_a_sidecar_stands_first_and_is_named() -> None:
+    value = deployment()
+    pods = value["spec"]["template"]["spec"]
+    pods["containers"] = [{"name": "istio-proxy", "image": "auto"}, *pods["containers"]]
+    found, _ = imported(documents(value), "")
+    [spec] = parsed(found).workers
+    assert spec.build_id.startswith("1-")
+    said = found[0].comments["spec", "template", "spec", "containers"]
+    assert said == "the first, 'worker', is taken for the worker: its image names versions"
+
+
+def test_name_of_a_container_does_not_end_the_comment_that_holds_it() -> None:
+    value = deployment(name="worker\nkind: Secret")
+    value["spec"]["template"]["spec"]["containers"].append({"name": "other", "image": "o:1"})
+    found, _ = imported(documents(value), "")
+    assert read_documents(commented(found[0].document, found[0].comments)) == [found[0].document]
+
+
+def test_container_with_another_address_is_told() -> None:
+    value = deployment()
+    proxy = {"name": "proxy", "image": "p:1", "env": [{"name": "TEMPORAL_ADDRESS", "value": "cloud:7233"}]}
+    value["spec"]["template"]["spec"]["containers"].append(proxy)
+    [worker, connection], _ = imported(documents(value), "")
+    assert connection.document["spec"]["hostPort"] == "temporal.example.com:7233"
+    [note] = worker.missing
+    assert note.startswith(
+        "payments.yaml: TEMPORAL_ADDRESS of container 'proxy' is left out: it says 'cloud:7233'"
+    )
+
+
+def test_variable_of_the_pods_says_what_it_said_without_those_that_it_referred_to() -> None:
+    value = deployment(
+        env=[
+            {"name": "HOST", "value": "temporal.example.com"},
+            {"name": "TEMPORAL_ADDRESS", "value": "$(HOST):7233"},
+            {"name": "TEMPORAL_NAMESPACE", "value": "pay"},
+            {"name": "TEMPORAL_WORKER_BUILD_ID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+            {"name": "TEMPORAL_TASK_QUEUE", "value": "payments"},
+            {"name": "URL", "value": "grpc://$(TEMPORAL_ADDRESS)"},
+            {"name": "GREETING", "value": "$(TEMPORAL_WORKER_BUILD_ID) on $(TEMPORAL_TASK_QUEUE)"},
+        ]
+    )
+    [worker, connection], _ = imported(documents(value), "")
+    assert connection.document["spec"]["hostPort"] == "temporal.example.com:7233"
+    [container] = worker.document["spec"]["template"]["spec"]["containers"]
+    assert {one["name"]: one["value"] for one in container["env"]} == {
+        "HOST": "temporal.example.com",
+        "TEMPORAL_TASK_QUEUE": "payments",
+        "URL": "grpc://temporal.example.com:7233",
+        "GREETING": "$(TEMPORAL_WORKER_BUILD_ID) on $(TEMPORAL_TASK_QUEUE)",
+    }
+    assert "taskQueue" not in worker.document["spec"]["workerOptions"]
+    [note] = worker.missing
+    left = "payments.yaml: GREETING refers to TEMPORAL_WORKER_BUILD_ID, which is left out"
+    assert note == f"{left}: write what it is to say"
+
+
+def test_key_in_a_variable_is_not_written_into_another_one() -> None:
+    env = [{"name": "TEMPORAL_API_KEY", "value": "secret"}, {"name": "A", "value": "$(TEMPORAL_API_KEY)"}]
+    [worker, *_], _ = imported(documents(deployment(env=[*CONTAINER["env"], *env])), "")
+    assert "secret" not in json.dumps(worker.document)
+    assert worker.missing == (
+        "payments.yaml: TEMPORAL_API_KEY is left out, which the Connection is for",
+        "payments.yaml: A refers to TEMPORAL_API_KEY, which is left out: write what it is to say",
+    )
+
+
+def test_containers_of_several_task_queues_keep_their_own() -> None:
+    value = deployment(env=[*CONTAINER["env"], {"name": "TEMPORAL_TASK_QUEUE", "value": "payments"}])
+    mails = {"name": "mails", "image": "m:1", "env": [{"name": "TEMPORAL_TASK_QUEUE", "value": "mails"}]}
+    value["spec"]["template"]["spec"]["containers"].append(mails)
+    [worker, *_], _ = imported(documents(value), "")
+    containers = worker.document["spec"]["template"]["spec"]["containers"]
+    assert [container["env"][-1]["value"] for container in containers] == ["payments", "mails"]
+    assert "taskQueue" not in worker.document["spec"]["workerOptions"]
+
+
+def test_variable_of_an_older_generation_stays_since_nothing_sets_it() -> None:
+    env = [{"name": "TEMPORAL_HOST_PORT", "value": "temporal.example.com:7233"}]
+    [worker, connection], _ = imported(documents(deployment(env=env)), "")
+    assert connection.document["spec"]["hostPort"] == "temporal.example.com:7233"
+    assert worker.document["spec"]["template"]["spec"]["containers"][0]["env"] == env
 
 
 def test_of_several_deployments_those_are_taken_that_know_temporal() -> None:

@@ -19,7 +19,7 @@ def scaled(**metadata: Any) -> dict[str, Any]:
     return changed(bases()["scaledobject"], {f"{METADATA}.{name}": value for name, value in metadata.items()})
 
 
-@pytest.mark.parametrize("field", ["namespace", "workerDeploymentName", "workerDeploymentBuildId", "buildId"])
+@pytest.mark.parametrize("field", ["namespace", "workerDeploymentName", "workerDeploymentBuildId"])
 @pytest.mark.parametrize(
     "value",
     [
@@ -27,7 +27,8 @@ def scaled(**metadata: Any) -> dict[str, Any]:
         "build-id",
         "namespace",
         "{{ .DeploymentName }}",
-        "__TEMPORAL_WORKER_DEPLOYMENT_NAME__",
+        "{{temporal_worker_deployment_name}}",
+        " ",
         ["a"],
         5,
     ],
@@ -44,24 +45,45 @@ def test_empty_worker_in_a_temporal_trigger_is_filled_in(value: str | None) -> N
     assert strictly(scaled(namespace=value, workerDeploymentName=value)) == []
 
 
-def test_temporal_trigger_may_name_what_is_replaced() -> None:
-    names = {"namespace": "{{ .TemporalNamespace }}", "workerDeploymentBuildId": "{{.BuildID}}"}
-    assert strictly(scaled(**names)) == []
-
-
-def test_namespace_of_another_trigger_is_its_own() -> None:
-    other = {"spec.triggers[0].type": "kubernetes-workload", "spec.triggers[0].metadata.namespace": "fixed"}
-    assert strictly(changed(bases()["scaledobject"], other)) == []
-
-
 @pytest.mark.parametrize(
-    ("query", "is_told"), [("sum(backlog)", True), ('sum(backlog{build="{{ .BuildID }}"})', False)]
+    ("namespace", "build_id"),
+    [
+        ("{{ .TemporalNamespace }}", "{{.BuildID}}"),
+        ("{{temporal_namespace}}", "{{temporal_worker_build_id}}"),
+    ],
 )
-def test_query_that_tells_no_version_is_warned_of(query: str, *, is_told: bool) -> None:
-    trigger = {"type": "prometheus", "metadata": {"serverAddress": "http://p", "query": query}}
-    told = strictly(changed(bases()["scaledobject"], {"spec.triggers": [trigger]}))
-    why = "tells no version, so every one scales by what all have: select one by {{ .BuildID }}"
-    assert told == ([f"spec.template.{METADATA}.query: {why}"] if is_told else [])
+def test_temporal_trigger_may_name_what_is_replaced(namespace: str, build_id: str) -> None:
+    assert strictly(scaled(namespace=namespace, workerDeploymentBuildId=build_id)) == []
+
+
+@pytest.mark.parametrize("kind", ["prometheus", "datadog", "kafka"])
+@pytest.mark.parametrize(
+    ("metadata", "place"),
+    [
+        ({"query": "sum(backlog)"}, ".query"),
+        ({"query": 'sum(backlog{in="{{ .TemporalNamespace }}"})'}, ".query"),
+        ({"query": 'sum(backlog{of="{{temporal_worker_deployment_name}}"})'}, ".query"),
+        ({"lagThreshold": "5", "passwordFromEnv": "PASSWORD"}, ""),
+        ({"query": 'sum(backlog{build="{{ .BuildID }}"})'}, None),
+        ({"query": 'sum(backlog{build="{{temporal_worker_build_id}}"})'}, None),
+        ({"podSelector": "deployment={{ .DeploymentName }}", "namespace": "fixed"}, None),
+        ({"queryFromEnv": "TEMPORAL_WORKER_BUILD_ID"}, None),
+    ],
+)
+def test_trigger_that_selects_no_version_is_warned_of(
+    kind: str, metadata: dict[str, str], place: str | None
+) -> None:
+    told = strictly(
+        changed(bases()["scaledobject"], {"spec.triggers": [{"type": kind, "metadata": metadata}]})
+    )
+    why = "does not select a version, so each version scales on the total of all: filter by {{ .BuildID }}"
+    assert told == ([] if place is None else [f"spec.template.{METADATA}{place}: {why}"])
+
+
+@pytest.mark.parametrize("kind", ["cron", "external", "external-push"])
+def test_trigger_without_a_total_needs_no_version(kind: str) -> None:
+    trigger = {"type": kind, "metadata": {"scalerAddress": "scaler:9090"}}
+    assert strictly(changed(bases()["scaledobject"], {"spec.triggers": [trigger]})) == []
 
 
 @pytest.mark.parametrize("written", ["Temporal", "TEMPORAL", " temporal"])
@@ -107,10 +129,6 @@ def test_field_that_keda_ignores_for_its_capitals_is_told_once(written: str, rig
     assert strictly(scaled(**{written: "a"})) == told
 
 
-def test_field_that_a_later_keda_may_know_is_nobodys_mistake() -> None:
-    assert strictly(scaled(backlogAge="5m", enableTLS="true", queueTypes="workflow")) == []
-
-
 @pytest.mark.parametrize(
     ("left_out", "beside"),
     [
@@ -128,33 +146,17 @@ NEITHER = {"workerDeploymentName": GONE, "workerDeploymentBuildId": GONE}
 
 
 @pytest.mark.parametrize("build_id", [{}, {"buildId": ""}])
-def test_temporal_trigger_that_tells_no_version_is_warned_of(build_id: dict[str, str]) -> None:
+def test_temporal_trigger_that_selects_no_version_is_warned_of(build_id: dict[str, str]) -> None:
     assert refusals(scaled(**NEITHER, **build_id)) == []
     (doubt,) = strictly(scaled(**NEITHER, **build_id))
-    assert doubt.startswith(f"spec.template.{METADATA}: tells no version")
+    assert doubt.startswith(f"spec.template.{METADATA}: selects no version")
 
 
-@pytest.mark.parametrize(
-    "version",
-    [
-        {"buildId": "{{ .BuildID }}"},
-        {"buildId": "__TEMPORAL_WORKER_BUILD_ID__", "namespace": "__TEMPORAL_NAMESPACE__"},
-        {"buildIdFromEnv": "TEMPORAL_WORKER_BUILD_ID"},
-        {"selectAllActive": "true"},
-        {
-            "workerDeploymentNameFromEnv": "TEMPORAL_DEPLOYMENT_NAME",
-            "workerDeploymentBuildIdFromEnv": "TEMPORAL_WORKER_BUILD_ID",
-        },
-    ],
-    ids=[
-        "build ID",
-        "as the controller has them",
-        "build ID of the environment",
-        "all versions",
-        "both of the environment",
-    ],
-)
-def test_temporal_trigger_may_tell_its_version_in_other_ways(version: dict[str, str]) -> None:
+def test_temporal_trigger_may_take_its_version_from_the_environment() -> None:
+    version = {
+        "workerDeploymentNameFromEnv": "TEMPORAL_DEPLOYMENT_NAME",
+        "workerDeploymentBuildIdFromEnv": "TEMPORAL_WORKER_BUILD_ID",
+    }
     assert strictly(scaled(**NEITHER, **version)) == []
 
 
@@ -201,7 +203,7 @@ def test_triggers_of_other_kinds_are_not_kedas() -> None:
     [
         ({"spec.minReplicaCount": 0}, "minReplicaCount"),
         ({"spec.minReplicaCount": None}, "minReplicaCount"),
-        ({"spec.idleReplicaCount": 0}, "idleReplicaCount"),
+        ({"spec.minReplicaCount": 1, "spec.idleReplicaCount": 0}, "idleReplicaCount"),
         ({"spec.minReplicaCount": 2}, ""),
     ],
 )
@@ -210,6 +212,23 @@ def test_scaled_object_that_rests_at_zero_is_warned_of(changes: dict[str, Any], 
     assert [line.partition(": ")[0] for line in told if "pods" in line] == (
         [f"spec.template.spec.{path}"] if path else []
     )
+
+
+@pytest.mark.parametrize(("least", "idle"), [(0, 0), (1, 1), (1, 2), (None, 1)])
+def test_idle_replicas_that_are_no_fewer_than_the_fewest_are_refused(least: int | None, idle: int) -> None:
+    changes = {"spec.minReplicaCount": least, "spec.idleReplicaCount": idle}
+    told = strictly(changed(bases()["scaledobject"], changes))
+    why = (
+        f"spec.template.spec.idleReplicaCount: {idle} is not below minReplicaCount ({least or 0}): remove it"
+    )
+    assert why in told
+
+
+def test_name_that_two_triggers_have_is_refused() -> None:
+    scaled = bases()["scaledobject"]
+    [trigger] = scaled["spec"]["triggers"]
+    told = strictly(changed(scaled, {"spec.triggers": [{**trigger, "name": "a"}, {**trigger, "name": "a"}]}))
+    assert told == ["spec.template.spec.triggers[1].name: 'a' is the name of a trigger before it"]
 
 
 @pytest.mark.parametrize("name", ["payments", "{{ .TemporalNamespace }}"])

@@ -16,6 +16,13 @@ CONTAINER = {"name": "w", "image": "i:v1"}
 UNKNOWN = {f"u{number}": 1 for number in MANY}
 
 
+@pytest.mark.parametrize("missing", [{"spec": None}, {"spec": "absent"}])
+def test_policy_without_a_spec_is_no_policy_of_all_workers(missing: dict[str, Any]) -> None:
+    document = {name: item for name, item in {**policy(), **missing}.items() if item != "absent"}
+    assert told(parsed(worker(), CONNECTION, document).problems) == ["spec: is required"]
+    assert parsed(worker(), CONNECTION, policy()).problems == ()
+
+
 @pytest.mark.parametrize("missing", [{"spec": None}, {"spec": []}, {"spec": {}}, {"metadata": None}])
 @pytest.mark.parametrize("document", [worker(), CONNECTION, budget()])
 def test_what_is_missing_is_told_where_it_is_missing_and_nowhere_else(
@@ -297,12 +304,72 @@ def test_type_of_a_gate_may_be_a_class_inside_another() -> None:
     assert parsed(worker(rollout=rollout), CONNECTION).problems == ()
 
 
-def test_gate_that_is_left_empty_is_warned_of() -> None:
-    found = parsed(worker(rollout={"strategy": "AllAtOnce", "gate": None}), CONNECTION)
-    assert (found.problems, told(found.warnings)) == (
-        (),
-        ["spec.rollout.gate: is empty: new versions go without one"],
-    )
+def deployed(template: dict[str, Any] | None = None, **deployment: Any) -> dict[str, Any]:
+    """A worker whose template stands in its `spec.deployment`."""
+    value = worker()
+    own = value["spec"].pop("template")
+    value["spec"]["deployment"] = {"template": template or own, **deployment}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("documents", "place", "none"),
+    [
+        ([worker(sunset={"deleteDelay": None})], "spec.sunset.deleteDelay", "0"),
+        ([worker(), policy(rollbackWindow=None)], "spec.rollbackWindow", "0"),
+        ([worker(), policy(driver=None)], "spec.driver", "None"),
+        ([worker(), policy(ownerReferences=None)], "spec.ownerReferences", "None"),
+    ],
+)
+def test_null_by_which_somebody_may_mean_none_and_gets_a_default_is_warned_of(
+    documents: list[Any], place: str, none: str
+) -> None:
+    found = parsed(*documents, CONNECTION)
+    why = "is null, which counts as left out, and then its default counts"
+    told_of = f"{place}: {why}: write {none} where none is meant, or remove it"
+    assert (found.problems, told(found.warnings)) == ((), [told_of])
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [worker(replicas=None)],
+        [worker(minReadySeconds=None)],
+        [deployed(strategy=None)],
+        [worker(), policy(drainingReplicas=None, analysis=None, replay=None, workerRef=None)],
+    ],
+)
+def test_null_that_means_what_it_says_is_in_order(documents: list[Any]) -> None:
+    found = parsed(*documents, CONNECTION)
+    assert found.problems == found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "place"),
+    [
+        ({"template": None}, "spec.template"),
+        ({"rollout": None}, "spec.rollout"),
+        (
+            {"rollout": {"strategy": "Progressive", "steps": [{"rampPercentage": 5, "pauseDuration": None}]}},
+            "spec.rollout.steps[0].pauseDuration",
+        ),
+    ],
+)
+def test_null_of_what_is_required_is_told_of_once(wrong: dict[str, Any], place: str) -> None:
+    found = parsed(worker(**wrong), CONNECTION)
+    [problem] = told(found.problems)
+    assert problem.startswith(f"{place}: is required")
+    assert found.warnings == ()
+
+
+def test_null_that_a_manifest_has_on_purpose_is_in_order() -> None:
+    whole = worker()
+    strategy = {"type": "Recreate", "rollingUpdate": None}
+    template = {"metadata": {"creationTimestamp": None}, **whole["spec"]["template"]}
+    found = parsed(deployed(template, strategy=strategy), CONNECTION)
+    metadata = {**whole["metadata"], "labels": None, "annotations": None, "creationTimestamp": None}
+    also = parsed({**whole, "metadata": metadata, "status": None}, CONNECTION)
+    assert found.problems == found.warnings == also.problems == also.warnings == ()
 
 
 @pytest.mark.parametrize(("field", "what"), [("workerGroups", "group"), ("pools", "pool")])
@@ -472,3 +539,49 @@ def test_connection_of_two_workers_is_told_of_once_and_by_its_own_document() -> 
     [warning] = local_addresses(parsed(worker(), second, local).workers)
     assert (warning.document.index, warning.path) == (2, "spec.hostPort")
     assert list(local_addresses(parsed(worker(), CONNECTION).workers)) == []
+
+
+MANY_PODS = "pods are more than one worker needs: write the number that you mean"
+
+
+@pytest.mark.parametrize("number", [4999, 5000, 3_000_000])
+def test_number_of_pods_that_nobody_means_is_warned_of(number: int) -> None:
+    hpa = scaler("a", "HorizontalPodAutoscaler", "autoscaling/v2", maxReplicas=number)
+    keda = scaler("a", "ScaledObject", "keda.sh/v1alpha1", maxReplicaCount=number, minReplicaCount=1)
+    keda["spec"]["template"]["spec"]["triggers"] = [{"type": "cron", "metadata": {}}]
+    for documents, place in (
+        ([worker(replicas=number)], "spec.replicas"),
+        ([worker(), policy(drainingReplicas=number)], "spec.drainingReplicas"),
+        ([worker(), policy(patches=[{"buildID": "v1", "replicas": number}])], "spec.patches[0].replicas"),
+        ([worker(), hpa], "spec.template.spec.maxReplicas"),
+        ([worker(), keda], "spec.template.spec.maxReplicaCount"),
+    ):
+        found = parsed(*documents, CONNECTION)
+        assert found.problems == ()
+        assert told(found.warnings) == ([f"{place}: {number} {MANY_PODS}"] if number >= 5000 else [])
+
+
+@pytest.mark.parametrize(
+    ("sunset", "doubt"),
+    [("17519h", ""), ("17520h", "2 years"), ("87600h", "10 years"), ("8760h", ""), ("0", "")],
+)
+def test_delay_of_years_is_warned_of(sunset: str, doubt: str) -> None:
+    found = told(parsed(worker(sunset={"deleteDelay": sunset}), CONNECTION).warnings)
+    said = f"spec.sunset.deleteDelay: {sunset} is {doubt}: write the hours that you mean"
+    assert found == ([said] if doubt else [])
+
+
+def test_seconds_of_days_are_warned_of() -> None:
+    ready = worker(minReadySeconds=172_800, progressDeadlineSeconds=200_000)
+    assert told(parsed(ready, CONNECTION).warnings) == [
+        (
+            "spec.minReadySeconds: 172800 keeps a rollout waiting for a day or more: write the seconds that"
+            " you mean"
+        )
+    ]
+    for seconds, days in ((30_000_000, 347), (86_400, 0)):
+        pod = {"containers": [CONTAINER], "terminationGracePeriodSeconds": seconds}
+        found = told(parsed(worker(template={"spec": pod}), CONNECTION).warnings)
+        place = "spec.template.spec.terminationGracePeriodSeconds"
+        why = f"a node waits {days} days for such a pod to end: write the seconds that you mean"
+        assert found == ([f"{place}: {why}"] if days else [])

@@ -8,7 +8,7 @@ from tests.specs.parsing import CONNECTION, budget, parsed, policy, scaler, told
 from tests.strategies import a_spec
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
-from twgen.model.spec import Gate, GateInput
+from twgen.model.spec import Encoding, Gate, GateInput
 from twgen.specs.spec_document import NamespaceRule
 
 
@@ -250,6 +250,17 @@ def test_identity_is_one_with_and_without_its_prefix(written: str) -> None:
             {"inputFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
             Gate("Check", None, GateInput("ConfigMap", "c", "k")),
         ),
+        ({"input": 1, "encoding": "json/plain"}, Gate("Check", 1)),
+        ({"input": 1, "encoding": "json/protobuf"}, Gate("Check", 1, encoding=Encoding.JSON_MESSAGE)),
+        (
+            {"input": 1, "encoding": "json/protobuf", "messageType": "a.b_1.C"},
+            Gate("Check", 1, encoding=Encoding.JSON_MESSAGE, message_type="a.b_1.C"),
+        ),
+        (
+            {"inputFrom": {"secretKeyRef": {"name": "s", "key": "k"}}, "encoding": "binary/plain"},
+            Gate("Check", None, GateInput("Secret", "s", "k"), Encoding.BYTES),
+        ),
+        ({"input": 1, "messageType": ""}, Gate("Check", 1)),
     ],
 )
 def test_gate_has_its_input_from_the_spec_a_config_map_or_a_secret(
@@ -258,6 +269,48 @@ def test_gate_has_its_input_from_the_spec_a_config_map_or_a_secret(
     rollout = {"strategy": "AllAtOnce", "gate": {"workflowType": "Check", **written}}
     found = parsed(worker(rollout=rollout), CONNECTION)
     assert (found.warnings, found.workers[0].rollout.gate) == ((), gate)
+
+
+NO_TYPE = "is of a protobuf message: write encoding json/protobuf or binary/protobuf, or leave it out"
+FROM = {"inputFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"input": 1, "messageType": "a.B"}, f"messageType: {NO_TYPE}"),
+        ({"input": 1, "encoding": "json/plain", "messageType": "a.B"}, f"messageType: {NO_TYPE}"),
+        ({**FROM, "encoding": "binary/plain", "messageType": "a.B"}, f"messageType: {NO_TYPE}"),
+        ({**FROM, "encoding": "binary/protobuf"}, "messageType: is required"),
+        ({**FROM, "encoding": "binary/protobuf", "messageType": ""}, "messageType: must not be empty"),
+        (
+            {**FROM, "encoding": "binary/protobuf", "messageType": ".a.B"},
+            "messageType: '.a.B' is no full name of a protobuf message, such as shop.v1.Order",
+        ),
+        (
+            {"input": 1, "encoding": "binary/plain"},
+            "encoding: binary/plain is of bytes, which a spec cannot hold: write inputFrom",
+        ),
+        (
+            {"encoding": "binary/protobuf", "messageType": "a.B"},
+            "encoding: binary/protobuf is of bytes, which a spec cannot hold: write inputFrom",
+        ),
+        (
+            {**FROM, "encoding": "binary/null", "messageType": "a.B"},
+            f"encoding: 'binary/null' is not one of {', '.join(Encoding)}; did you mean binary/plain?",
+        ),
+    ],
+)
+def test_what_a_gate_says_of_its_input_must_be_true_of_it(written: dict[str, Any], said: str) -> None:
+    rollout = {"strategy": "AllAtOnce", "gate": {"workflowType": "Check", **written}}
+    assert told(parsed(worker(rollout=rollout), CONNECTION).problems) == [f"spec.rollout.gate.{said}"]
+
+
+def test_encoding_of_no_input_is_warned_of() -> None:
+    gate = {"workflowType": "Check", "encoding": "json/protobuf"}
+    found = parsed(worker(rollout={"strategy": "AllAtOnce", "gate": gate}), CONNECTION)
+    said = "spec.rollout.gate.encoding: has no effect: the gate has neither input nor inputFrom"
+    assert (told(found.warnings), found.problems) == ([said], ())
 
 
 @pytest.mark.parametrize(

@@ -89,3 +89,9 @@ def test_analysis_that_waits_for_longer_than_the_ramp_is_warned_of(delay: str, w
 def test_step_that_says_nothing_is_warned_of() -> None:
     [warning] = found({"rampPercentage": 5}).warnings
     assert warning.message == "says nothing: give it a gate, metrics or until, or leave it out"
+
+
+@pytest.mark.parametrize("analysis", [True, 1, "initialDelay", ["initialDelay"]])
+def test_analysis_of_a_wrong_type_is_told_of_beside_steps(analysis: Any) -> None:
+    [wrong] = told(found({"rampPercentage": 5, "until": "Promoted"}, analysis=analysis).problems)
+    assert wrong.startswith("spec.analysis: must be a mapping, not ")

@@ -24,7 +24,7 @@ def documents(task_queue: Any, *env: dict[str, str], **options: str) -> Any:
     told_options = {
         "connectionRef": {"name": "temporal"},
         "temporalNamespace": "default",
-        "taskQueue": task_queue,
+        **({} if task_queue is None else {"taskQueue": task_queue}),
         **options,
     }
     pod = {"initContainers": [{"name": "i", "image": "i:v1"}], "containers": [container, PROXY]}

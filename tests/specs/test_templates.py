@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.refused import documents
+from tests.specs.parsing import CONNECTION, parsed, told, worker
 from twgen.model.problem import Document
 from twgen.specs.parse import parse_specs
 from twgen.specs.spec_document import NamespaceRule
@@ -83,3 +84,35 @@ def test_mark_that_twgen_sets_for_each_version_is_refused(field: str, name: str)
     specs = parse_specs(read, NamespaceRule("shop"))
     expected = (f"spec.template.metadata.{field}['{name}']", "is set for each version: remove it")
     assert [(problem.path, problem.message) for problem in specs.problems] == [expected]
+
+
+def warned(field: str = "containers", task_queue: str = "", **container: Any) -> list[str]:
+    first = {"name": "worker", "image": "pay:v1"}
+    spec = {"containers": [first], field: [{**first, "name": "c", **container}]}
+    options = {"connectionRef": {"name": "temporal"}, "temporalNamespace": "default"}
+    options |= {"taskQueue": task_queue} if task_queue else {}
+    found = parsed(worker(template={"spec": spec}, workerOptions=options), CONNECTION)
+    assert told((*found.problems, *found.unknown_fields)) == []
+    return told(found.warnings)
+
+
+def variables(**values: str) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+@pytest.mark.parametrize("field", ["command", "args", "env"])
+def test_init_container_that_refers_to_what_only_containers_get_is_warned_of(field: str) -> None:
+    text = "migrate --to=$(TEMPORAL_NAMESPACE)"
+    written: list[Any] = variables(TO=text) if field == "env" else [text]
+    place = f"spec.template.spec.initContainers[0].{field}[0]{'.value' if field == 'env' else ''}"
+    why = "$(TEMPORAL_NAMESPACE) is not filled in: twgen sets TEMPORAL_NAMESPACE in no init container"
+    assert warned("initContainers", **{field: written}) == [
+        f"{place}: {why}, so the program gets this very text"
+    ]
+    own = variables(TEMPORAL_NAMESPACE="default")
+    assert warned("initContainers", **{field: written} | {"env": [*own, *variables(TO=text)]}) == []
+
+
+@pytest.mark.parametrize("text", ["$(", "$()", "$(TEMPORAL_ADDRESS", "TEMPORAL_ADDRESS", "$TEMPORAL_ADDRESS"])
+def test_text_that_refers_to_no_variable_is_in_order(text: str) -> None:
+    assert warned(env=variables(URL=text)) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testing.recipes import ARGO_CD, SERVERS, VERSIONED, Source
+from testing.recipes import ARGO_CD, ARGO_CD_3_2, SERVERS, VERSIONED, Source
 
 MODULES = Path(__file__).parents[2] / "testing"
 
@@ -75,8 +75,9 @@ def test_assets_of_envtest_are_used(machine: Mapping[str, str], tmp_path: Path) 
 def test_go_modules_are_of_the_versions_that_are_named() -> None:
     versions = {server.version for server in SERVERS if server.source is Source.KUBERNETES}
     assert versions == {"1.36.1"}
-    argo = (MODULES / "argocd" / "servers" / "go.mod").read_text()
-    assert f"github.com/argoproj/argo-cd/v3 v{ARGO_CD.version}" in argo
+    for server, series in ((ARGO_CD, "3.6"), (ARGO_CD_3_2, "3.2")):
+        argo = (MODULES / "argocd" / "servers" / series / "go.mod").read_text()
+        assert f"github.com/argoproj/argo-cd/v3 v{server.version}" in argo
     module = (MODULES / "kubernetes" / "servers" / "go.mod").read_text()
     assert "k8s.io/kubernetes v1.36.1" in module
     replaced = [line.split("=>")[1].split() for line in module.splitlines() if "=>" in line]

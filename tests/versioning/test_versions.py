@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from tests.specs.parsing import CONNECTION, parsed, worker
 from tests.versioning.vectors import vectors
 from twgen.model.problem import Document
 from twgen.specs.connections import parse_connection
@@ -36,3 +37,37 @@ def _computed(worker: dict[str, Any], connection: dict[str, Any]) -> dict[str, A
         "podTemplateSpecHash": pod_template_hash(encoded),
         "connectionSpecHash": connection_hash(parsed),
     }
+
+
+PODS, NAMES = (
+    [case for case in vectors("golden.json") if ("template" in case) is has_pods]
+    for has_pods in (True, False)
+)
+
+
+@pytest.mark.parametrize("is_of_today", [False, True], ids=["template", "deployment"])
+@pytest.mark.parametrize("case", PODS, ids=lambda case: case["name"])
+def test_version_is_what_the_controller_has_promised_to_keep(
+    case: dict[str, Any], *, is_of_today: bool
+) -> None:
+    pods = {"template": case["template"]}
+    value = worker(template=None, deployment=pods) if is_of_today else worker(**pods)
+    value["metadata"] = {"name": case["worker"], "namespace": "staging"}
+    value["spec"]["workerOptions"]["unsafeCustomBuildID"] = case.get("unsafeCustomBuildID", "")
+    connection = {**CONNECTION, "metadata": {"name": "temporal", "namespace": "staging"}}
+    [spec] = parsed(value, connection).workers
+    computed = {
+        "buildID": spec.build_id,
+        "hash": spec.build_id[-4:],
+        "workerDeploymentName": spec.worker_deployment,
+        "versionedDeploymentName": versioned_deployment_name(spec.name, spec.build_id),
+        "selectorLabels": selector_labels(spec.name, spec.build_id),
+    }
+    told = {name: value for name, value in case.items() if name in computed}
+    assert told
+    assert {name: computed[name] for name in told} == told
+
+
+@pytest.mark.parametrize("case", NAMES, ids=lambda case: case["name"])
+def test_name_is_what_the_controller_has_promised_to_keep(case: dict[str, Any]) -> None:
+    assert versioned_deployment_name(case["worker"], case["buildID"]) == case["versionedDeploymentName"]

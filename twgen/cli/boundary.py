@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -12,6 +13,7 @@ import click
 from twgen.cli.output import open_streams, say
 from twgen.errors import InvalidDocuments, TwgenError
 
+_NO_MEMORY = 2
 _BUG = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
@@ -20,8 +22,8 @@ _OF_HELM = {"-f": "--value-files", **dict.fromkeys(("--set", "--set-string", "--
 """What is called otherwise here than by helm."""
 
 
-def exit_code_of(run: Callable[[], object]) -> int:
-    """Run the program and say how it ended."""
+def exit_code_of(run: Callable[[], object], on_failure: Callable[[Sequence[str]], object]) -> int:
+    """Run the program and say how it ended; `on_failure` gets the lines of a failure, but of no signal."""
     try:
         try:
             open_streams()
@@ -30,8 +32,14 @@ def exit_code_of(run: Callable[[], object]) -> int:
         finally:
             # whoever interrupts an end that is under way wants no second one
             _answer_signals(signal.SIG_DFL, signal.SIG_DFL)
-    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - what nobody expected is a bug
-        return _ending(error)
+    except BaseException as error:  # noqa: BLE001 - what nobody expected is a bug: so is a library's panic
+        code, lines = _ending(error)
+        for line in lines:
+            say(line)
+        if lines:
+            with suppress(OSError, TwgenError):  # nobody reads stdout any more
+                on_failure(lines)
+        return code
     return ended if isinstance(ended, int) else 0
 
 
@@ -54,24 +62,24 @@ def _answer_signals(interrupt: _Handler, terminate: _Handler) -> None:
             signal.signal(number, handler)
 
 
-def _ending(error: BaseException) -> int:
+def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
+    """The exit code, and the lines that say why."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
     match error:
         case TwgenError() | click.ClickException():
-            for line in _lines(error):
-                say(line)
-            code = error.exit_code
+            return error.exit_code, _lines(error)
         case click.exceptions.Exit():
-            code = error.exit_code
+            return error.exit_code, ()
         case SystemExit():
-            code = error.code if isinstance(error.code, int) else 0
-        case KeyboardInterrupt() | click.Abort():
-            code = _INTERRUPTED
-        case BrokenPipeError():
-            code = _CLOSED_PIPE
+            return error.code if isinstance(error.code, int) else 0, ()
+        case KeyboardInterrupt() | click.Abort() | BrokenPipeError():
+            return (_CLOSED_PIPE if isinstance(error, BrokenPipeError) else _INTERRUPTED), ()
+        case MemoryError():
+            remedy = "raise its limit (`ulimit -d`, `ulimit -v`, that of its container)"
+            return _NO_MEMORY, [f"twgen: out of memory: {remedy}, or read fewer files at once"]
         case _:
-            _report_bug(error)
-            code = _BUG
-    return code
+            return _BUG, _bug_lines(error)
 
 
 def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
@@ -102,20 +110,18 @@ def _lines(error: TwgenError | click.ClickException) -> Sequence[str]:
             return [f"twgen: {said}{hint}"]
 
 
-def _report_bug(error: BaseException) -> None:
+def _bug_lines(error: BaseException) -> Sequence[str]:
     import tempfile
 
-    report = bug_report(error)
+    report, what = bug_report(error), f"twgen: a bug ({type(error).__name__}); please report"
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="twgen-bug-", suffix=".txt", delete=False, encoding="utf-8"
         ) as file:
             file.write(report)
-        say(f"twgen: a bug ({type(error).__name__}); please report what is in {file.name}")
     except OSError:
-        say(f"twgen: a bug ({type(error).__name__}); please report this:")
-        for line in report.splitlines():
-            say(line)
+        return [f"{what} this:", *report.splitlines()]
+    return [f"{what} what is in {file.name}"]
 
 
 def bug_report(error: BaseException) -> str:
@@ -130,10 +136,13 @@ def bug_report(error: BaseException) -> str:
     from twgen import __version__
 
     chain: list[BaseException] = []
-    earlier: BaseException | None = error
-    while earlier is not None and earlier not in chain:
-        chain.append(earlier)
-        earlier = earlier.__cause__ or earlier.__context__
+    others: list[BaseException | None] = [error]
+    while others:
+        link = others.pop()
+        if link is not None and link not in chain:
+            chain.append(link)
+            others += link.exceptions if isinstance(link, BaseExceptionGroup) else ()
+            others.append(link.__cause__ or link.__context__)
     lines = [f"twgen {__version__}, Python {platform.python_version()}, {sys.platform}\n"]
     for link in reversed(chain):
         lines.append(f"{type(link).__module__}.{type(link).__qualname__}\n")

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from twgen.cli.observer import Observation
-from twgen.cli.output import is_terminal, say, wants_colour, warn, write, writes_unicode
+from twgen.cli.output import is_terminal, say, wants_colour, warn, width, write, writes_unicode
 from twgen.cli.settings import clock
 from twgen.model.times import format_time
 from twgen.planning.sentences import spoken
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
 
+    from twgen.reporting.status.trees import Layout
+
 FRAME_SECONDS = 1.0
 """From one frame to the next; what is shown counts seconds."""
 
@@ -28,6 +31,13 @@ def display(output: str, color: str, leaving: str = "Ctrl-C ends") -> "Iterator[
     if output != "text" or not is_terminal():
         yield Log(as_json=output == "json")
         return
+    with painted(color, leaving) as screen:
+        yield screen
+
+
+@contextmanager
+def painted(color: str, leaving: str = "Ctrl-C ends") -> "Iterator[Screen]":
+    """The screen of a terminal, which says how to leave it."""
     from rich.console import Console
     from rich.live import Live
 
@@ -42,17 +52,35 @@ def display(output: str, color: str, leaving: str = "Ctrl-C ends") -> "Iterator[
             screen.leave()
 
 
+class Seen(Protocol):
+    """What was read, once, and can be painted as it is later."""
+
+    @property
+    def read_at(self) -> datetime:
+        """When, by the clock of this machine."""
+
+    def tree(self, now: datetime, layout: "Layout") -> str:
+        """How it stands at that time."""
+
+
+def layout_for(color: str) -> "Layout":
+    """What stdout can show of what is printed once."""
+    from twgen.reporting.status.trees import Layout
+
+    return Layout(wants_colour(color), width(), not writes_unicode())
+
+
 class Screen:
     """A terminal on which where every worker stands is painted again and again."""
 
     def __init__(self, live: "Live", color: str, leaving: str) -> None:
         self._live, self._color, self._leaving = live, color, leaving
         self._size = live.console.size
-        self._shown: tuple[Observation, str] | None = None
+        self._shown: tuple[Seen, str] | None = None
 
-    def show(self, observation: Observation, failure: str = "") -> None:
+    def show(self, seen: Seen, failure: str = "") -> None:
         """Paint what was read last, as of now, and why nothing newer was (empty: it is the newest)."""
-        self._shown = observation, failure
+        self._shown = seen, failure
         self.repaint()
 
     def repaint(self) -> None:
@@ -73,27 +101,22 @@ class Screen:
         """Print a line that stays, above what is painted."""
         self._live.console.print(printable(f"{clock():%H:%M:%S} {line}"), markup=False)
 
-    def _frame(self, observation: Observation, failure: str) -> "Group":
+    def _frame(self, seen: Seen, failure: str) -> "Group":
         from rich.console import Group
         from rich.text import Text
 
-        from twgen.reporting.status.tree import in_ascii, status_text
+        from twgen.reporting.status.trees import Layout, in_ascii
 
         now, ascii_only = clock(), not writes_unicode()
         columns, rows = self._size
-        age = spoken(now - observation.read_at)
+        age = spoken(now - seen.read_at)
         read = f"{now:%H:%M:%S} UTC, read {age} ago"
         heading = [Text("; ".join(filter(None, (read, self._leaving))), "dim")]
         if failure:
             failure = printable(f"this is from {age} ago: {failure}")
             heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
-        tree = status_text(
-            observation.status_at(now),
-            colour=wants_colour(self._color),
-            width=columns,
-            ascii_only=ascii_only,
-            rows=rows - sum(len(line.wrap(self._live.console, columns)) for line in heading) - 1,
-        )
+        left = rows - sum(len(line.wrap(self._live.console, columns)) for line in heading) - 1
+        tree = seen.tree(now, Layout(wants_colour(self._color), columns, ascii_only, left))
         return Group(*heading, "", Text.from_ansi(tree.rstrip("\n"), no_wrap=True, overflow="crop"))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -60,13 +61,17 @@ def command(output: str, window: timedelta, **params: Any) -> None:
             raise InvalidInput(f"--version goes without what the report takes: {options_of_report}")
         end_workflows(params, what)
         return
-    report, failures = _report(params, window)
+    report = _report(params, window)
+    failure = StateUnavailable("; ".join(report.unread)) if report.unread else None
+    # of nothing there is no report: it would say that no version is held
+    if failure and not report.workers:
+        raise failure
     write(_REPORTS[output](report))
-    if failures:
-        raise StateUnavailable("; ".join(failures))
+    if failure:
+        raise failure
 
 
-def _report(params: dict[str, Any], window: timedelta) -> tuple[DrainReport, list[str]]:
+def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
     """What holds the versions of the workers that are asked for, and why some are left out."""
     settings, in_cluster, everywhere = settings_of(params), params["from_cluster"], params["all_namespaces"]
     if everywhere and not in_cluster:
@@ -77,7 +82,7 @@ def _report(params: dict[str, Any], window: timedelta) -> tuple[DrainReport, lis
     specs = () if in_cluster else load_specs(settings).workers
     with Servers(settings) as servers:
 
-        async def story(opened: Connections) -> tuple[DrainReport, list[str]]:
+        async def story(opened: Connections) -> DrainReport:
             found: Sequence[WorkerSpec] = specs
             failures: list[str] = []
             if in_cluster:
@@ -87,8 +92,8 @@ def _report(params: dict[str, Any], window: timedelta) -> tuple[DrainReport, lis
                 found = [spec for spec in found if name in {spec.name, spec.worker_deployment}]
                 if not found:
                     raise InvalidInput(f"there is no worker {name!r}: there is {names or 'none'}")
-            report, more = await _reported(settings, servers, opened, found, window)
-            return report, failures + more
+            report = await _reported(settings, servers, opened, found, window)
+            return replace(report, unread=(*failures, *report.unread))
 
         return servers.run(specs, story)
 
@@ -108,7 +113,7 @@ async def _reported(
     opened: Connections,
     specs: Sequence[WorkerSpec],
     window: timedelta,
-) -> tuple[DrainReport, list[str]]:
+) -> DrainReport:
     """What holds the versions of the workers that can be read, and why the others cannot be."""
     world, failures = await servers.read_each(opened, specs, for_routing=False)
     now = clock()
@@ -128,4 +133,4 @@ async def _reported(
 
     workers = await asyncio.gather(*map(held, plan.workers))
     told = tuple(one for one in workers if isinstance(one, HeldWorker))
-    return DrainReport(now, window, told), [*failures, *(one for one in workers if isinstance(one, str))]
+    return DrainReport(now, window, told, (*failures, *(one for one in workers if isinstance(one, str))))

@@ -15,6 +15,7 @@ from twgen.cli.output import say, say_for_now, write
 from twgen.cli.settings import clock
 from twgen.clients.deadline import Deadline
 from twgen.errors import InvalidInput, NegativeAnswer
+from twgen.executing.draining import start
 from twgen.executing.temporal import TemporalWriter
 from twgen.model.draining import Batch, BatchState, Ending, ScheduledEnding, WhatEnds
 from twgen.model.problem import quoted
@@ -108,12 +109,14 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
             confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
             # whoever was asked may have thought for long, and the version be current again
-            sure = replace(batch, query=batch_of(await look(), build_id, what).query)
-            await writer.start_batch(sure, f"twgen: {change}")
+            target = await look()
+            sure = replace(batch, query=batch_of(target, build_id, what).query)
+            await start(writer, target, entry, sure, f"twgen: {change}")
             say(f"{spec.worker_deployment}: will {change}")
         if entry:
             # also where an earlier run was ended before it could write that down
-            await writer.mark(build_id, begun_mark(target.versions[build_id], entry, clock(), number))
+            begun_at = (state.started_at if state else None) or target.now
+            await writer.mark(build_id, begun_mark(target.versions[build_id], entry, begun_at, number))
         if params["wait"]:
             state = await _ended(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
         if state and not state.is_running and (left := await _begun_since(reader(), batch, state)):

@@ -14,10 +14,11 @@ from twgen.clients.deadline import AnswerDeadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
 from twgen.model.diagnosis import Account, ArgoInstallation, Installation, Need, Seen, TickInstallation
-from twgen.model.operator import Caller, Operator
+from twgen.model.operator import Caller, GroupKind, Operator
 from twgen.model.plan import Plan
 from twgen.model.policy import MissingTemplate
 from twgen.model.reasons.routing import RoutingReason
+from twgen.model.rollout import EndedJob
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.world import World
@@ -26,6 +27,7 @@ from twgen.planning.plan import make_plan
 from twgen.reading.installation.argocd import read_argocd
 from twgen.reading.installation.pods import jobless_intents, read_carriers, stuck_rollouts
 from twgen.reading.installation.rights import absent_accounts, refused_to_caller, refused_to_others, whoami
+from twgen.reading.installation.scopes import cluster_scoped
 from twgen.reading.installation.surroundings import clock_ahead, read_strays, read_tick
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.shared import SharedReads
@@ -63,6 +65,8 @@ class _Rollouts(NamedTuple):
     shown: Sequence[RolloutStatus] = ()
     """The same, of intents that no rollout has looked at, too."""
     unusable: Sequence[str] = ()
+    outdated_jobs: Mapping[str, str] = {}
+    """As an Installation has them."""
 
 
 class _Carried(NamedTuple):
@@ -121,16 +125,23 @@ class Examination(NamedTuple):
         )
         operator = self._operator(seen)
         rights = await self._rights(client, seen, plan, operator) if client else _Rights()
+        scoped, not_asked = await _tried(
+            "scopes of attached kinds", lambda: self._cluster_scoped(client, operator), frozenset[GroupKind]()
+        )
         installation = Installation(
             refusals=rights.refusals,
             absent_accounts=rights.absent,
             argocd=seen.argocd,
             tick=seen.tick,
+            intents=None
+            if "rollouts in the cluster" in seen.not_checked
+            else frozenset(seen.rollouts.intents),
             clock_ahead=clock_ahead(client, clock()) if client else None,
             failures=(*seen.rollouts.unusable, *failures, *unplanned),
             left_alone=_left_alone(seen.rollouts.shown),
             failing={one.worker: one.failing for one in seen.rollouts.statuses if one.failing},
             stuck=seen.carried.stuck,
+            outdated_jobs=seen.rollouts.outdated_jobs,
             jobless=seen.carried.jobless,
             applications={
                 worker: application_of(intent)
@@ -139,11 +150,13 @@ class Examination(NamedTuple):
             },
             strays=seen.strays,
             worker_deployments=numbers,
+            cluster_scoped=scoped,
             remembers=given is not None,
             not_checked={
                 **seen.not_checked,
                 **rights.not_checked,
                 **not_counted,
+                **not_asked,
                 **({"rights to write in Temporal": _WRITES} if plan.workers else {}),
                 **({"manifests of old versions": _NO_GIT} if plan.workers and not given else {}),
             },
@@ -188,15 +201,23 @@ class Examination(NamedTuple):
         statuses: list[RolloutStatus] = []
         shown: list[RolloutStatus] = []
         unusable: list[str] = []
+        ended: dict[tuple[str, str], EndedJob] = {}
         for namespace in namespaces:
             found = await rollouts_in_cluster(client, namespace, self._deadline)
             intents += found.intents
             statuses += found.statuses
             shown += found.shown
             unusable += found.unusable
+            ended |= found.ended
         read, unreadable = specs_of_intents(intents)
         by_worker = {f"{intent.namespace}/{intent.worker}": intent for intent in intents}
-        return _Rollouts(by_worker, [spec for _, spec in read], statuses, shown, [*unusable, *unreadable])
+        outdated = {
+            worker: job.job.name
+            for worker, intent in by_worker.items()
+            if (job := ended.get((intent.namespace, intent.hash))) and job.is_older
+        }
+        specs = [spec for _, spec in read]
+        return _Rollouts(by_worker, specs, statuses, shown, [*unusable, *unreadable], outdated)
 
     async def _carried(
         self, client: KubernetesClient, namespaces: Sequence[str], rollouts: _Rollouts
@@ -241,13 +262,20 @@ class Examination(NamedTuple):
         )
         return _Rights((*of_others, *refused), absent, {**unknown, **not_asked, **not_told})
 
+    async def _cluster_scoped(
+        self, client: KubernetesClient | None, operator: Operator
+    ) -> frozenset[GroupKind]:
+        if not client:
+            return frozenset()
+        return await cluster_scoped(client, operator.attached_kinds, self._deadline)
+
     async def _namespaces(self, plan: Plan) -> Mapping[tuple[str, str], int]:
         """How many Worker Deployments each Temporal namespace of the workers has."""
         shared = SharedReads(self.opened.temporal, self._deadline)
         specs = {
             (one.spec.connection.host_port, one.spec.temporal_namespace): one.spec for one in plan.workers
         }
-        return {key: await shared.worker_deployments(spec) for key, spec in specs.items()}
+        return {key: len(await shared.worker_deployments(spec)) for key, spec in specs.items()}
 
 
 async def _tried(

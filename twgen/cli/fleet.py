@@ -3,43 +3,121 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
+from datetime import datetime
 from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
 
+from twgen.cli.display import FRAME_SECONDS, Screen, layout_for, painted
 from twgen.cli.live import Connections, Servers
-from twgen.cli.output import warn, write
+from twgen.cli.output import is_terminal, wants_tree, warn, write
 from twgen.cli.settings import Settings, clock
 from twgen.cli.standing import Patience, Standing
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient
 from twgen.errors import InvalidInput, OutOfTime, StateUnavailable
+from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
+from twgen.planning.rollout import as_expected
+from twgen.reading.installation.surroundings import read_strays
 from twgen.reading.rollouts import rollouts_in_cluster
 from twgen.reporting.json_text import json_text
-from twgen.reporting.status.fleet import fleet_document, fleet_lines
+from twgen.reporting.status.fleet import fleet_document, fleet_lines, stray_lines
 from twgen.reporting.status.metrics import openmetrics
 
+if TYPE_CHECKING:
+    from twgen.reporting.status.trees import Layout
+
 Statuses = Sequence[RolloutStatus]
+_TELLS_STRAYS = {"text", "json"}
 
 
-def show_fleet(settings: Settings, output: str, *, everywhere: bool, patience: Patience | None) -> None:
-    """Print how every rollout of a namespace goes, or of all; with patience, what changes from then on.
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    """What was read of rollouts, once."""
 
-    Following ends when no rollout can go on by itself; raises as `Patience.goes_on` does.
+    statuses: Statuses
+    strays: Sequence[str]
+    read_at: datetime
+
+    def tree(self, now: datetime, layout: "Layout") -> str:
+        """How they stand at that time, a tree for each."""
+        from twgen.reporting.status.fleet_trees import fleet_text
+
+        return fleet_text(self.statuses, self.strays, now, layout)
+
+
+class _Printed:
+    """What is told of rollouts that are followed by what is no terminal: all of them, then what changes."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+        self._told: Statuses | None = None
+
+    def show(self, seen: _Fleet, failure: str = "") -> None:
+        """Print what is new, or why nothing newer was read."""
+        if failure:
+            warn([f"{failure}; trying again"])
+        before, self._told = self._told, seen.statuses
+        if before is None:
+            _print(seen, self._output, "never")
+        elif news := [status for status in seen.statuses if status not in before]:
+            shown = seen.statuses if self._output == "json" else news
+            _print(replace(seen, statuses=shown, strays=()), self._output, "never")
+
+    def repaint(self) -> None:
+        """Nothing: what is printed stays."""
+
+
+class Wanted(NamedTuple):
+    """Whose rollouts are shown."""
+
+    namespaces: Sequence[str]
+    """An empty one: all."""
+    expected: Sequence[WorkerSpec] = ()
+    """Those of these workers alone, for the build IDs that their specs have."""
+
+
+def show_fleet(
+    settings: Settings, wanted: Wanted, output: str, color: str, patience: Patience | None
+) -> None:
+    """Print how rollouts go.
+
+    With patience, follow them until none can go on by itself; on a terminal without an end, for ever. Raises
+    as `Patience.goes_on` does.
     """
-    namespace = namespace_of(settings, everywhere=everywhere)
+    (namespaces, expected), asked_at = wanted, clock()
 
     async def story(opened: Connections) -> Statuses:
-        read = partial(_read, opened.cluster_for("--from-cluster"), settings, namespace, set())
+        client, warned = opened.cluster_for("--from-cluster"), set[str]()
+
+        async def read() -> Statuses:
+            found = [
+                status
+                for namespace in namespaces
+                for status in await _read(client, settings, namespace, warned)
+            ]
+            return as_expected(found, expected, asked_at) if expected else found
+
         found = await read()
-        _print(found, output)
-        return found if patience is None else await _follow(read, found, output, patience)
+        is_told = output in _TELLS_STRAYS and not expected
+        left = await _left_behind(client, settings, namespaces[0], found) if is_told else ()
+        seen = _Fleet(found, left, clock())
+        if patience is None:
+            _print(seen, output, color)
+        elif output == "text" and is_terminal():
+            with painted(color) as screen:
+                await _follow(read, seen, patience, screen, has_end=patience.has_end)
+        else:
+            await _follow(read, seen, patience, _Printed(output), has_end=True)
+        return found
 
     gc.enable()  # it may be followed for hours
     with Servers(settings) as servers:
         found = servers.run((), story)
     if not found and not settings.quiet:
-        warn([f"no rollout has left a status in {namespace or 'any namespace'}: is it the right cluster?"])
+        where = namespaces[0] or "any namespace"
+        warn([f"no rollout has left a status in {where}: is it the right cluster?"])
 
 
 def namespace_of(settings: Settings, *, everywhere: bool) -> str:
@@ -64,29 +142,55 @@ async def _read(client: KubernetesClient, settings: Settings, namespace: str, wa
     return records.shown
 
 
+async def _left_behind(
+    client: KubernetesClient, settings: Settings, namespace: str, found: Statuses
+) -> Sequence[str]:
+    """Lines about the Deployments whose workers no intent names any more; an account may not list them."""
+    known, deadline = {status.worker for status in found}, Deadline(settings.timeout)
+    try:
+        return stray_lines(await read_strays(client, [namespace], known, deadline))
+    except (StateUnavailable, OutOfTime) as error:
+        warn([f"whether Deployments were left behind is not known: {error}"])
+        return ()
+
+
 async def _follow(
-    read: Callable[[], Awaitable[Statuses]], found: Statuses, output: str, patience: Patience
-) -> Statuses:
-    while patience.goes_on([Standing(status.worker, status.phase, status.message) for status in found]):
-        await asyncio.sleep(patience.next_read() - monotonic())
-        before = found
+    read: Callable[[], Awaitable[Statuses]],
+    seen: _Fleet,
+    patience: Patience,
+    shown: Screen | _Printed,
+    *,
+    has_end: bool,
+) -> None:
+    failure = ""
+    while True:
+        shown.show(seen, failure)
+        stand = [Standing(status.worker, status.phase, status.message) for status in seen.statuses]
+        if has_end and not patience.goes_on(stand):
+            return
+        due = patience.next_read()
+        while (left := due - monotonic()) > 0:
+            await asyncio.sleep(min(FRAME_SECONDS, left))
+            shown.repaint()
+        reading = asyncio.ensure_future(read())
+        while not (await asyncio.wait([reading], timeout=FRAME_SECONDS))[0]:
+            shown.repaint()
         try:
-            found = await read()
+            seen, failure = replace(seen, statuses=reading.result(), read_at=clock()), ""
         except (StateUnavailable, OutOfTime) as error:
-            warn([f"{error}; trying again"])
-        if news := [status for status in found if status not in before]:
-            _print(found if output == "json" else news, output)
-    return found
+            failure = str(error)
 
 
-def _print(statuses: Statuses, output: str) -> None:
+def _print(seen: _Fleet, output: str, color: str) -> None:
     if output == "json":
-        write(json_text(fleet_document(statuses, clock())))
+        write(json_text(fleet_document(seen.statuses, clock(), seen.strays)))
     elif output == "openmetrics":
-        write(openmetrics(statuses, clock(), {}))
+        write(openmetrics(seen.statuses, clock(), {}))
     elif output == "html":
         from twgen.reporting.page.pages import fleet_page
 
-        write(fleet_page(statuses, clock()))
+        write(fleet_page(seen.statuses, clock()))
+    elif wants_tree(color):
+        write(seen.tree(clock(), layout_for(color)))
     else:
-        write("".join(f"{line}\n" for line in fleet_lines(statuses, clock())))
+        write("".join(f"{line}\n" for line in (*fleet_lines(seen.statuses, clock()), *seen.strays)))

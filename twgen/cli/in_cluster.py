@@ -19,7 +19,6 @@ from twgen.model.world import World
 from twgen.reading.rollout import RolloutReader, attached_objects, read_intent, read_status, specs_of
 from twgen.records.intent import Intent
 from twgen.reporting.printable import printable
-from twgen.specs.attached import KINDS
 from twgen.versioning.names import PROMETHEUS_SECRETS
 
 _TERMINATION_LOG = Path("/dev/termination-log")
@@ -67,8 +66,6 @@ def _unattended(
     def ways(intent: Intent) -> Ways:
         [spec] = specs_of(intent).workers
         reader = RolloutReader(client, intent)
-        # also where nothing of such a kind is attached any more
-        kinds = {*KINDS, *intent.attached_kinds}
         asked = replace(
             opened, prometheus=usable_prometheus(settings, mounted_prometheus(intent), _NO_PROMETHEUS)
         )
@@ -79,7 +76,7 @@ def _unattended(
         return Ways(
             rollout=rollout_of(spec, intent.caller, settings, servers, asked, show=show, say=log.say),
             state=lambda: reader.read(Deadline(timeout)),
-            attached=lambda: attached_objects(client, intent, kinds, Deadline(timeout)),
+            attached=lambda: attached_objects(client, intent, Deadline(timeout)),
         )
 
     return Unattended(

@@ -3,23 +3,25 @@
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from twgen.cli.output import warn
-from twgen.cli.settings import Settings
+from twgen.cli.settings import Settings, clock
 from twgen.errors import InvalidDocuments, InvalidInput
+from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.plan import WorkerVersions
 from twgen.model.policy import Driver
 from twgen.model.problem import MOST_TOLD_IN_ALL, Document, Problem
 from twgen.model.spec import WorkerSpec
 from twgen.model.times import format_time
-from twgen.model.world import GitHistory, RecordedDeployment, World
+from twgen.model.world import GitHistory, RecordedDeployment, WorkerWorld, World
 from twgen.planning.drivers import driver_of_render, drivers_with_objects, tracks_jobs
-from twgen.planning.reads import versions_to_look_for
+from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
 from twgen.planning.versions.references import with_lost_references
 from twgen.reading.documents import Documents, Sources
 from twgen.reading.input import DIRECTORY, read_input
@@ -28,11 +30,12 @@ from twgen.rendering.manifests import config_objects
 from twgen.rendering.rollout import RolloutJobs
 from twgen.reporting.problems import Located, problem_lines
 from twgen.specs.analysis import unusable_prometheus
+from twgen.specs.attached import KINDS, why_cluster_scoped
 from twgen.specs.collisions import collisions, generated_objects
 from twgen.specs.connections import local_addresses
 from twgen.specs.hooks import hooks_beside_jobs
 from twgen.specs.kinds import POLICY, WORKER, kind_of
-from twgen.specs.parse import Specs, parse_specs
+from twgen.specs.parse import Specs, parse_specs, refused_manifests
 from twgen.specs.replay import replays_without_image
 from twgen.versioning.names import CONTROLLER_API
 
@@ -53,6 +56,7 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     # a file alone is planned by the same ledger as its folder, and as it is locked by
     read = read_input(settings.input, settings.paths, settings.sources, ledgers=True)
     specs = parse(settings, read)
+    specs = specs._replace(problems=(*specs.problems, *refused_manifests(specs.manifests)), manifests=())
     doubts = specs.unknown_fields + specs.warnings
     is_wrong = specs.problems or read.unreadable or any(map(_is_of_policy, specs.unknown_fields))
     if is_wrong or (doubts and settings.strict):
@@ -114,8 +118,13 @@ def all_problems(read: Documents, specs: Specs) -> tuple[Problem, ...]:
     """Everything that is wrong with documents, found by slower checks than a command needs that works."""
     from twgen.reading.schemas import schema_problems, without_consequences
     from twgen.records.ledger import parse_ledgers
+    from twgen.specs.manifests import manifest_problems
 
-    problems = (*specs.problems, *parse_ledgers(specs.ledgers)[1])
+    problems = (
+        *specs.problems,
+        *parse_ledgers(specs.ledgers)[1],
+        *manifest_problems(specs.manifests),
+    )
     told = (*problems, *specs.unknown_fields)
     most = max(0, MOST_TOLD_IN_ALL + 1 - len(problems))
     more = islice(schema_problems(read.documents, told, parsed=True), most)
@@ -165,14 +174,18 @@ def load_world(
     servers: "Servers | None" = None,
     memory: "Memory | None" = None,
 ) -> World:
-    """What is known of the specs' workers: the snapshot's word, or the servers' own.
+    """What is known of the specs' workers: the snapshot's word, or the servers' own; offline nothing.
 
     Servers that the caller gives stay connected, and what its memory was told it is not told again.
     """
-    if specs.snapshots and not settings.snapshot and not settings.quiet:
+    if specs.snapshots and not settings.snapshot and not settings.offline and not settings.quiet:
         file = specs.snapshots[0].source
         warn([f"{file} is a Snapshot and no spec: `--snapshot {file}` plans on it, in place of servers"])
-    if settings.snapshot:
+    if settings.offline:
+        # a cluster that was not read might hold versions: the number of replicas would be left out
+        empty = {worker.key: WorkerWorld(*worker.key, deployments=()) for worker in specs.workers}
+        world = World(clock(), empty)
+    elif settings.snapshot:
         world = read_snapshot_file(settings.snapshot, settings.sources)
     elif servers:
         world = servers.read(specs.workers, for_routing=for_routing)
@@ -203,22 +216,29 @@ class Memory:
             self._ledger = recorded_versions(read_ledgers(specs.ledgers, settings.sources))
             self._documents = specs.ledgers
         world = world.remembering(self._ledger if specs.ledgers else {})
-        now, told = settings.now or world.taken_at, {}
-        ends = time.monotonic() + _MOST_FOR_HISTORY
-        for spec in specs.workers:
-            worker = world.workers.get(spec.key)
-            missing = versions_to_look_for(spec, worker, now) if worker else frozenset[str]()
-            asked = (spec.worker_deployment, spec.build_id, missing)
-            if missing and asked not in self._told:
-                from twgen.reading.history import SpecSources, read_history
+        now, ends = settings.now or world.taken_at, time.monotonic() + _MOST_FOR_HISTORY
+        # what has work is looked for first, in the history of every worker: the time may end
+        for to_look_for in (versions_to_look_for, left_overs_to_look_for):
+            told = {}
+            for spec in specs.workers:
+                worker = world.workers.get(spec.key)
+                if worker and (missing := to_look_for(spec, worker, now)):
+                    told[spec.key] = worker.history.with_more(self._history(spec, missing, ends))
+            world = world.with_history(told) if told else world
+        return world
 
-                rule, kinds = settings.namespace_rule, settings.operator.attached_kinds
-                sources = SpecSources(settings.paths, rule, kinds)
-                why_none = settings.surroundings.why_no_repository
-                self._told[asked] = read_history(spec, missing, sources, ends, why_none)
-            if missing:
-                told[spec.key] = self._told[asked]
-        return world.with_history(told) if told else world
+    def _history(self, spec: WorkerSpec, missing: frozenset[str], ends: float) -> GitHistory:
+        asked, settings = (spec.worker_deployment, spec.build_id, missing), self._settings
+        if asked not in self._told:
+            from twgen.reading.history import SpecSources, read_history
+
+            rule, kinds = settings.namespace_rule, settings.operator.attached_kinds
+            sources, why_none = (
+                SpecSources(settings.paths, rule, kinds),
+                settings.surroundings.why_no_repository,
+            )
+            self._told[asked] = read_history(spec, missing, sources, ends, why_none)
+        return self._told[asked]
 
 
 def rollout_jobs(settings: Settings, workers: Sequence[WorkerSpec]) -> RolloutJobs:
@@ -249,6 +269,33 @@ def refuse_collisions(
     """
     made = generated_objects(workers, drivers)
     problems = tuple(collisions(made, specs.passthrough, settings.namespace_rule.default))
+    if problems:
+        raise InvalidDocuments(_lines(problems, settings.sources))
+
+
+def refuse_cluster_scoped(settings: Settings, specs: Specs) -> None:
+    """Raise InvalidDocuments when the API server knows an attached kind to be in no namespace."""
+    attached = [resource for worker in specs.workers for resource in worker.attached]
+    of_operator = {GroupKind.of(resource.template) for resource in attached} - KINDS.keys()
+    if settings.snapshot or not of_operator:
+        return
+    from twgen.cli.live import Connections, Servers
+    from twgen.clients.deadline import Deadline
+    from twgen.reading.installation.scopes import cluster_scoped
+
+    async def asked(opened: Connections) -> frozenset[GroupKind]:
+        client = opened.kubernetes
+        return (
+            await cluster_scoped(client, of_operator, Deadline(settings.timeout)) if client else frozenset()
+        )
+
+    with Servers(replace(settings, quiet=True)) as servers:
+        wrong = servers.run(specs.workers, asked)
+    problems = tuple(
+        Problem.at(resource.document, "spec.template.kind", why_cluster_scoped(kind))
+        for resource in attached
+        if (kind := GroupKind.of(resource.template)) in wrong
+    )
     if problems:
         raise InvalidDocuments(_lines(problems, settings.sources))
 

@@ -1,6 +1,7 @@
 """Reading the servers for a command: with whose credentials, through which cluster, until when."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -147,6 +148,8 @@ class Servers:
             # whoever asks without workers asks the cluster, and can do nothing without
             quiet = settings.quiet or not workers
             access = settings.surroundings.cluster(settings.operator, quiet=quiet)
+        # what a library logs may quote what it was sent
+        logging.lastResort = logging.NullHandler()
         kubernetes = KubernetesClient(access) if access else None
         temporal = TemporalClients(profiles, settings.via, settings.ca_files)
         return Connections(asyncio.Runner(), temporal, kubernetes, usable_prometheus(settings))

@@ -14,7 +14,7 @@ from twgen.cli.options import INPUT, options, paths_argument
 from twgen.cli.output import say, warn
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.errors import InvalidDocuments, InvalidInput, NegativeAnswer
-from twgen.executing.ledger import changed_files, unrecorded, with_attributes, write_files
+from twgen.executing.ledger import alone_in, changed_files, unrecorded, with_attributes, write_files
 from twgen.model.spec import WorkerSpec
 from twgen.model.world import LiveDeployment
 from twgen.planning.sentences import listed
@@ -92,13 +92,14 @@ def record_targets(
         entry for spec in specs.workers for entry in _older(settings, spec, live or {}, set(recorded), now)
     ]
     new = unrecorded([*entries, *older], places, files.of_worker)
-    changed = changed_files(new, settings.sources.text)
-    if changed and check:
-        names, (verb, them) = listed(sorted(map(str, changed))), ("is", "it")
-        if len(changed) > 1:
+    if new and check:
+        names, (verb, them) = listed(sorted(map(str, new))), ("is", "it")
+        if len(new) > 1:
             verb, them = "are", "them"
         raise NegativeAnswer(f"{names} {verb} not current: run `{_without_check()}` and commit {them}")
-    write_files(with_attributes(changed))
+    with alone_in({file.parent for file in new}):
+        # read again: somebody may have recorded there since the specs were read
+        write_files(with_attributes(changed_files(new, settings.sources.text)))
     return Recorded(new, len(older), sorted(set(files.of_worker.values())))
 
 

@@ -2,19 +2,23 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 
 import click
 
 from twgen.cli.boundary import exit_code_of, leave
-from twgen.cli.surroundings import surroundings
+from twgen.cli.output import is_pipe, write
+from twgen.cli.surroundings import is_plugin, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.problem import did_you_mean, quoted
+from twgen.reporting.printable import printable
 
 COMPLETION = "_TWGEN_COMPLETE"
 """The variable by which a shell asks for completions."""
 _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
+    "diff": "Show what applying these manifests would change in the cluster.",
     "plan": "Say what would happen next to every version and to traffic, and why.",
     "rollout": "Move traffic to the target: gate, ramp, make it current.",
     "promote": "Make the next step of a rollout now.",
@@ -91,7 +95,8 @@ def twgen() -> None:
     Examples:
       twgen validate .
       twgen plan . --snapshot world.yaml
-      twgen render . > /tmp/manifests.yaml && kubectl diff -f /tmp/manifests.yaml
+      twgen diff .
+      twgen render . | kubectl apply --server-side -f -
 
     \b
     Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec,
@@ -101,7 +106,21 @@ def twgen() -> None:
 
 def main() -> None:
     """Run the program."""
-    leave(exit_code_of(_run))
+    leave(exit_code_of(_run, _refuse_in_pipe))
+
+
+def _refuse_in_pipe(lines: Sequence[str]) -> None:
+    """Print an object that kubectl refuses when a render fails: an empty pipe reads as "no difference".
+
+    Argo CD looks at the exit code, and behind a file or a terminal there is no kubectl.
+    """
+    if sys.argv[1:2] == ["render"] and is_pipe() and not is_plugin():
+        from twgen.rendering.manifests import failed_render, one_document
+
+        # the options may be the mistake; JSON is YAML, so to print it once too often does no harm
+        given = {*sys.argv, os.environ.get("TWGEN_OUTPUT")}
+        wants_json = not given.isdisjoint({"json", "-ojson", "--output=json"})
+        write(one_document(failed_render(printable(lines[0]), len(lines)), "json" if wants_json else "yaml"))
 
 
 def _run() -> object:

@@ -1,6 +1,7 @@
 """Reading where every worker stands."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import field, replace
 from datetime import datetime
 from functools import cached_property
 from types import TracebackType
@@ -13,12 +14,14 @@ from twgen.model.plan import Plan
 from twgen.model.status import Status
 from twgen.model.values import dataclass
 from twgen.model.world import World
+from twgen.planning.attached_status import AttachedRead, attached_to_read
 from twgen.planning.drivers import warned_of_image
 from twgen.planning.plan import make_plan
 from twgen.planning.worker_status import make_status
 
 if TYPE_CHECKING:
-    from twgen.cli.live import Servers
+    from twgen.cli.live import Connections, Servers
+    from twgen.reporting.status.trees import Layout
 
 
 @dataclass(frozen=True)
@@ -32,17 +35,26 @@ class Observation:
     """By the clock of this machine; the plan of a rollout may go by a slower one."""
     rollout_image: str = ""
     """What the operator names; empty: nothing."""
+    attached: Mapping[str, AttachedRead] = field(default_factory=dict)
+    """What was read of attached objects, by namespace."""
 
     @cached_property
     def status(self) -> Status:
         """Where every worker stands, as the plan has it."""
-        return make_status(self.plan, self.world, self.caller)
+        return make_status(self.plan, self.world, self.caller, self.attached)
 
     def status_at(self, now: datetime) -> Status:
         """Where every worker stands by what was read, at a later time by the clock of this machine."""
         specs = [worker.spec for worker in self.plan.workers]
         plan = make_plan(specs, self.world, self.plan.now + (now - self.read_at), self.caller)
-        return make_status(warned_of_image(plan, self.rollout_image), self.world, self.caller)
+        plan = warned_of_image(plan, self.rollout_image)
+        return make_status(plan, self.world, self.caller, self.attached)
+
+    def tree(self, now: datetime, layout: "Layout") -> str:
+        """The same as a tree for a terminal."""
+        from twgen.reporting.status.tree import status_text
+
+        return status_text(self.status_at(now), layout)
 
 
 class Observer:
@@ -75,7 +87,21 @@ class Observer:
         now, caller = planning_time(settings, world), settings.planning_caller
         image = settings.operator.rollout_image
         plan = warned_of_image(make_plan(specs.workers, world, now, caller), image)
-        return Observation(world, caller, plan, now, image)
+        return Observation(world, caller, plan, now, image, self._attached(plan))
+
+    def _attached(self, plan: Plan) -> Mapping[str, AttachedRead]:
+        """How the objects stand that are attached to live versions; nothing where no cluster is read."""
+        wanted = attached_to_read(worker.versions for worker in plan.workers)
+        if not self._servers or not wanted:
+            return {}
+        from twgen.clients.deadline import Deadline
+        from twgen.reading.rollout import read_attached
+
+        async def story(opened: "Connections") -> Mapping[str, AttachedRead]:
+            deadline = Deadline(self._settings.timeout)
+            return await read_attached(opened.cluster_for("status"), wanted, deadline)
+
+        return self._servers.run((), story)
 
 
 def observe(settings: Settings) -> Observation:

@@ -132,7 +132,13 @@ OPTIONS: Mapping[str, Option] = {
     "no_cluster": _flag("--no-cluster", text="Do not read Kubernetes."),
     "kubeconfig": Option(("--kubeconfig",), "Read Kubernetes as this file says, not KUBECONFIG.", FILE),
     "context": Option(("--context",), "Read Kubernetes through this context.", NAME),
+    "offline": _flag(
+        "--offline", text="Read no server: render each worker as if it was never deployed, to check it in CI."
+    ),
     "no_hooks": _flag("--no-hooks", text="Leave rollout objects out, for `kubectl diff`."),
+    "field_manager": _assumed(
+        "--field-manager", "Compare as if this field manager applied the manifests.", NAME, "kubectl"
+    ),
     "allow_unlisted_connections": _flag(
         "--allow-unlisted-connections",
         text="In Argo CD, use connections that need no credentials and that no Temporal profile lists.",

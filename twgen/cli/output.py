@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import stat
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -32,7 +33,8 @@ def open_streams() -> None:
     """Make stdin, stdout and stderr what all other code takes them for: open, and waiting when they are busy.
 
     Without it the first file that is opened takes the number of a closed stderr, and print() sends what
-    belongs there to stdout.
+    belongs there to stdout. What a library writes to stderr by itself goes nowhere: one that panics quotes
+    what it choked on, which may be a credential.
     """
     for number, flags in enumerate(_OPENED_INSTEAD):
         try:
@@ -42,8 +44,10 @@ def open_streams() -> None:
     encoding = sys.stdout.encoding if sys.stdout else "utf-8"
     raw = _Stdout(1, "w", closefd=False)
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors="backslashreplace")
-    if sys.stderr is None:
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - lives as long as we do
+    encoding = sys.stderr.encoding if sys.stderr else "utf-8"
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, encoding=encoding, errors="backslashreplace")
+    os.dup2(nowhere := os.open(os.devnull, os.O_WRONLY), 2)
+    os.close(nowhere)
 
 
 def write(data: str | bytes) -> None:
@@ -86,6 +90,15 @@ def wants_colour(color: str) -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
+def is_pipe() -> bool:
+    """Whether another program reads stdout: ksh makes its pipes of sockets."""
+    try:
+        mode = os.fstat(1).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def is_terminal() -> bool:

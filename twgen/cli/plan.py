@@ -11,6 +11,7 @@ from twgen.cli.inputs import (
     load_world,
     plan_warnings,
     planning_time,
+    refuse_cluster_scoped,
     refuse_collisions,
     refuse_warnings,
     with_references,
@@ -55,6 +56,7 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     settings = settings_of(params)
     specs = load_specs(settings)
     world = load_world(settings, specs, for_routing=True)
+    refuse_cluster_scoped(settings, specs)
     plan = make_plan(specs.workers, world, planning_time(settings, world), settings.planning_caller)
     told = with_references(settings, specs, (worker.versions for worker in plan.workers))
     workers = tuple(replace(worker, versions=item) for worker, item in zip(plan.workers, told, strict=True))

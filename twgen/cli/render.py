@@ -16,42 +16,55 @@ from twgen.cli.inputs import (
     rollout_jobs,
     with_references,
 )
-from twgen.cli.options import INPUT, READING, options, output_option, paths_argument
+from twgen.cli.options import INPUT, OPTIONS, READING, given_options, options, output_option, paths_argument
 from twgen.cli.output import keep, warn, write
-from twgen.cli.settings import settings_of
+from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput
-from twgen.planning.drivers import drivers_with_objects
+from twgen.planning.drivers import drivers_with_objects, versions_warned_of_image
 from twgen.planning.plan import VersionsPlan, plan_versions, with_doubts
 from twgen.reading.input import HELM
-from twgen.rendering.manifests import FORMATS, render_manifests
+from twgen.rendering.manifests import FORMATS, Manifest, render_manifests
 from twgen.specs.hooks import is_test_of_helm
 
 
 @click.command()
 @paths_argument
 @output_option("yaml", "json")
-@options("snapshot", "now", *READING, *INPUT, "identity", "namespace", "operator_config")
+@options("snapshot", "now", "offline", *READING, *INPUT, "identity", "namespace", "operator_config")
 @options("no_hooks", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
     """Print the manifests of every version that still has work.
 
     \b
-    twgen render . > /tmp/manifests.yaml && kubectl diff -f /tmp/manifests.yaml
+    twgen render . | kubectl apply --server-side -f -
+    twgen render . --offline | kubeconform -strict -ignore-missing-schemas -
     """
     settings = settings_of(params)
-    if params["no_hooks"] and settings.surroundings.needs_identity:
-        raise InvalidInput(
-            "--no-hooks is for a terminal: Argo CD would prune the rollouts that it leaves out"
-        )
+    if settings.surroundings.needs_identity:
+        for name, what in (("no_hooks", "rollouts"), ("offline", "older versions")):
+            if params[name]:
+                why = f"is for a terminal: Argo CD would prune the {what} that it leaves out"
+                raise InvalidInput(f"--{OPTIONS[name].name} {why}")
+    if settings.offline:
+        told = [f"--{name}" for name in ("snapshot", "now") if params[name]]
+        if given := [*told, *given_options(READING)]:
+            raise InvalidInput(f"--offline reads no server and no snapshot: leave out {', '.join(given)}")
+    write(FORMATS[output](rendered(settings, with_rollouts=not params["no_hooks"])))
+
+
+def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
+    """The manifests, once all warnings are printed; raises what makes a render fail."""
     specs = load_specs(settings)
     caller = settings.rendering_caller
     plan, namespace = VersionsPlan((), ()), settings.namespace_rule.default
-    jobs = None if params["no_hooks"] else rollout_jobs(settings, specs.workers)
+    jobs = rollout_jobs(settings, specs.workers) if with_rollouts else None
     # without a worker there may still be what the last one of the namespace left behind
     if specs.workers or namespace:
         world = load_world(settings, specs, for_routing=False)
         plan = plan_versions(specs.workers, world, planning_time(settings, world), caller)
         plan = plan._replace(workers=with_references(settings, specs, plan.workers))
+        if jobs:
+            plan = plan._replace(workers=versions_warned_of_image(plan.workers, jobs.image))
         keep(world)
         refuse_collisions(settings, specs, plan.workers, drivers_with_objects(jobs.image) if jobs else ())
     if settings.surroundings.warns_nobody:
@@ -72,4 +85,4 @@ def command(output: str, **params: Any) -> None:
     warnings = plan_warnings(plan.workers, plan.warnings)
     if not settings.quiet:
         warn(warnings)
-    write(FORMATS[output](manifests))
+    return manifests

@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any, NamedTuple
 
@@ -71,6 +71,7 @@ def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> I
         yield listening.getsockname()[1]
     finally:
         # in its own thread: it ends when nothing is left that it could wait for
-        server.trigger.pull_trigger(lambda: close_all(channels, ignore_all=True))
+        with suppress(OSError):  # an answer that is being sent may have pulled it first: all is closed then
+            server.trigger.pull_trigger(lambda: close_all(channels, ignore_all=True))
         thread.join(_PATIENCE)
         server.task_dispatcher.shutdown()

@@ -1,5 +1,6 @@
 """What the command line asked for, in the program's own types."""
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +35,8 @@ class Settings:
     now: datetime | None
     """What `--now` says."""
     snapshot: str | None
+    offline: bool
+    """Take each worker as one that was never deployed."""
     timeout: float
     """Seconds."""
     via: Mapping[str, str]
@@ -85,7 +88,8 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
     sources = Sources()
     where = surroundings()
     ca_files = dict(params.get("ca_file") or ())
-    named = [("operator_config", params.get("operator_config")), ("kubeconfig", params.get("kubeconfig"))]
+    named = [(name, params.get(name)) for name in ("operator_config", "kubeconfig")]
+    named.append(("snapshot", os.environ.get(OPTIONS["snapshot"].variable)))
     for name, path in (*named, *(("ca_file", file) for file in ca_files.values())):
         if where.in_repository and path and not Path(path).is_absolute():
             variable = OPTIONS[name].variable
@@ -111,6 +115,7 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         paths=params.get("paths") or (".",),
         now=params.get("now"),
         snapshot=params.get("snapshot"),
+        offline=bool(params.get("offline")),
         timeout=params.get("timeout") or where.timeout,
         via=dict(params.get("via") or ()),
         ca_files=ca_files,

@@ -1,20 +1,25 @@
 """`twgen status`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from twgen.cli.display import layout_for
+from twgen.cli.inputs import load_specs
 from twgen.cli.observer import observe
 from twgen.cli.options import INPUT, MEASURING, options, output_option, paths_argument
-from twgen.cli.output import wants_colour, wants_tree, width, write, writes_unicode
-from twgen.cli.settings import settings_of
+from twgen.cli.output import wants_tree, write
+from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput
 from twgen.model.status import RolloutStatus, Status
 from twgen.reporting.json_text import json_text
 from twgen.reporting.status.document import rollout_status, status_document
 from twgen.reporting.status.lines import status_lines
+
+if TYPE_CHECKING:
+    from twgen.cli.fleet import Wanted
 
 
 def _alone(status: Status) -> list[RolloutStatus]:
@@ -32,7 +37,7 @@ def _text(status: Status, color: str) -> str:
         return "".join(f"{line.text}\n" for line in status_lines(status))
     from twgen.reporting.status.tree import status_text
 
-    return status_text(status, colour=wants_colour(color), width=width(), ascii_only=not writes_unicode())
+    return status_text(status, layout_for(color))
 
 
 def _openmetrics(status: Status, _: str) -> bytes:
@@ -56,6 +61,17 @@ _REPORTS: Mapping[str, Callable[[Status, str], str | bytes]] = {
 _SERVED_BY = {"openmetrics": "twgen tick", "html": "twgen dashboard"}
 
 
+def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, **_: Any) -> "Wanted":
+    from twgen.cli.fleet import Wanted, namespace_of
+
+    if not paths:
+        return Wanted([namespace_of(settings, everywhere=all_namespaces)])
+    if all_namespaces:
+        raise InvalidInput("-A goes without PATHs: their specs name their namespaces")
+    workers = load_specs(settings, needs_worker=True).workers
+    return Wanted(sorted({spec.namespace for spec in workers}), workers)
+
+
 @click.command()
 @paths_argument
 @output_option(*_REPORTS)
@@ -75,7 +91,11 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     twgen status . --snapshot world.yaml
     twgen status . -w
     twgen status --from-cluster -A
-    twgen status --from-cluster -n shop -w --within 30m
+    twgen status workers/ --from-cluster -w --within 30m
+
+    --from-cluster shows what rollouts in the cluster left, and needs no Temporal. With PATHs, these are the
+    rollouts of their workers, and one whose target is another build ID than that of its spec has yet to
+    begin. Without them, nothing tells a commit that has not been applied from one that is Settled.
 
     With -w on a terminal, it repaints in place until Ctrl-C. Elsewhere, or with -o json, it prints what
     changes, a line each, and ends when no rollout can go on by itself: with 0 when every worker is Settled,
@@ -97,11 +117,9 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     if params["from_cluster"]:
         from twgen.cli.fleet import show_fleet
 
-        if params["paths"] or settings.snapshot or settings.now:
-            raise InvalidInput(
-                "--from-cluster reads a cluster alone: it goes with no PATH, --snapshot or --now"
-            )
-        show_fleet(settings, output, everywhere=params["all_namespaces"], patience=patience)
+        if settings.snapshot or settings.now:
+            raise InvalidInput("--from-cluster reads a cluster: it goes with neither --snapshot nor --now")
+        show_fleet(settings, _wanted(settings, **params), output, color, patience)
     elif not patience:
         write(_REPORTS[output](observe(settings).status, color))
     elif settings.snapshot or settings.now:

@@ -196,7 +196,12 @@ Surroundings = Terminal | Plugin
 @cache
 def surroundings() -> Surroundings:
     """Where this process runs; raises InvalidInput when Argo CD's parameters cannot be read."""
-    return Plugin() if "ARGOCD_APP_NAME" in os.environ else Terminal()
+    return Plugin() if is_plugin() else Terminal()
+
+
+def is_plugin() -> bool:
+    """Whether Argo CD runs this process as its plugin."""
+    return "ARGOCD_APP_NAME" in os.environ
 
 
 def usual_kubeconfig() -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from twgen.cli.output import warn, write
 from twgen.cli.serving import serving
 from twgen.cli.settings import Settings, clock, settings_of
 from twgen.clients.argocd import ArgoCD
-from twgen.clients.deadline import Deadline
+from twgen.clients.deadline import AnswerDeadline, Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient
 from twgen.errors import InvalidInput, StateUnavailable, TwgenError
 from twgen.executing.argocd import Refreshes
@@ -29,8 +29,11 @@ from twgen.executing.draining import begin
 from twgen.executing.temporal import TemporalWriter
 from twgen.executing.tick import Tick, Worker
 from twgen.model.draining import ScheduledEnding
+from twgen.model.operator import GroupKind
 from twgen.model.status import RolloutStatus
+from twgen.planning.attached_status import AttachedRead, with_refusals
 from twgen.planning.routing.target import Target
+from twgen.reading.rollout import read_attached
 from twgen.reading.rollouts import rollouts_in_cluster, specs_of_intents
 from twgen.reading.temporal.draining import Draining
 from twgen.reading.temporal.shared import SharedReads
@@ -107,8 +110,10 @@ class _Looks:
         self.done, self.errors = 0, 0
         self.forbidden: set[str] = set()
         """The workers whose status the account may not keep."""
-        self.begun: set[str] = set()
-        """The batch operations that are known to have been begun."""
+        self.unlisted: set[str] = set()
+        """Why kinds of attached objects could not be read, as far as that was told."""
+        self.begun: dict[str, datetime] = {}
+        """As of a Tick."""
 
     def look(self) -> list[str]:
         """Look, and do what is due; what failed."""
@@ -185,13 +190,16 @@ async def _look(looks: _Looks, opened: Connections) -> tuple[Sequence[RolloutSta
         record=partial(_keep, client, timeout, looks.forbidden),
         say=_say,
         drain=partial(_drain, opened, timeout) if settings.operator.tick_drains else None,
+        attached=partial(_attached, client, timeout, looks.unlisted),
         begun=looks.begun,
     )
     seen = await tick.act(workers)
     failures += seen.failures
+    statuses = seen.newer(found.shown)
     if looks.refreshes:
         failures += await looks.refreshes.ask(seen.applications, clock())
-    return seen.newer(found.shown), failures
+        statuses = [with_refusals(status, looks.refreshes.refused) for status in statuses]
+    return statuses, failures
 
 
 async def _drain(
@@ -205,6 +213,20 @@ async def _drain(
     batches = Draining(target.spec, shared, target.now, timedelta())
     writer = TemporalWriter(target.spec, target.identity, opened.temporal, timeout)
     return await begin(target, ending, batches, writer, _say)
+
+
+async def _attached(
+    client: KubernetesClient,
+    timeout: float,  # noqa: ASYNC109 - of each answer
+    told: set[str],
+    wanted: Mapping[str, set[GroupKind]],
+) -> Mapping[str, AttachedRead]:
+    """How attached objects stand; that a kind cannot be read is told of once."""
+    found = await read_attached(client, wanted, AnswerDeadline(timeout))
+    for why in (why for read in found.values() for why in read.unread.values() if why not in told):
+        told.add(why)
+        warn([f"how attached objects stand is not known: {why}"])
+    return found
 
 
 async def _keep(

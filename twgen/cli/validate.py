@@ -13,7 +13,7 @@ from twgen.cli.output import say, warn, write
 from twgen.cli.settings import Settings, settings_of
 from twgen.errors import InvalidInput, NegativeAnswer
 from twgen.model.problem import Problem
-from twgen.planning.drivers import NEEDS_IMAGE, lacking_image
+from twgen.planning.drivers import LEFT_OUT, lacking_image
 from twgen.planning.sentences import counted
 from twgen.reading.documents import Documents
 from twgen.reading.input import DIRECTORY, Input, NotRendered, read_input
@@ -40,7 +40,7 @@ _NOUNS = {
     kinds.SNAPSHOT: "snapshot",
 }
 """What a summary calls documents, in this order."""
-_OTHER = "other document"
+_OTHER, _MANIFEST = "other document", "rendered manifest"
 _REPORTS = {
     "text": validation_text,
     "json": validation_json,
@@ -54,12 +54,13 @@ _REPORTS = {
 @output_option(*_REPORTS)
 @options(*INPUT, "namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
-    """Check specs without reading any server; all problems of all files at once.
+    """Check specs without reading any server; all problems of all files at once. Or what a render printed.
 
     An invalid spec is the answer that is asked for, so it exits with 1; every other command exits with 2.
 
     \b
     twgen validate .
+    twgen render . --offline | twgen validate -
     """
     settings = settings_of(params)
     failed = ""
@@ -76,7 +77,7 @@ def command(output: str, **params: Any) -> None:
     specs = parse(settings, read)
     found = _validation(settings, read, specs)
     count = len(found.problems) + len(found.refused) + len(found.unreadable)
-    is_missed = not (specs.workers or count)
+    is_missed = not (specs.workers or specs.manifests or count)
     if not settings.quiet:
         warn(problem_lines([*found.deprecations, *found.warnings]))
         if is_missed and not settings.strict:
@@ -89,7 +90,7 @@ def command(output: str, **params: Any) -> None:
     if not settings.quiet:
         doubts = len(found.warnings) + len(found.deprecations)
         told = f", {counted(doubts, 'warning')}" if doubts else ""
-        say(f"{_checked(read)}; no problems{told}")
+        say(f"{_checked(read, specs)}; no problems{told}")
 
 
 def _report(found: Validation, settings: Settings, output: str, failed: str) -> None:
@@ -121,11 +122,11 @@ def _validation(settings: Settings, read: Documents, specs: Specs) -> Validation
 
 
 def _drivers_without_image(settings: Settings, specs: Specs) -> Iterator[Problem]:
-    """A warning for each policy with which a render would end, where the operator's file was given."""
+    """A warning for each policy whose Job has no image, if the operator's file was given."""
     operator = settings.operator
     lacking = lacking_image(specs.workers, operator.rollout_image) if operator.file else []
     for document in {id(spec.policy.document): spec.policy.document for spec in lacking}.values():
-        yield Problem.at(document, "spec.driver", NEEDS_IMAGE)
+        yield Problem.at(document, "spec.driver", LEFT_OUT)
 
 
 def _in_files(found: Validation, given: Input, folder: str, failed: str) -> Validation:
@@ -159,12 +160,13 @@ def _in_files(found: Validation, given: Input, folder: str, failed: str) -> Vali
     )
 
 
-def _checked(read: Documents) -> str:
+def _checked(read: Documents, specs: Specs) -> str:
     """What was read: `checked 3 files: 2 workers, 1 connection, 4 other documents`."""
     files = {document.source for document in read.documents}
     found = (kinds.kind_of(document.value) for document in read.documents)
     counts = Counter(_NOUNS.get(kind.name, _OTHER) if kind else _OTHER for kind in found)
-    nouns = [noun for noun in dict.fromkeys((*_NOUNS.values(), _OTHER)) if counts[noun]]
+    counts[_MANIFEST], counts[_OTHER] = len(specs.manifests), counts[_OTHER] - len(specs.manifests)
+    nouns = [noun for noun in dict.fromkeys((*_NOUNS.values(), _MANIFEST, _OTHER)) if counts[noun]]
     return (
         f"checked {counted(len(files), 'file')}: {', '.join(counted(counts[noun], noun) for noun in nouns)}"
     )

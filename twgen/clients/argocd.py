@@ -1,23 +1,27 @@
 """Asks one Argo CD about its applications, over its API, inside the deadline."""
 
-import json
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
+from twgen.clients.http import Answer, Request, answer_to, json_of
 from twgen.errors import InvalidInput, StateUnavailable
+from twgen.model.paths import value_at
+from twgen.model.record_shapes import Field, excerpt
+from twgen.model.shapes import TEXT, Findings, listing
+from twgen.yaml.limits import WORLD, Budget
 
 if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse, PoolManager
+    from urllib3 import PoolManager
 
 AT_ONCE = 4
 """Requests, so that an Argo CD is asked for no more renders than that."""
-_LONGEST_MESSAGE = 200
 _TOKEN = re.compile("[!-~]+")
 """What a header may hold."""
 _ADVICE: Mapping[int, str] = {
@@ -27,6 +31,8 @@ _ADVICE: Mapping[int, str] = {
     HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next look asks again; make --every"
     " longer",
 }
+_CONFIG_MAP = "ConfigMap"
+_MANAGED = excerpt(Field("items", listing(excerpt(Field("targetState", TEXT)))))
 _SOMETHING_ELSE = "it answers with something else: is that its address?"
 
 
@@ -35,9 +41,7 @@ def _advice(status: int) -> str:
         return _ADVICE[status]
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return "is in trouble: the next look asks again; look into the log of argocd-server"
-    if status >= HTTPStatus.BAD_REQUEST:
-        return "refuses: is it an Argo CD of 2.14 or later?"
-    return "sends one elsewhere: give the address of its API itself"
+    return "refuses: is it an Argo CD of 2.14 or later?"
 
 
 @dataclass(slots=True)
@@ -69,48 +73,46 @@ class ArgoCD:
         Raises StateUnavailable when Argo CD refuses or cannot be reached, OutOfTime after the deadline.
         """
         query = {"refresh": "hard"} if hard_refresh else {}
-        document = await self._answer(tracked_as, "", query, deadline)
-        if "metadata" not in document:
+        document = await self._answer(tracked_as, "", query, deadline, Budget(WORLD))
+        # it leaves the kind out
+        named = value_at(document, "metadata", "name"), document.get("kind") or "Application"
+        if named != (tracked_as.rpartition("_")[2], "Application"):
             raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}")
         return document
 
     async def config_maps(self, tracked_as: str, deadline: Deadline) -> list[Mapping[str, Any]]:
         """The ConfigMaps of an application as it was rendered last, be they applied or not; raises alike."""
-        document = await self._answer(tracked_as, "/managed-resources", {"kind": "ConfigMap"}, deadline)
-        try:
-            texts = [item.get("targetState") for item in document.get("items") or ()]
-            found = [json.loads(text) for text in texts if text]
-        except (AttributeError, TypeError, ValueError, RecursionError) as error:
-            raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}") from error
-        return [manifest for manifest in found if isinstance(manifest, dict)]
+        budget, query = Budget(WORLD), {"kind": _CONFIG_MAP}
+        document = await self._answer(tracked_as, "/managed-resources", query, deadline, budget)
+        findings: Findings = []
+        _MANAGED.read(document, None, findings)
+        # what is applied and not rendered has no such state
+        items = () if findings else document.get("items") or ()
+        states = [item.get("targetState") or "null" for item in items]
+        found = [json_of(text, budget) for text in states if text != "null"]
+        if findings or any(value_at(manifest, "kind") != _CONFIG_MAP for manifest in found):
+            raise StateUnavailable(f"{self._who(tracked_as)}: {_SOMETHING_ELSE}")
+        return found
 
     def _who(self, tracked_as: str) -> str:
         return f"Argo CD at {self.server}, application {tracked_as}"
 
     async def _answer(
-        self, tracked_as: str, below: str, query: Mapping[str, str], deadline: Deadline
+        self, tracked_as: str, below: str, query: Mapping[str, str], deadline: Deadline, budget: Budget
     ) -> Mapping[str, Any]:
         # outside Argo CD's own namespace: <namespace>_<name>, and neither may hold a _
         namespace, _, name = tracked_as.rpartition("_")
         query = ({"appNamespace": namespace} if namespace else {}) | dict(query)
         who, place = self._who(tracked_as), f"/api/v1/applications/{quote(name, safe='')}{below}"
-        url = f"{self.server.rstrip('/')}{place}"
-        answer = await deadline.bound(who, in_thread(lambda: self._get(who, url, query, deadline.remaining)))
-        try:
-            document = json.loads(answer.data)
-        except (ValueError, RecursionError):
-            document = {"message": answer.data[:_LONGEST_MESSAGE].decode(errors="replace")}
-        if not isinstance(document, dict):
-            document = {}
+        url = f"{self.server.rstrip('/')}{place}{f'?{urlencode(query)}' if query else ''}"
+        answer = await deadline.bound(who, in_thread(lambda: self._get(who, url, deadline)))
+        document = answer.document(budget)
         if answer.status != HTTPStatus.OK:
-            said = " ".join(str(document.get("message", "")).split())[:_LONGEST_MESSAGE]
+            said = answer.told(document, "message")
             raise StateUnavailable(f"{who}: it {_advice(answer.status)} ({answer.status}: {said})")
-        return document
+        return document or {}
 
-    def _get(self, who: str, url: str, query: Mapping[str, str], seconds: float) -> "BaseHTTPResponse":
-        from urllib3 import Timeout
-        from urllib3.exceptions import HTTPError
-
+    def _get(self, who: str, url: str, deadline: Deadline) -> Answer:
         try:
             told = Path(self.token_file).read_bytes() if self.token_file else self.token.encode()
         except OSError as error:
@@ -118,16 +120,13 @@ class ArgoCD:
         token = told.strip().decode("latin-1")
         if not _TOKEN.fullmatch(token):
             raise StateUnavailable(f"{self.token_file or 'ARGOCD_AUTH_TOKEN'} holds no token of Argo CD")
-        try:
-            # a redirect could take the token to another host
-            return self._pool.request(
-                "GET",
-                url,
-                fields=dict(query),
-                headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
-                timeout=Timeout(total=max(seconds, 0.1)),
-                redirect=False,
-                retries=False,
-            )
-        except (HTTPError, OSError) as error:
-            raise StateUnavailable(f"{who} cannot be reached ({' '.join(str(error).split())})") from error
+        request = Request(
+            who=who,
+            method="GET",
+            url=url,
+            headers={"Authorization": f"Bearer {token}"},
+            ends=time.monotonic() + deadline.remaining,
+            late=deadline.missed(who),
+            most_bytes=WORLD.bytes,
+        )
+        return answer_to(request, self._pool)

@@ -1,18 +1,16 @@
 """Which cluster, and as whom: what a kubeconfig or the Pod's own account says."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.errors import StateUnavailable
 from twgen.model.values import dataclass
 
 if TYPE_CHECKING:
     from kubernetes.client import Configuration
-
-_PASSING = (429, 502, 503, 504)
-"""Statuses of an API server that may be gone in a moment."""
+    from urllib3 import PoolManager
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +30,50 @@ class ClusterAccess:
         return f"context {self.context!r} of {self.kubeconfig}" if self.context else self.kubeconfig
 
 
-def load_configuration(access: ClusterAccess, folder: str) -> "Configuration":
+class Session(NamedTuple):
+    """An API server, and how it is reached."""
+
+    configuration: "Configuration"
+    pool: "PoolManager"
+
+    @property
+    def host(self) -> str:
+        """Its address, with a path where it is served under one."""
+        return str(self.configuration.host).rstrip("/")
+
+    def authorization(self) -> Mapping[str, str]:
+        """The header that says who asks, with a token that is renewed where that is due.
+
+        Raises StateUnavailable when it cannot be.
+        """
+        from kubernetes.config import ConfigException
+
+        try:
+            told = self.configuration.auth_settings().get("BearerToken")
+        except (ConfigException, OSError) as error:
+            raise StateUnavailable(f"the token for {self.host} cannot be renewed: {_reason(error)}") from None
+        return {"Authorization": told["value"]} if told and told["value"] else {}
+
+
+def open_session(access: ClusterAccess, folder: str) -> Session:
+    """The way to an API server, as `_configuration` below has it; raises alike."""
+    from kubernetes.client.rest import RESTClientObject
+
+    configuration = _configuration(access, folder)
+    return Session(configuration, RESTClientObject(configuration).pool_manager)
+
+
+def _configuration(access: ClusterAccess, folder: str) -> "Configuration":
     """The settings of the Kubernetes client; raises StateUnavailable when they are not there or wrong.
 
     Runs the login program that a kubeconfig may name. Certificates and keys that stand in the kubeconfig
     itself are written to files in the folder, where the TLS library wants them.
     """
-    import urllib3
     from kubernetes.client import Configuration
     from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
     from yaml import YAMLError
 
     configuration = Configuration()
-    configuration.retries = urllib3.Retry(
-        total=6,
-        connect=1,
-        read=1,
-        other=0,
-        backoff_factor=0.1,
-        backoff_max=2,
-        backoff_jitter=0.1,
-        status_forcelist=_PASSING,
-        raise_on_status=False,
-    )
     try:
         with _failed_login_raised():
             if access.kubeconfig:

@@ -3,26 +3,34 @@
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+import time
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread, monotonic
-from twgen.clients.kubeconfig import ClusterAccess, load_configuration
+from twgen.clients.http import Answer, Request, Unreachable, answer_to
+from twgen.clients.kubeconfig import ClusterAccess, Session, open_session
+from twgen.cluster.objects import wrong_answer, wrong_object
 from twgen.errors import StateUnavailable
 from twgen.model.paths import value_at
 from twgen.versioning.names import DEPLOYMENT_API
+from twgen.yaml.limits import WORLD, Budget
 
-if TYPE_CHECKING:
-    from kubernetes.client import ApiClient
-
+MOST_LISTED = 100_000
+"""Objects of one list: a server that always has another page is not followed for ever."""
 _PAGE = 500
-_NAMES = ("name", "namespace")
-"""What every object of a namespace has."""
 _AT_ONCE = 8
+_PASSING = (429, 502, 503, 504)
+"""Statuses of an API server that may be gone in a moment."""
+_MOST_ATTEMPTS = 7
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 2.0
 _DEPLOYMENTS = f"/apis/{DEPLOYMENT_API}/namespaces/{{namespace}}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 _RESOURCES = {_DEPLOYMENTS: "deployments.apps", _PODS: "pods"}
@@ -41,10 +49,11 @@ def jobs_path(namespace: str) -> str:
 def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The objects of a list; raises StateUnavailable for another answer: nobody knows then what there is."""
     items = answer.get("items", "")
-    if not isinstance(items, list | None) or not all(
-        isinstance(value_at(item, "metadata", name), str) for item in items or () for name in _NAMES
-    ):
+    if not isinstance(items, list | None):
         raise StateUnavailable(f"{path} cannot be read: what the API server answers is no list of objects")
+    for item in items or ():
+        if wrong := wrong_object(path, item):
+            raise StateUnavailable(f"{path} cannot be read: {wrong}")
     return items or []
 
 
@@ -53,7 +62,9 @@ def deletion_of(uid: str) -> dict[str, Any]:
     return {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
 
 
-class _Request(NamedTuple):
+class _Asked(NamedTuple):
+    who: str
+    deadline: Deadline
     method: str
     path: str
     query: Mapping[str, str]
@@ -85,7 +96,7 @@ class KubernetesClient:
         self._access = access
         self._files = TemporaryDirectory(prefix="twgen-", ignore_cleanup_errors=True)
         self._free = asyncio.Semaphore(_AT_ONCE)
-        self._loading: asyncio.Task[ApiClient] | None = None
+        self._loading: asyncio.Task[Session] | None = None
         self.heard: Heard | None = None
         """The time that its newest answer told; None: none did."""
 
@@ -115,10 +126,16 @@ class KubernetesClient:
         if status != HTTPStatus.OK:
             why = found.get("message") or status
             raise StateUnavailable(f"{who} cannot be read: the API server answers {why}")
-        entries = found.get("data") or {}
-        if key not in entries:
+        texts = {} if kind == "Secret" else found.get("data") or {}
+        if key in texts:
+            return str(texts[key]).encode()
+        binary = found.get("data" if kind == "Secret" else "binaryData") or {}
+        if key not in binary:
             raise StateUnavailable(f"{who} has no key {key}")
-        return base64.b64decode(entries[key]) if kind == "Secret" else str(entries[key]).encode()
+        try:
+            return base64.b64decode(binary[key])
+        except ValueError:
+            raise StateUnavailable(f"{who} cannot be read: key {key} is no base64") from None
 
     async def ask(
         self,
@@ -131,67 +148,119 @@ class KubernetesClient:
     ) -> tuple[int, Mapping[str, Any]]:
         """The status and the document that one request is answered with; a PATCH is a server-side apply."""
         who = f"Kubernetes ({self._access.described}), {path}"
+        asked = _Asked(who, deadline := deadline.for_answer(), method, path, query or {}, body)
+        budget = Budget(WORLD)
 
-        async def answer() -> tuple[int, Mapping[str, Any]]:
-            api = await self._api()
-            request = _Request(method, path, query or {}, body)
-            status, content = await in_thread(lambda: _answer(api, who, request, self._hear))
-            try:
-                document = json.loads(content)
-            except ValueError:
-                document = None
-            if isinstance(document, dict):
-                return status, document
-            said = " ".join(content[:200].decode(errors="replace").split())
-            if status < HTTPStatus.BAD_REQUEST:  # nothing was read or done, whatever it is that answers
-                raise StateUnavailable(f"{who}: what answers is no API server: check its address ({said})")
-            return status, {"message": said}
+        async def ask() -> tuple[int, Mapping[str, Any]]:
+            session = await self._session()
+            answer = await in_thread(lambda: self._answer(session, asked, budget))
+            document = answer.document(budget)
+            # where it is no refusal, nothing was read or done, whatever it is that answers
+            if answer.status < HTTPStatus.BAD_REQUEST:
+                if document is None:
+                    said = answer.told(None, "message")
+                    why = f"what answers is no API server: check its address ({said})"
+                    raise StateUnavailable(f"{who}: {why}")
+                if method in {"GET", "PATCH"} and (wrong := wrong_answer(path, document)):
+                    raise StateUnavailable(f"{path} cannot be read: {wrong}")
+            elif document is None or document.get("message"):
+                document = {**(document or {}), "message": answer.told(document, "message")}
+            return answer.status, document
 
-        return await deadline.for_answer().bound(who, answer())
+        return await deadline.bound(who, ask())
 
     async def _listed(
         self, path: str, namespace: str, label_selector: str, deadline: Deadline
     ) -> list[Mapping[str, Any]]:
         who = f"Kubernetes ({self._access.described}), namespace {namespace!r}"
+        deadline = deadline.for_answer()
+        query = {"labelSelector": label_selector, "limit": str(_PAGE)}
+        asked = _Asked(who, deadline, "GET", path.format(namespace=namespace), query)
 
         async def pages() -> list[Mapping[str, Any]]:
             async with self._free:
-                api = await self._api()
-                return await in_thread(lambda: list(self._pages(api, who, path, namespace, label_selector)))
+                session = await self._session()
+                return await in_thread(lambda: list(self._pages(session, path, asked)))
 
-        return await deadline.for_answer().bound(who, pages())
+        return await deadline.bound(who, pages())
 
-    async def _api(self) -> "ApiClient":
+    async def _session(self) -> Session:
         loading = self._loading
         # a login that failed is tried again: what it lacked may be there by now
         if not loading or (loading.done() and (loading.cancelled() or loading.exception())):
-            loading = self._loading = asyncio.create_task(in_thread(self._load))
+            loading = self._loading = asyncio.create_task(
+                in_thread(lambda: open_session(self._access, self._files.name))
+            )
         # one LIST that is cut must not cut the login of the others
         return await asyncio.shield(loading)
 
-    def _load(self) -> "ApiClient":
-        from kubernetes.client import ApiClient
-
-        return ApiClient(load_configuration(self._access, self._files.name))
-
-    def _pages(
-        self, api: "ApiClient", who: str, path: str, namespace: str, label_selector: str
-    ) -> Iterator[Mapping[str, Any]]:
-        query = {"labelSelector": label_selector, "limit": str(_PAGE)}
-        while True:
-            request = _Request("GET", path.format(namespace=namespace), query)
-            status, body = _answer(api, who, request, self._hear)
-            if status != HTTPStatus.OK:
-                raise _refusal(who, path, status, body)
-            try:
-                page = json.loads(body)
-                token = page["metadata"].get("continue")
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise _refusal(who, path, status, body) from error
-            yield from listed(request.path, page)
+    def _pages(self, session: Session, path: str, asked: _Asked) -> Iterator[Mapping[str, Any]]:
+        place, budget, names = asked.path, Budget(WORLD), set[str]()
+        for _ in range(MOST_LISTED // _PAGE):
+            answer = self._answer(session, asked, budget)
+            page = answer.document(budget)
+            if answer.status != HTTPStatus.OK or page is None:
+                raise _refusal(asked.who, path, answer, page)
+            if wrong := wrong_answer(place, page):
+                raise StateUnavailable(f"{place} cannot be read: {wrong}")
+            for item in listed(place, page):
+                if (name := item["metadata"]["name"]) in names:
+                    raise StateUnavailable(f"{place} cannot be read: {name} is there twice")
+                names.add(name)
+                yield item
+            token = value_at(page, "metadata", "continue")
             if not token:
                 return
-            query = {**query, "continue": token}
+            asked = asked._replace(query={**asked.query, "continue": str(token)})
+        raise StateUnavailable(f"{place} cannot be read: its list has more than {MOST_LISTED} objects")
+
+    def _answer(self, session: Session, asked: _Asked, budget: Budget) -> Answer:
+        """The answer, once it is more than "not now"; what may be asked twice is, while there is time."""
+        from tenacity import RetryCallState, Retrying, wait_random_exponential
+
+        is_applied = asked.method == "PATCH"
+        content_type = "application/apply-patch+yaml" if is_applied else "application/json"
+        request = Request(
+            who=asked.who,
+            method=asked.method,
+            url=f"{session.host}{asked.path}{f'?{urlencode(asked.query)}' if asked.query else ''}",
+            headers={"Content-Type": content_type, **session.authorization()},
+            body=None if asked.body is None else json.dumps(asked.body).encode(),
+            ends=time.monotonic() + asked.deadline.remaining,
+            late=asked.deadline.missed(asked.who),
+            most_bytes=budget.limits.bytes,
+            bytes_before=budget.bytes,
+            to_reach_it=": check the context, or pass --no-cluster",
+        )
+
+        def is_passing(state: RetryCallState) -> bool:
+            # a deletion is of one UID
+            is_repeatable, outcome = asked.method in {"GET", "DELETE"}, state.outcome
+            if outcome and (failed := outcome.exception()):
+                is_unsent = isinstance(failed, Unreachable) and (is_repeatable or failed.is_refused)
+                return is_unsent and state.attempt_number == 1
+            return is_repeatable and outcome is not None and outcome.result().status in _PASSING
+
+        def told_or_random(state: RetryCallState) -> float:
+            wait = wait_random_exponential(_FIRST_PAUSE, _LONGEST_PAUSE)(state)
+            if state.outcome and not state.outcome.failed:
+                told = state.outcome.result().headers.get("Retry-After", "")
+                return max(wait, int(told)) if re.fullmatch("[0-9]{1,6}", told) else wait
+            return wait
+
+        attempts = Retrying(
+            retry=is_passing,
+            wait=told_or_random,
+            stop=lambda state: (
+                state.attempt_number >= _MOST_ATTEMPTS
+                or time.monotonic() + state.upcoming_sleep >= request.ends
+            ),
+            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+        )
+        answer: Answer = attempts(lambda: answer_to(request, session.pool))
+        budget.bytes += len(answer.content)
+        self._hear(answer.headers.get("Date"))
+        return answer
 
     def _hear(self, date: str | None) -> None:
         """Take in the Date that an answer came with."""
@@ -203,44 +272,9 @@ class KubernetesClient:
         self.heard = Heard(said if said.tzinfo else said.replace(tzinfo=UTC), monotonic())
 
 
-def _answer(
-    api: "ApiClient", who: str, request: _Request, hear: Callable[[str | None], None]
-) -> tuple[int, bytes]:
-    """The status and the body of an answer; `hear` gets the date that it came with."""
-    from kubernetes.client import ApiException
-    from urllib3.exceptions import HTTPError
-
-    is_applied = request.method == "PATCH"
-    content_type = "application/apply-patch+yaml" if is_applied else "application/json"
-    try:
-        serialized = api.param_serialize(
-            request.method,
-            request.path,
-            query_params=list(request.query.items()),
-            header_params={"Accept": "application/json", "Content-Type": content_type},
-            body=json.dumps(request.body) if is_applied else request.body,
-            auth_settings=["BearerToken"],
-        )
-        response = api.call_api(*serialized)
-        hear(response.headers.get("Date"))
-        return response.status, response.read()
-    except (ApiException, HTTPError, OSError) as error:
-        innermost: BaseException = error
-        while isinstance(reason := getattr(innermost, "reason", None), BaseException):
-            innermost = reason
-        said = " ".join(str(innermost).split())
-        if "IncompleteRead" in said:
-            said = "its answer was cut short"  # after how many bytes would be news at every look
-        raise StateUnavailable(
-            f"{who} cannot be reached: check the context, or pass --no-cluster ({said})"
-        ) from error
-
-
-def _refusal(who: str, path: str, status: int, body: bytes) -> StateUnavailable:
-    try:
-        message = str(json.loads(body)["message"])
-    except (ValueError, KeyError, TypeError):
-        message = body[:200].decode(errors="replace")
+def _refusal(who: str, path: str, answer: Answer, document: Any) -> StateUnavailable:
+    status = answer.status
     advice = _ADVICE.get(status, _OTHER_ADVICE).format(resource=_RESOURCES[path])
     refused = PodsForbidden if (status, path) == (HTTPStatus.FORBIDDEN, _PODS) else StateUnavailable
-    return refused(f"{who}: the API server {advice} ({status}: {' '.join(message.split())})")
+    said = answer.told(document, "message")
+    return refused(f"{who}: the API server {advice} ({status}: {said})")

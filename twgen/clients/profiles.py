@@ -26,6 +26,7 @@ _FILES = {
     "client_key_path": "client_private_key",
 }
 """The settings of a profile that name files, and what the SDK calls them."""
+_BEARER = "Bearer "
 _NOT_WHOLE = "must be a whole path, such as /etc/twgen/temporal"
 
 
@@ -38,6 +39,14 @@ class Profile:
     """Empty: none is given, and they are used nowhere."""
     namespace: str
     credentials: "ClientConfigProfile" = field(repr=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What of it no message shows: a key, and headers, but for what is told of the place itself."""
+        header_values = self.credentials.grpc_meta.values()
+        found = (self.credentials.api_key or "", *header_values)
+        tokens = [text.removeprefix(_BEARER) for text in found]
+        return tuple(text for text in tokens if text not in {"", self.address, self.namespace})
 
     def connect_options(self) -> Mapping[str, Any]:
         """What `temporalio.service.ConnectConfig` takes besides the address; reads the files it names."""

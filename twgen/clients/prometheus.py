@@ -1,26 +1,23 @@
 """Asks a Prometheus for the numbers of a query, over its API, inside the deadline."""
 
 import asyncio
-import json
 import re
 import time
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from twgen.clients.deadline import Deadline, in_thread
+from twgen.clients.http import Answer, Request, answer_to
 from twgen.errors import StateUnavailable
 from twgen.model.operator import PrometheusServer, prometheus_called
-from twgen.reporting.printable import printable
 from twgen.versioning.names import PROMETHEUS_CA, PROMETHEUS_PASSWORD, PROMETHEUS_TOKEN, PROMETHEUS_USER
-
-if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse
+from twgen.yaml.limits import DEFAULT, Budget
 
 MOST_BYTES = 2**20
 """Of an answer: a thousand points have some fifty thousand."""
@@ -28,7 +25,6 @@ _LONGEST_WAIT = 10.0
 """Seconds for one answer, however long the deadline is: other metrics and workers are asked after it."""
 _AT_ONCE = 4
 _MOST_UNANSWERED = 8
-_CHUNK = 2**16
 _LONGEST_MESSAGE = 200
 _TOKEN = re.compile("[!-~]+")
 _PASSWORD = re.compile("[^\\x00-\\x1f\\x7f]+")
@@ -75,7 +71,7 @@ class PrometheusServers:
         if (unanswered := len(self._unanswered[server.name])) >= _MOST_UNANSWERED:
             raise StateUnavailable(f"{who} has left {unanswered} questions without an end")
 
-        async def answer() -> tuple[int, bytes]:
+        async def answer() -> Answer:
             await deadline.turn(self._turn(server))
             try:
                 seconds = max(0.1, min(_LONGEST_WAIT, deadline.remaining))
@@ -86,16 +82,13 @@ class PrometheusServers:
             finally:
                 self._free[server.name].release()
 
-        status, content = await deadline.bound(who, answer())
-        try:
-            document = json.loads(content)
-        except (ValueError, RecursionError):
-            document = None
-        if status != HTTPStatus.OK:
-            raise StateUnavailable(f"{who} {_refusal(server, status, document, content)}")
-        return _series(server, document)
+        answered = await deadline.bound(who, answer())
+        document = answered.document(Budget(DEFAULT))
+        if answered.status != HTTPStatus.OK:
+            raise StateUnavailable(f"{who} {_refusal(server, answered, document)}")
+        return _series(answered, document)
 
-    def _post(self, server: PrometheusServer, asked: RangeQuery, seconds: float) -> tuple[int, bytes]:
+    def _post(self, server: PrometheusServer, asked: RangeQuery, seconds: float) -> Answer:
         # headers that trickle in keep a thread for longer than anybody waits for it
         self._unanswered[server.name].add(thread := get_ident())
         try:
@@ -107,17 +100,18 @@ class PrometheusServers:
         await self._free[server.name].acquire()
 
 
-def _series(server: PrometheusServer, document: Any) -> list[Any]:
-    who = _who(server)
+def _series(answer: Answer, document: Any) -> list[Any]:
+    who = answer.request.who
     if not isinstance(document, dict) or "status" not in document:
         raise StateUnavailable(f"{who} {_SOMETHING_ELSE}")
     if document["status"] != "success":
-        raise StateUnavailable(f"{who} cannot answer: {_said(server, str(document.get('error', '')))}")
+        raise StateUnavailable(f"{who} cannot answer: {answer.told(document, 'error')[:_LONGEST_MESSAGE]}")
     match document.get("data"):
         case {"resultType": "matrix", "result": [*series]}:
             return series
         case {"resultType": str(kind)} if kind != "matrix":
-            raise StateUnavailable(f"{who} answers with a {_said(server, kind)}, not with numbers over time")
+            told = answer.request.said(kind)[:_LONGEST_MESSAGE]
+            raise StateUnavailable(f"{who} answers with a {told}, not with numbers over time")
     raise StateUnavailable(f"{who} {_SOMETHING_ELSE}")
 
 
@@ -131,50 +125,31 @@ def _too_slow(server: PrometheusServer) -> StateUnavailable:
     )
 
 
-def _refusal(server: PrometheusServer, status: int, document: Any, content: bytes) -> str:
-    told = document.get("error") if isinstance(document, dict) else None
-    said = _said(server, str(told) if told else content.decode(errors="replace"))
+def _refusal(server: PrometheusServer, answer: Answer, document: Any) -> str:
+    status, said = answer.status, answer.told(document, "error")[:_LONGEST_MESSAGE]
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         where = "in its Secret" if server.secret_folder else "in the operator's file"
         return f"asks for other credentials than it is given {where} ({status}: {said})"
-    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        return f"sends one elsewhere, and redirects are not followed: give its own address ({status})"
-    if told:
+    if document:
         return f"refuses the query ({status}: {said})"
     return f"{_SOMETHING_ELSE} ({status}: {said})"
 
 
-def _said(server: PrometheusServer, text: str) -> str:
-    """What a server says, on one line; what stands before it may show what it was sent."""
-    for secret in _Credentials.of(server).secrets if text else ():
-        for written in (secret, json.dumps(secret)[1:-1], " ".join(secret.split())):
-            text = text.replace(written, "...")
-    return printable(" ".join(text.split()))[:_LONGEST_MESSAGE]
-
-
-class _Credentials(NamedTuple):
-    """What a request carries, and all of it that no message may show."""
-
-    authorization: str = ""
-    secrets: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, server: PrometheusServer) -> "_Credentials":
-        """Those in the files as they are now; raises StateUnavailable."""
-        folder = server.secret_folder
-        token_file, password_file = server.bearer_token_file, server.password_file
-        if folder:
-            token_file, password_file = f"{folder}/{PROMETHEUS_TOKEN}", f"{folder}/{PROMETHEUS_PASSWORD}"
-        may_be_absent = bool(folder)
-        if token := _content(token_file, _TOKEN, may_be_absent=may_be_absent):
-            return cls(f"Bearer {token}", (token,))
-        if not (password := _content(password_file, _PASSWORD, may_be_absent=may_be_absent)):
-            return cls()
-        user = server.username
-        if folder:
-            user = _content(f"{folder}/{PROMETHEUS_USER}", _PASSWORD, may_be_absent=may_be_absent)
-        both = b64encode(f"{user}:{password}".encode()).decode()
-        return cls(f"Basic {both}", (both, password))
+def _authorization(server: PrometheusServer) -> dict[str, str]:
+    """The header that says who asks, by the files as they are now; raises StateUnavailable."""
+    folder = server.secret_folder
+    token_file, password_file = server.bearer_token_file, server.password_file
+    if folder:
+        token_file, password_file = f"{folder}/{PROMETHEUS_TOKEN}", f"{folder}/{PROMETHEUS_PASSWORD}"
+    may_be_absent = bool(folder)
+    if token := _content(token_file, _TOKEN, may_be_absent=may_be_absent):
+        return {"Authorization": f"Bearer {token}"}
+    if not (password := _content(password_file, _PASSWORD, may_be_absent=may_be_absent)):
+        return {}
+    user = server.username
+    if folder:
+        user = _content(f"{folder}/{PROMETHEUS_USER}", _PASSWORD, may_be_absent=may_be_absent)
+    return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
 def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
@@ -202,17 +177,11 @@ def _trusted(server: PrometheusServer) -> str | None:
     return file
 
 
-def _post(server: PrometheusServer, asked: RangeQuery, seconds: float) -> tuple[int, bytes]:
-    """The status and the content of one answer, as it came."""
-    from urllib3 import PoolManager, Timeout
-    from urllib3.exceptions import HTTPError
+def _post(server: PrometheusServer, asked: RangeQuery, seconds: float) -> Answer:
+    """One answer."""
+    from urllib3 import PoolManager
 
     ends = time.monotonic() + seconds
-    credentials = _Credentials.of(server)
-    # nothing is unpacked: a megabyte can hold a gigabyte
-    own = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    if credentials.authorization:
-        own["Authorization"] = credentials.authorization
     form = {
         "query": asked.query,
         "start": f"{asked.first:.3f}",
@@ -221,40 +190,20 @@ def _post(server: PrometheusServer, asked: RangeQuery, seconds: float) -> tuple[
         "step": f"{asked.step:.3f}",
         "timeout": f"{seconds:.3f}",
     }
+    request = Request(
+        who=_who(server),
+        method="POST",
+        url=f"{server.url.rstrip('/')}/api/v1/query_range",
+        headers={
+            **server.headers,
+            "Content-Type": "application/x-www-form-urlencoded",
+            **_authorization(server),
+        },
+        body=urlencode(form).encode(),
+        ends=ends,
+        late=_too_slow(server),
+        most_bytes=MOST_BYTES,
+        to_shorten_it=": aggregate the query",
+    )
     with PoolManager(ca_certs=_trusted(server)) as pool:
-        try:
-            # a redirect could take the credentials to another host
-            answer = pool.request(
-                "POST",
-                f"{server.url.rstrip('/')}/api/v1/query_range",
-                fields=form,
-                encode_multipart=False,
-                headers={**server.headers, **own},
-                timeout=Timeout(total=seconds),
-                redirect=False,
-                retries=False,
-                preload_content=False,
-            )
-            try:
-                return answer.status, b"".join(_chunks(server, answer, ends))
-            finally:
-                answer.close()
-        except (HTTPError, OSError, ValueError) as error:
-            why = _said(server, str(error))
-            raise StateUnavailable(f"{_who(server)} cannot be reached ({why})") from None
-
-
-def _chunks(server: PrometheusServer, answer: "BaseHTTPResponse", ends: float) -> Iterable[bytes]:
-    headers: Mapping[str, str] = answer.headers
-    if headers.get("Content-Encoding", "identity") != "identity":
-        raise StateUnavailable(f"{_who(server)} answers packed, although it was asked not to")
-    size = 0
-    while chunk := answer.read1(_CHUNK, decode_content=False):
-        size += len(chunk)
-        if size > MOST_BYTES:
-            raise StateUnavailable(
-                f"{_who(server)} answers with more than {MOST_BYTES} bytes: aggregate the query"
-            )
-        if time.monotonic() > ends:
-            raise _too_slow(server)
-        yield chunk
+        return answer_to(request, pool)

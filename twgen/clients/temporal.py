@@ -21,6 +21,7 @@ from twgen.clients.temporal_failures import (
     unreachable,
 )
 from twgen.errors import StateUnavailable
+from twgen.model.credentials import remember, without_credentials
 from twgen.model.spec import Connection
 from twgen.model.values import dataclass
 
@@ -104,6 +105,8 @@ class TemporalClients:
         self.server_versions: dict[str, str] = {}
         """By address, once known; a plan is the slower for one that is old by now, and no faster."""
         self._connecting: dict[tuple[str, str, str], asyncio.Task[ServiceClient]] = {}
+        self._sent: dict[str, None] = {}
+        """The keys and headers of all connections, which no message shows."""
         self._limiters: dict[tuple[str, str, str], AsyncLimiter] = {}
 
     def profile_of(self, connection: Connection, namespace: str, worker: str) -> Profile | None:
@@ -162,7 +165,7 @@ class TemporalClients:
                 return call.value(None)
             if is_expired(error):
                 raise deadline.missed(self._who(call)) from error
-            raise refusal(self._who(call), error) from error
+            raise refusal(self._who(call), error, tuple(self._sent)) from error
         return call.value(answer)
 
     async def _client(self, call: Call[Any], deadline: Deadline) -> "ServiceClient":
@@ -187,7 +190,8 @@ class TemporalClients:
                 raise deadline.missed(self._who(call)) from error
             known, is_via = call.connection, key[0] in self._via
             known = replace(known, ca_secret="") if ca_file else known
-            raise unreachable(self._who(call), known, key[1], error, is_via=is_via) from error
+            said = without_credentials(str(error), tuple(self._sent))
+            raise unreachable(self._who(call), known, key[1], said, is_via=is_via) from error
 
     def _forget(self, client: "ServiceClient") -> None:
         """Connect anew at the next call, unless another one has done so already."""
@@ -200,7 +204,11 @@ class TemporalClients:
     async def _connect(self, address: str, profile: Profile | None, ca_file: str) -> "ServiceClient":
         from temporalio.service import ConnectConfig, ServiceClient, TLSConfig
 
-        options: dict[str, Any] = dict(profile.connect_options()) if profile else {"tls": False}
+        options: dict[str, Any] = {"tls": False}
+        if profile:
+            options = dict(profile.connect_options())
+            self._sent |= dict.fromkeys(profile.secrets)
+            remember(profile.secrets)
         if ca_file:
             tls = options["tls"] if isinstance(options["tls"], TLSConfig) else TLSConfig()
             if not tls.server_root_ca_cert:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from twgen.errors import OwnedBySomebodyElse, StateUnavailable, TwgenError
 from twgen.model.spec import Connection
+from twgen.reporting.printable import said
 
 if TYPE_CHECKING:
     from temporalio.service import RPCError
@@ -53,7 +54,8 @@ _NOBODY_THERE = (
 _NOBODY_FORWARDS = "cannot be reached: is the port that --via names still forwarded?"
 # the core of the SDK prints its whole error value, headers included, around the reason
 _REASON = re.compile(
-    r'(?:message|error): "([^"]*)"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)'
+    r'(?:message|error): "((?:[^"\\]|\\.)*)"'
+    r"|(InvalidCertificate\(\w+|InconsistentKeys\(\w+|\w+ParseError|\w+Presented)"
 )
 _RETRIED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 _MENDED_BY_CONNECTING = {"UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE"}
@@ -91,11 +93,12 @@ def is_absent(error: "RPCError") -> bool:
     return error.status.name == "NOT_FOUND" and not _names_unknown_namespace(error)
 
 
-def refusal(server: str, error: "RPCError") -> TwgenError:
+def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> TwgenError:
     """The error of a server that answered with one: StateUnavailable, or OwnedBySomebodyElse of a change."""
+    told = said(str(error), secrets)
     conflict = next((said for sign, said in _CONFLICTS.items() if sign in str(error)), "")
     if conflict:
-        return OwnedBySomebodyElse(f"{server}: {conflict} ({_one_line(error)})")
+        return OwnedBySomebodyElse(f"{server}: {conflict} ({told})")
     if _names_unknown_namespace(error):
         return StateUnavailable(
             f"{server}: the server has no such namespace: check workerOptions.temporalNamespace"
@@ -108,29 +111,29 @@ def refusal(server: str, error: "RPCError") -> TwgenError:
         )
     if _LOST in str(error):
         advice = "did not come to make this change: try again"
-    return StateUnavailable(f"{server}: the server {advice} ({status}: {_one_line(error)})")
+    return StateUnavailable(f"{server}: the server {advice} ({status}: {told})")
 
 
 def unreachable(
-    server: str, connection: Connection, profile: str, error: Exception, *, is_via: bool
+    server: str, connection: Connection, profile: str, told: str, *, is_via: bool
 ) -> StateUnavailable:
     """The error of a connection that could not be made, with the names of its Connection and its profile.
 
+    `told` is the error of the SDK's core, without credentials.
     `is_via`: it was to be made to another address than that of the Connection, which has no `ca_secret` where
     somebody said in which file its certificates are.
     """
-    said = str(error)
-    reasons = [quoted or named for quoted, named in _REASON.findall(said)]
-    advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in said), "")
+    reasons = [quoted.replace('\\"', '"') or named for quoted, named in _REASON.findall(told)]
+    advice = next((advice for sign, advice in _NO_CONNECTION.items() if sign in told), "")
     whose = f"profile {profile!r}" if profile else "a profile"
     nobody = _NOBODY_FORWARDS if is_via else _NOBODY_THERE
     advised = (advice or nobody).format(connection=connection.name, profile=whose)
-    if connection.ca_secret and _NOT_TRUSTED in said:
+    if connection.ca_secret and _NOT_TRUSTED in told:
         advised += f", or give --ca-file {connection.ca_secret}=FILE for what its Connection trusts"
     if reasons:
-        advised += f" ({reasons[-1].replace('(', ': ')})"
+        advised += f" ({said(reasons[-1].replace('(', ': '))})"
     elif not advice:
-        advised += f" ({_one_line(error)})"
+        advised += f" ({said(told)})"
     return StateUnavailable(f"{server} {advised}")
 
 
@@ -138,7 +141,3 @@ def _names_unknown_namespace(error: "RPCError") -> bool:
     from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
 
     return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in error.grpc_status.details)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

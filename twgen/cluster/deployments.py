@@ -20,6 +20,7 @@ from twgen.versioning.names import (
     ATTACHED,
     BUILD_ID_LABEL,
     CONNECTION_HASH,
+    GONE,
     IDENTITY,
     NOT_PRUNED,
     PATCHED,
@@ -65,7 +66,7 @@ _OWNED_FIELDS = excerpt(
     Field("fieldsV1", excerpt(Field("f:spec", mapping()))),
 )
 _OWNER = excerpt(Field("kind", TEXT), Field("name", TEXT))
-_METADATA = excerpt(
+METADATA = excerpt(
     Field(
         "name",
         text(r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$(?!\n)", "a name that Kubernetes takes"),
@@ -92,7 +93,7 @@ _STATUS = excerpt(
     Field("conditions", listing(_CONDITION)),
 )
 DEPLOYMENT = excerpt(
-    Field("metadata", _METADATA, required=True),
+    Field("metadata", METADATA, required=True),
     Field("spec", _SPEC, required=True),
     Field("status", _STATUS),
 )
@@ -132,7 +133,7 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
     if not build_id:
         return None
     annotations = metadata.get("annotations") or {}
-    created = metadata.get("creationTimestamp")
+    created, gone = metadata.get("creationTimestamp"), _names(annotations, GONE)
     replicas = DEFAULT_REPLICAS if spec.get("replicas") is None else spec["replicas"]
     patch = None
     if PATCHED in annotations:
@@ -157,7 +158,8 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         template_is_as_applied=template_is_as_applied(metadata),
         edited_variables=edited_variables(metadata),
         other_build_id=next(iter(told), "") if build_id not in told else "",
-        attached=tuple(filter(None, annotations.get(ATTACHED, "").split(","))),
+        attached=tuple(item for item in _names(annotations, ATTACHED) if item not in gone),
+        gone=gone,
         owners=tuple(
             f"{owner.get('kind')}/{owner.get('name')}" for owner in metadata.get("ownerReferences") or ()
         ),
@@ -166,6 +168,10 @@ def live_deployment(manifest: Mapping[str, Any]) -> LiveDeployment | None:
         resource_version=metadata.get("resourceVersion") or "",
         patch=patch,
     )
+
+
+def _names(annotations: Mapping[str, str], annotation: str) -> tuple[str, ...]:
+    return tuple(filter(None, annotations.get(annotation, "").split(",")))
 
 
 def _is_serving(metadata: Mapping[str, Any], status: Mapping[str, Any]) -> bool:

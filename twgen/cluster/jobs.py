@@ -38,6 +38,17 @@ def ending_of(job: Job) -> Ending | None:
     return Ending(ending["type"], why, at)
 
 
+def is_older(job: Job, than: Mapping[str, Any]) -> bool:
+    """The Job was created before another object; not if one of them does not say when it was."""
+    try:
+        created, other = (
+            parse_time(value_at(item, "metadata", "creationTimestamp") or "") for item in (job, than)
+        )
+    except ValueError:
+        return False
+    return created < other
+
+
 def oldest_first(jobs: Iterable[Job]) -> list[Job]:
     """Jobs by when they were created; of two in the same second all must take the same for newer."""
     return sorted(

@@ -15,6 +15,7 @@ from twgen.versioning.names import (
     APPLIED_BY_SERVER,
     ATTACHED,
     COMPARE_OPTIONS,
+    GONE,
     HELM_HOOK,
     HOOK,
     IDENTITY,
@@ -27,7 +28,10 @@ from twgen.versioning.names import (
     selector_labels,
 )
 
-_OURS = {IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, INJECTED, PATCHED, COMPARE_OPTIONS, HOOK, HELM_HOOK}
+_OURS = {
+    *(IDENTITY, SYNC_OPTIONS, SYNC_WAVE, ATTACHED, GONE, INJECTED, PATCHED),
+    *(COMPARE_OPTIONS, HOOK, HELM_HOOK),
+}
 """Ours to decide: a hook stays on no version, since Argo CD deletes it before it makes it again."""
 _ON_DELETE = {OnDelete.CONFIRM: ",Delete=confirm", OnDelete.ORPHAN: ",Delete=false", OnDelete.DELETE: ""}
 
@@ -40,8 +44,13 @@ def own_labels(spec: WorkerSpec, build_id: str) -> dict[str, str]:
 def own_annotations(spec: WorkerSpec, version: VersionPlan, identity: str) -> dict[str, str]:
     """The annotations that a version's Deployment gets for what becomes of it; an empty identity: none."""
     own = dict(spec.policy.deployment_annotations)
-    if version.attached:
-        own[ATTACHED] = ",".join(f"{item.kind}/{item.name}" for item in version.attached)
+    # what goes is named until it is gone: nothing else remembers it
+    names = [f"{item.kind}/{item.name}" for item in (*version.attached, *version.replaced)]
+    if names or (version.live and version.live.attached):
+        # empty, and not left out: to Argo CD what nobody renders is no difference
+        own[ATTACHED] = ",".join(names)
+    if version.live and not set(version.live.gone).isdisjoint(names):
+        own[GONE] = ""  # it is there again
     if identity:
         own[IDENTITY] = identity
     return own | protection(spec, is_protected=version.protected)

@@ -8,8 +8,10 @@ from typing import Any
 
 from twgen.clients.argocd import AT_ONCE, ArgoCD
 from twgen.clients.deadline import Deadline
+from twgen.cluster.applications import asked_since, refused_objects
 from twgen.errors import OutOfTime, StateUnavailable
 from twgen.model.paths import value_at
+from twgen.planning.attached_status import NamedObject
 from twgen.planning.refresh import (
     ApplicationState,
     Refresh,
@@ -17,6 +19,7 @@ from twgen.planning.refresh import (
     RenderedBy,
     due_refresh,
     needs_last_render,
+    not_looked_at,
     rendered_by,
 )
 from twgen.versioning.names import PLAN_HASH, ROLLOUT, rollout_name
@@ -32,6 +35,8 @@ class Refreshes:
         self._asked: dict[str, Refresh] = {}
         self._left: set[tuple[str, str]] = set()
         """Applications, and workers that they do not render any more: it has been said."""
+        self.refused: dict[NamedObject, str] = {}
+        """Why the last syncs could not apply objects, as of the newest look."""
         self.made = 0
         """How many were asked for."""
 
@@ -42,14 +47,19 @@ class Refreshes:
         """
         turns = asyncio.Semaphore(AT_ONCE)
         failures: list[str] = []
+        self.refused = {}
 
         async def one(name: str, workers: Sequence[Rendered]) -> None:
             async with turns:
                 application = await self._argocd.application(name, Deadline(self._timeout))
                 own, foreign = self._sorted(name, workers, application)
                 failures.extend(foreign)
-                if own:
-                    await self._refresh(name, own, _state(application), now)
+                state = _state(application)
+                if late := not_looked_at(state.asked_since, now):
+                    failures.append(f"{name}: {late}: restart its repo-server, which may wait for the plugin")
+                elif own:
+                    self.refused |= refused_objects(application)
+                    await self._refresh(name, own, state, now)
 
         asked = (one(name, workers) for name, workers in sorted(applications.items()))
         for end in await asyncio.gather(*asked, return_exceptions=True):
@@ -114,6 +124,7 @@ def _state(application: Mapping[str, Any]) -> ApplicationState:
         # Argo CD keeps an error for an hour
         render_error=next((error for error in errors if "twgen" in error), ""),
         may_wait=value_at(application, "status", "sync", "status") != "Synced",
+        asked_since=asked_since(application),
     )
 
 

@@ -1,28 +1,37 @@
 """Changing the cluster in which a rollout is carried out: every method is one call, made once."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import Forbidden, KubernetesClient, deletion_of, jobs_path
-from twgen.errors import OutOfTime, StateUnavailable
-from twgen.model.plan import WorkerPlan
-from twgen.model.policy import OwnerReferences
-from twgen.model.rollout import JobReference, RolloutInCluster
+from twgen.errors import StateUnavailable
+from twgen.model.credentials import without_credentials
+from twgen.model.operator import GroupKind
+from twgen.model.paths import value_at
+from twgen.model.rollout import JobReference
 from twgen.model.times import format_time
-from twgen.planning.cluster_changes import (
-    AttachedInCluster,
-    ReplicasChange,
-    left_over,
-    replica_changes,
-)
+from twgen.planning.cluster_changes import AttachedInCluster, Owning, ReplicasChange
 from twgen.records.intent import Intent
-from twgen.versioning.names import DEPLOYMENT_API, rollout_labels, rollout_name, rollout_status_name
+from twgen.versioning.names import (
+    DEPLOYMENT_API,
+    GONE,
+    resource_of_kind,
+    rollout_labels,
+    rollout_name,
+    rollout_status_name,
+)
 
 _FIELD_MANAGER = "twgen"
 """The field manager of what a rollout applies."""
+_OWNER_MANAGER = "twgen-owner"
+"""That of owners alone: who applies the rest of an attached object may leave them out."""
+_ATTACHED_MANAGER = "twgen-attached"
+"""That of what a Deployment says of its attached objects: it has no word on the replicas."""
+_ARGO_CD, _KUBECTL = "argocd-controller", "kubectl"
+"""The field managers of Argo CD, and of `kubectl apply --server-side`."""
 _DONE = range(200, 300)
 _LONGEST_MESSAGE = 1024
 """Characters that Kubernetes takes of an Event's message."""
@@ -64,9 +73,60 @@ class ClusterWriter:
         }
         await self._apply(f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments/{name}", manifest)
 
-    async def delete(self, path: str, uid: str) -> None:
-        """Delete this very object with all that it owns, and no other that has its name by now."""
-        await self._send("DELETE", path, deletion_of(uid), {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
+    async def delete(self, path: str, uid: str) -> bool:
+        """Delete this very object with all that it owns, and no other that has its name by now.
+
+        Whether it is gone: not yet, where somebody has to let it go.
+        """
+        gone = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+        answer = await self._send("DELETE", path, deletion_of(uid), gone)
+        return not value_at(answer, "metadata", "deletionTimestamp")
+
+    async def attach(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> AttachedInCluster:
+        """Apply an attached object as the manager that applies the rest of the worker, but for its owners.
+
+        A dry run asks whether the API server would take it.
+        """
+        kind, metadata = GroupKind.of(manifest), {**manifest["metadata"]}
+        metadata.pop("ownerReferences", None)
+        api_version, namespace, name = manifest["apiVersion"], metadata["namespace"], metadata["name"]
+        served = f"/apis/{api_version}" if kind.group else f"/api/{api_version}"
+        path = f"{served}/namespaces/{namespace}/{resource_of_kind(kind.kind)}/{name}"
+        # of what one manager has applied, the next apply of another takes nothing away
+        manager = _ARGO_CD if self._intent.application else _KUBECTL
+        applied = {**manifest, "metadata": metadata}
+        options = {"fieldManager": manager, **({"dryRun": "All"} if dry_run else {})}
+        answer = await self._apply(path, applied, options=options)
+        owners = value_at(answer, "metadata", "ownerReferences") or ()
+        return AttachedInCluster(
+            kind=kind,
+            path=path,
+            api_version=api_version,
+            name=name,
+            uid=str(value_at(answer, "metadata", "uid")),
+            owners=frozenset(owner["uid"] for owner in owners),
+        )
+
+    async def say_gone(self, deployment: str, names: Sequence[str]) -> None:
+        """Say on a Deployment which of its attached objects are gone, for the next render."""
+        namespace = self._intent.namespace
+        metadata = {"name": deployment, "namespace": namespace, "annotations": {GONE: ",".join(names)}}
+        manifest = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "metadata": metadata}
+        path = f"/apis/{DEPLOYMENT_API}/namespaces/{namespace}/deployments/{deployment}"
+        await self._apply(path, manifest, options={"fieldManager": _ATTACHED_MANAGER})
+
+    async def own(self, owning: Owning) -> None:
+        """Let an attached object go with its versioned Deployment; one that is gone stays so."""
+        item, kind = owning.item, "Deployment"
+        owner = {"apiVersion": DEPLOYMENT_API, "kind": kind, "name": owning.deployment, "uid": owning.uid}
+        metadata = {"name": item.name, "namespace": self._intent.namespace, "uid": item.uid}
+        manifest = {
+            "apiVersion": item.api_version,
+            "kind": item.kind.kind,
+            "metadata": metadata | {"ownerReferences": [owner]},
+        }
+        gone = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+        await self._apply(item.path, manifest, gone, options={"fieldManager": _OWNER_MANAGER})
 
     async def delete_job(self, job: JobReference) -> None:
         """Delete a Job and its Pods: one of the same intent, later on, is to run."""
@@ -96,7 +156,7 @@ class ClusterWriter:
                 ],
                 **({"resourceVersion": over} if over else {}),
             },
-            "data": dict(status),
+            "data": {name: without_credentials(text) for name, text in status.items()},
         }
         path = f"/api/v1/namespaces/{intent.namespace}/configmaps/{name}"
         newer = set() if over is None else {HTTPStatus.CONFLICT}
@@ -118,7 +178,7 @@ class ClusterWriter:
             },
             "type": event.type,
             "reason": event.reason,
-            "message": event.message[:_LONGEST_MESSAGE],
+            "message": without_credentials(event.message)[:_LONGEST_MESSAGE],
             "source": {"component": "twgen"},
             "firstTimestamp": now,
             "lastTimestamp": now,
@@ -127,10 +187,16 @@ class ClusterWriter:
         await self._send("POST", f"/api/v1/namespaces/{intent.namespace}/events", manifest)
 
     async def _apply(
-        self, path: str, manifest: Mapping[str, Any], also: Collection[int] = (), *, force: bool = True
-    ) -> None:
+        self,
+        path: str,
+        manifest: Mapping[str, Any],
+        also: Collection[int] = (),
+        *,
+        force: bool = True,
+        options: Mapping[str, str] | None = None,
+    ) -> Mapping[str, Any]:
         query = {"fieldManager": self._field_manager, "force": str(force).lower()}
-        await self._send("PATCH", path, manifest, also, query)
+        return await self._send("PATCH", path, manifest, also, query | dict(options or {}))
 
     async def _send(
         self,
@@ -139,7 +205,7 @@ class ClusterWriter:
         body: Mapping[str, Any],
         also: Collection[int] = (),
         query: Mapping[str, str] | None = None,
-    ) -> None:
+    ) -> Mapping[str, Any]:
         """Make a request; an answer whose status is in `also` is as good as done."""
         deadline = Deadline(self._timeout)
         status, answer = await self._client.ask(method, path, deadline, query=query, body=body)
@@ -147,62 +213,4 @@ class ClusterWriter:
             why = answer.get("message") or status
             refused = Forbidden if status == HTTPStatus.FORBIDDEN else StateUnavailable
             raise refused(f"{method} {path}: the API server refuses: {why}")
-
-
-class Adjustments:
-    """What a rollout has changed in its cluster; nothing is changed twice, so that it fights nobody."""
-
-    def __init__(
-        self,
-        writer: ClusterWriter,
-        attached: Callable[[], Awaitable[list[AttachedInCluster]]],
-        say: Callable[[str], None],
-        tell_failure: Callable[[str], Awaitable[None]] | None = None,
-    ) -> None:
-        self._writer = writer
-        self._attached = attached
-        self._say = say
-        self._tell_failure = tell_failure
-        self._made: set[tuple[str, int]] = set()
-        self._is_clean = False
-        self._failures: set[str] = set()
-
-    async def make(self, plan: WorkerPlan, rollout: RolloutInCluster) -> None:
-        """Change what the plan wants changed; what fails is tried again at the next look, and logged once."""
-        for job in rollout.older_jobs:
-            await self._try(self._writer.delete_job(job))
-        if plan.is_held:
-            return
-        for change in replica_changes(plan.versions):
-            key = change.deployment, change.replicas
-            done = f"set Deployment {change.deployment} to {change.replicas}: {change.because}"
-            if key not in self._made and await self._try(self._writer.scale(change), done):
-                self._made.add(key)
-        # Argo CD prunes what has no owner, and the account may not even list it
-        if not self._is_clean and plan.spec.policy.owner_references is OwnerReferences.RENDER:
-            await self._try(self._delete_left_over(plan))
-
-    async def _delete_left_over(self, plan: WorkerPlan) -> None:
-        gone = [
-            await self._try(
-                self._writer.delete(item.path, item.uid),
-                f"deleted {item.kind.kind} {item.name}: its template is gone",
-            )
-            for item in left_over(plan.versions, await self._attached())
-        ]
-        self._is_clean = all(gone)
-
-    async def _try(self, work: Awaitable[None], done: str = "") -> bool:
-        """Whether it was done; nobody knows whether what timed out was, and the next look tells."""
-        try:
-            await work
-        except (StateUnavailable, OutOfTime) as error:
-            if str(error) not in self._failures:
-                self._failures.add(str(error))
-                self._say(str(error))
-            if self._tell_failure:
-                await self._tell_failure(str(error))
-            return False
-        if done:
-            self._say(done)
-        return True
+        return answer

@@ -7,7 +7,7 @@ from twgen.clients.temporal_failures import OneAtATime
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import Batch, BatchState, ScheduledEnding
 from twgen.planning.draining.endings import batch_of, in_words
-from twgen.planning.draining.schedule import begun_mark
+from twgen.planning.draining.schedule import announced_mark, begun_mark
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import counted
 from twgen.planning.visibility import still_open
@@ -38,11 +38,15 @@ async def begin(
 ) -> bool:
     """Let the server do what is due to the workflows of a version; whether it was begun, and written down so.
 
-    The batch operation has the ID of its entry, so that one that was begun and not written down is found.
-    An entry that finds no workflow is behind its version all the same.
+    The ID of the batch operation is written down first, so that one that was begun and not marked so is
+    found. An entry that finds no workflow is behind its version all the same.
     """
-    spec, build_id = target.spec, ending.build_id
-    batch = batch_of(target, build_id, ending.what, ending.job_id)
+    spec, build_id, repeat = target.spec, ending.build_id, ending.repeat
+    version = target.versions[build_id]
+    if repeat:
+        batch = batch_of(target, build_id, ending.what, repeat.job_id, repeat.started_after)
+    else:
+        batch = batch_of(target, build_id, ending.what, ending.job_id)
     state = await batches.batch(batch.job_id)
     if state and state.has_failed:
         # who may begin it but not write that down would else be told that it was done
@@ -55,11 +59,23 @@ async def begin(
     change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
     if number and not state:
         try:
-            await writer.start_batch(batch, f"twgen, by its RolloutPolicy: {change}")
+            await start(writer, target, ending, batch, f"twgen, by its RolloutPolicy: {change}")
         except OneAtATime:
             say(f"{spec.worker_deployment}: will {change} when the server's other batch operation has ended")
             return False
-    await writer.mark(build_id, begun_mark(target.versions[build_id], ending, target.now, number))
+    begun_at = (state.started_at if state else None) or target.now
+    await writer.mark(build_id, begun_mark(version, ending, begun_at, number))
     if number:
-        say(f"{spec.worker_deployment}: began to {change}, as its RolloutPolicy says (batch {batch.job_id})")
+        why = "which started since" if repeat else "as its RolloutPolicy says"
+        say(f"{spec.worker_deployment}: began to {change}, {why} (batch {batch.job_id})")
     return True
+
+
+async def start(
+    writer: BatchWriter, target: Target, ending: ScheduledEnding | None, batch: Batch, reason: str
+) -> None:
+    """Begin a batch operation; the job ID of an entry's first one is written down before."""
+    if ending and not (ending.is_announced or ending.is_begun):
+        version = target.versions[ending.build_id]
+        await writer.mark(ending.build_id, announced_mark(version, ending))
+    await writer.start_batch(batch, reason)

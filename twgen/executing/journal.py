@@ -10,10 +10,10 @@ from twgen.executing.cluster import ClusterWriter, EventType, KubernetesEvent
 from twgen.model.plan import Phase, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.status import RolloutStatus, Status
-from twgen.planning.rollout import Claim, left_alone, needs_a_rollout, next_write, unclaimed
-from twgen.planning.sentences import spoken
+from twgen.planning.rollout import Claim, left_alone, needs_a_rollout, next_write, since_when, unclaimed
+from twgen.planning.sentences import spoken, untimed
 from twgen.records.intent import Intent
-from twgen.records.rollout_status import write_rollout_status
+from twgen.records.rollout_status import is_of, write_rollout_status
 from twgen.reporting.status.document import is_news, rollout_status
 
 _MOST_FAILURES = 3
@@ -34,6 +34,8 @@ class Journal:
         self._last: WorkerPlan | None = None
         self._standing: RolloutStatus | None = None
         """What is left to read, be it written or not."""
+        self._left: RolloutStatus | None = None
+        """What an earlier process of the same intent left to read."""
         self._written: RolloutStatus | None = None
         """The newest of them that the cluster has taken, without what fails."""
         self._failing: dict[str, RoutingReason] = {}
@@ -50,6 +52,10 @@ class Journal:
         self.unwritten: Status | None = None
         """The newest status, while the cluster has not taken it."""
 
+    def go_on_from(self, kept: RolloutStatus | None) -> None:
+        """Take in what is left to read, by an earlier process of this rollout or by another one."""
+        self._left = kept if kept and is_of(kept, self.intent) else None
+
     @contextmanager
     def asking(self, now: datetime) -> Iterator[None]:
         """What servers are asked meanwhile; `last_state` tells of it where it is ended without an answer."""
@@ -59,8 +65,8 @@ class Journal:
 
     def last_state(self, now: datetime) -> str:
         """Where the rollout stood when it was looked at last, and why; and how long nobody answers since."""
-        routing = self._last.routing if self._last else None
-        stood = f"{routing.phase}: {routing.because}" if routing else "nothing could be read"
+        told = self._standing if self._last else None
+        stood = f"{told.phase}: {untimed(told.message)}" if told else "nothing could be read"
         silence = now - self._asked_at if self._asked_at else timedelta()
         silent = f"a look since has had no answer for {spoken(silence)}" if silence >= _SILENCE else ""
         return "; ".join(filter(None, (stood, self._failures, silent)))
@@ -125,13 +131,14 @@ class Journal:
         if told and needs_a_rollout(told.phase, told.reason):
             self._failing = self._failed_before = {}
             left = left_alone(told, why, now)
+            left = replace(left, since=told.since)  # so that one which is tried again does not seem new
             await self._write(left)
             await self._tell("Warning", left.reason, left.message, now)
 
     async def record(self, status: Status) -> None:
         """Take in what the newest look says of the one worker."""
         [worker] = status.workers
-        before, self._last = self._standing, worker.plan
+        before, self._last = self._standing or self._left, worker.plan
         routing, self.unwritten = worker.plan.routing, None
         # no look may follow that would take back what is over
         goes_on = needs_a_rollout(routing.phase, routing.reason)
@@ -146,8 +153,8 @@ class Journal:
         claim_failed = RoutingReason.CLAIM_FAILED in self._failed_before.values()
         if claim_failed and isinstance(next_write(worker.plan), Claim):
             self._standing = unclaimed(self._standing, status.now)
-        if before and (before.phase, before.reason) == (self._standing.phase, self._standing.reason):
-            self._standing = replace(self._standing, since=before.since)
+        if before:
+            self._standing = replace(self._standing, since=since_when(before, self._standing))
         is_told = self._failures == self._written_failures
         if not is_told or not self._written or is_news(self._written, self._standing):
             self.unwritten = None if await self._write(self._standing) else status
@@ -161,7 +168,7 @@ class Journal:
     def _begun(self, kept: RolloutStatus | None, now: datetime) -> RolloutStatus:
         """How a rollout stands that could read nothing, by what an earlier process of it has left."""
         phase, reason, why = Phase.WAITING, RoutingReason.LOOK_FAILED, "nothing could be read"
-        if not kept or kept.intent != self.intent.hash:
+        if not kept or not is_of(kept, self.intent):
             return replace(self._bare(phase, reason, why, now), intent=self.intent.hash)
         since = kept.since if (kept.phase, kept.reason) == (phase, reason) else now
         return kept.restated(phase, reason, why, since)
@@ -169,7 +176,7 @@ class Journal:
     def _bare(self, phase: Phase, reason: RoutingReason, why: str, now: datetime) -> RolloutStatus:
         """How a rollout stands that knows nothing of its worker yet."""
         worker, target = f"{self.intent.namespace}/{self.intent.worker}", self.intent.target
-        return RolloutStatus(worker, phase, reason, why, target, "", 0, now, {})
+        return RolloutStatus(worker, phase, reason, why, target, None, None, now, {})
 
     async def _tell(self, kind: EventType, reason: str, message: str, now: datetime) -> bool:
         return await self._is_written(self._writer.tell(KubernetesEvent(kind, reason, message, now)))

@@ -1,9 +1,11 @@
 """Reading and writing the files of a ledger."""
 
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from twgen.errors import InvalidInput
@@ -37,6 +39,21 @@ def unrecorded(
             if not (is_same and file in has_it):
                 found.setdefault(file, []).append(entry)
     return found
+
+
+@contextmanager
+def alone_in(folders: Collection[Path]) -> Iterator[None]:
+    """Make these folders, and hold up whoever else records there: two at once would lose what one wrote."""
+    with ExitStack() as stack:
+        # in one order, so that no two wait for each other
+        for folder in sorted(folders):
+            # where nothing can be written, writing says so; some network file systems lock no folder
+            with suppress(OSError):
+                folder.mkdir(exist_ok=True)
+                handle = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def changed_files(changes: Mapping[Path, Iterable[LedgerEntry]], read: ReadFile) -> dict[Path, str]:

@@ -11,7 +11,6 @@ from twgen.model.plan import GateStart, Plan, RoutingAction, RoutingPlan, Worker
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerSpec
-from twgen.model.times import format_time
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
 from twgen.planning.interventions import Intervention, is_done, refuse_other_traffic
@@ -22,13 +21,14 @@ from twgen.planning.rollout import (
     Mark,
     Write,
     is_over,
+    moved_mark,
     next_write,
     only_time_passes_until,
+    takes_back,
     until_next_look,
 )
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
-from twgen.versioning.names import MOVED_BY
 
 _AFTER_A_CHANGE = timedelta(seconds=1)
 
@@ -43,7 +43,7 @@ class Writer(Protocol):
         """Make a plan's change of traffic."""
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
-        """Start a gate workflow on the target, with JSON as its input; None: without."""
+        """Start a gate workflow on the target, with the input of the spec's gate; None: without."""
 
     async def mark(self, build_id: str, marks: Mapping[str, Any]) -> None:
         """Write entries of a version's metadata, as JSON."""
@@ -64,13 +64,13 @@ class WorkerRollout:
     writer: Callable[[str], Writer]
     """The changes that a manager identity may make."""
     gate_input: Callable[[], Awaitable[bytes | None]]
-    """The input of the gate as JSON, read when it starts; None: it has none."""
+    """The input of the gate, read when it starts; None: it has none."""
     show: Callable[[Plan, World], Awaitable[None]]
     """Gets every look, and the plan that is acted on; raises nothing that is expected."""
     say: Callable[[str], None]
     """Gets every change that was made, and every failure."""
-    adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[None]] | None = None
-    """Changes what is wanted in the cluster beside the traffic; raises nothing that is expected."""
+    adjust: Callable[[WorkerPlan, RolloutInCluster], Awaitable[bool]] | None = None
+    """Changes what is wanted in the cluster beside the traffic; not all is done: it is looked again soon."""
     tell_failure: Callable[[str, RoutingReason], Awaitable[None]] | None = None
     """Gets every failure too, each time, and its reason; raises nothing that is expected."""
     cause: Mapping[str, str] = field(default_factory=dict)
@@ -95,18 +95,17 @@ async def roll_out(rollout: WorkerRollout, *, once: bool) -> WorkerPlan:
             await rollout.show(planned, world)
             [plan] = planned.workers
             found, is_first = worker_world(rollout.spec, world), False
-            if rollout.adjust:
-                await rollout.adjust(plan, found.rollout)
+            is_done = takes_back(plan) or not rollout.adjust or await rollout.adjust(plan, found.rollout)
             temporal = found.temporal
             write = next_write(plan) if temporal else None
             if temporal and write:
                 await _make(rollout, write, plan.identity, temporal.conflict_token)
             failure = ""
             if not isinstance(write, Claim | Mark) and (
-                once or is_over(plan, found, now, is_unattended=rollout.is_unattended)
+                once or (is_done and is_over(plan, found, now, is_unattended=rollout.is_unattended))
             ):
                 return plan
-            if write:
+            if write or not is_done:
                 await rollout.sleep(_AFTER_A_CHANGE)
             else:
                 await _wait(rollout, plan, found, now)
@@ -146,18 +145,18 @@ async def _make(rollout: WorkerRollout, write: Write, identity: str, conflict_to
         case RoutingPlan():
             await writer.route(write, conflict_token)
             rollout.say(f"{name}: {_done(write)} ({write.because})")
-            moved = {"by": identity, **rollout.cause, "at": format_time(rollout.clock())}
+            moved = moved_mark(write, rollout.spec, identity, rollout.clock(), rollout.cause)
             await _record(writer, write, moved, rollout.say)
 
 
 async def _record(
-    writer: Writer, change: RoutingPlan, moved: Mapping[str, str], say: Callable[[str], None]
+    writer: Writer, change: RoutingPlan, moved: Mapping[str, Any], say: Callable[[str], None]
 ) -> None:
     """Write into a version's metadata what moved it; the change stands where that fails."""
     if not change.build_id:
         return
     try:
-        await writer.mark(change.build_id, {MOVED_BY: {name: text for name, text in moved.items() if text}})
+        await writer.mark(change.build_id, moved)
     except TwgenError as error:
         say(f"what moved {change.build_id} could not be recorded: {error}")
 
@@ -199,7 +198,7 @@ async def intervene(
                 decided_on, target = target, await look()
                 refuse_other_traffic(decided_on, target)
             await writes.route(change, target.temporal.conflict_token)
-            moved = {"by": target.identity, "at": format_time(target.now)}
+            moved = moved_mark(change, target.spec, target.identity, target.now, {})
             await _record(writes, change, moved, say)
     except OutOfTime:
         # it may have been done all the same, and is not repeated

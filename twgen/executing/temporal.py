@@ -58,6 +58,7 @@ class TemporalWriter:
             "build_id": change.build_id,
             "conflict_token": b64decode(conflict_token),
             "identity": self._identity,
+            "ignore_missing_task_queues": change.ignores_missing_queues,
         }
         if change.action is RoutingAction.SET_CURRENT:
             current = SetWorkerDeploymentCurrentVersionRequest(**common)
@@ -68,14 +69,15 @@ class TemporalWriter:
             await self._write("set_worker_deployment_ramping_version", ramping)
 
     async def start_gate(self, gate: GateStart, gate_input: bytes | None) -> None:
-        """Start a gate workflow on the target, with JSON as its input; None: without."""
+        """Start a gate workflow on the target, with the input of the spec's gate; None: without."""
         from google.protobuf.duration_pb2 import Duration
         from temporalio.api.common.v1 import Payload, Payloads, WorkflowType
         from temporalio.api.enums.v1 import WorkflowIdConflictPolicy, WorkflowIdReusePolicy
         from temporalio.api.taskqueue.v1 import TaskQueue
         from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest
 
-        payload = Payload(metadata={"encoding": b"json/plain"}, data=gate_input or b"null")
+        of_spec = self._spec.rollout.gate
+        payload = Payload(metadata=of_spec.metadata if of_spec else {}, data=gate_input or b"")
         request = StartWorkflowExecutionRequest(
             namespace=self._spec.temporal_namespace,
             workflow_id=gate.workflow_id,

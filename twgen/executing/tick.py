@@ -2,25 +2,34 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from twgen.errors import TwgenError
 from twgen.model.draining import ScheduledEnding
-from twgen.model.operator import Caller
+from twgen.model.operator import Caller, GroupKind
 from twgen.model.plan import Plan
 from twgen.model.rollout import EndedJob, JobReference, RolloutInCluster
 from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
+from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import World
-from twgen.planning.draining.schedule import due_endings, may_end_workflows, old_enough, schedules
+from twgen.planning.attached_status import AttachedRead, attached_to_read
+from twgen.planning.draining.schedule import (
+    REPEATED_AFTER,
+    due_endings,
+    may_end_workflows,
+    old_enough,
+    settled_until,
+)
 from twgen.planning.plan import make_plan, worker_world
 from twgen.planning.refresh import Rendered, plan_hash, possible_renders, runs_again
-from twgen.planning.rollout import since_its_hook
+from twgen.planning.rollout import brought_up_to_date, since_its_hook, since_when
 from twgen.planning.routing.target import Target
 from twgen.planning.worker_status import make_status
 from twgen.records.intent import Intent
@@ -61,15 +70,14 @@ class Seen:
         except TwgenError as error:
             self.failures.append(str(error))
 
-    def newer(self, told: Iterable[RolloutStatus]) -> list[RolloutStatus]:
+    def newer(self, statuses: Iterable[RolloutStatus]) -> list[RolloutStatus]:
         """What rollouts left to read, with what their workers have become since.
 
         Phase and reason stay the rollout's own word: most looks read neither task queues nor gates.
         """
-        found = {status.worker: status for status in told}
+        found = {status.worker: status for status in statuses}
         for worker in found.keys() & self.statuses.keys():
-            now = self.statuses[worker]
-            found[worker] = replace(found[worker], percentage=now.percentage, document=now.document)
+            found[worker] = brought_up_to_date(found[worker], self.statuses[worker])
         return [status for _, status in sorted((found | self.kept).items())]
 
 
@@ -79,6 +87,8 @@ class _Observation:
 
     worker: Worker
     world: World
+    attached: dict[str, AttachedRead]
+    """What was read of attached objects; nothing before it is known by the plans which there should be."""
 
     @cached_property
     def plan(self) -> Plan:
@@ -88,16 +98,14 @@ class _Observation:
     @property
     def status(self) -> RolloutStatus:
         """How it stands."""
-        status = make_status(self.plan, self.world, self._caller)
+        status = make_status(self.plan, self.world, self._caller, self.attached)
         return rollout_status(status, self.plan.now, self.worker.intent.hash)
 
     @property
     def target(self) -> Target:
         """Its target, as its rollout sees it."""
         intent, spec = self.worker.intent, self.worker.spec
-        world = worker_world(spec, self.world)
-        world = replace(world, rollout=RolloutInCluster(is_paused=intent.is_paused))
-        return Target(spec, world, self.plan.now, intent.identity, not_created="")
+        return Target(spec, worker_world(spec, self.world), self.plan.now, intent.identity, not_created="")
 
     @property
     def may_end(self) -> frozenset[str]:
@@ -142,8 +150,10 @@ class Tick:
     """Gets every change that was made."""
     drain: Callable[[Target, ScheduledEnding], Awaitable[bool]] | None = None
     """Begins what a policy does to the workflows of a version, if it can be; None: nobody allows that."""
-    begun: set[str] = field(default_factory=set)
-    """The batch operations that are known to have been begun: nobody is asked for those again."""
+    attached: Callable[[Mapping[str, set[GroupKind]]], Awaitable[Mapping[str, AttachedRead]]] | None = None
+    """What the cluster has of these kinds, by namespace; raises nothing that is expected."""
+    begun: dict[str, datetime] = field(default_factory=dict)
+    """The batch operations that are known to have been begun, and until when each has nothing more to do."""
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def act(self, workers: Sequence[Worker]) -> Seen:
@@ -152,6 +162,12 @@ class Tick:
         by_namespace: defaultdict[str, list[Worker]] = defaultdict(list)
         for worker in workers:
             by_namespace[worker.intent.namespace].append(worker)
+            if worker.ended and worker.ended.is_older:
+                # whatever Temporal says: nothing has looked at this intent yet
+                with seen.whatever_fails():
+                    await self._delete(
+                        worker, worker.ended, "it ran for an earlier intent, which was deleted"
+                    )
 
         async def look_at(group: Sequence[Worker]) -> None:
             async with self._turns:
@@ -162,7 +178,7 @@ class Tick:
                         look.note(seen)
                         # what decides on traffic is only read where there may be something to do
                         moves = not look.target.has_all_traffic and (worker.ended or by_hand)
-                        if moves or (self.drain and look.may_end - self.begun):
+                        if moves or (self.drain and self._may_end(look)):
                             unsettled.append(worker)
                         else:
                             await self._keep(look, seen)
@@ -182,11 +198,18 @@ class Tick:
         """Those that can be read."""
         world, failures = await self.read([worker.spec for worker in workers], for_routing=for_routing)
         seen.failures.extend(failures)
-        return [
-            _Observation(worker, World(world.taken_at, {key: world.workers[key]}))
-            for worker in workers
-            if (key := worker.spec.key) in world.workers
-        ]
+        attached: dict[str, AttachedRead] = {}
+        looks, plans = [], []
+        for worker in workers:
+            if (key := worker.spec.key) in world.workers:
+                state = RolloutInCluster(is_paused=worker.intent.is_paused)
+                known = World(world.taken_at, {key: world.workers[key]}).with_rollout(key, state)
+                looks.append(look := _Observation(worker, known, attached))
+                with suppress(TwgenError):  # it is told where it is noted
+                    plans += [plan.versions for plan in look.plan.workers]
+        if self.attached and (wanted := attached_to_read(plans)):
+            attached.update(await self.attached(wanted))
+        return looks
 
     async def _keep(self, look: _Observation, seen: Seen) -> None:
         """Write the status of a worker whose traffic nothing in the cluster moves, where there is news."""
@@ -198,10 +221,9 @@ class Tick:
             now = since_its_hook(told, look.status)
         if not now:
             return
-        if told and (told.phase, told.reason) == (now.phase, now.reason):
-            now = replace(now, since=told.since)
         # a Job may have taken over since
-        now = replace(now, resource_version=told.resource_version if told else "")
+        since, version = (since_when(told, now), told.resource_version) if told else (now.since, "")
+        now = replace(now, since=since, resource_version=version)
         seen.kept[now.worker] = now
         if not told or is_news(told, now):
             await self.record(look.worker.intent, now)
@@ -210,21 +232,26 @@ class Tick:
         """Delete a tracked Job that has ended and has something to do again."""
         worker, [plan] = look.worker, look.plan.workers
         ended = worker.ended
-        if not ended or ended.is_hook or worker.intent.is_rolled_out_by_hand:
+        if not ended or ended.is_hook or ended.is_older or worker.intent.is_rolled_out_by_hand:
             return
         if runs_again(plan, ended.ended_at, look.plan.now):
-            job, because = ended.job, plan.routing.because
-            await self.delete(worker.intent, job)
-            self.say(f"{worker.spec.worker_deployment}: deleted Job {job.name}, which has ended: {because}")
+            await self._delete(worker, ended, plan.routing.because)
+
+    async def _delete(self, worker: Worker, ended: EndedJob, because: str) -> None:
+        await self.delete(worker.intent, ended.job)
+        self.say(f"{worker.spec.worker_deployment}: deleted Job {ended.job.name}, which has ended: {because}")
+
+    def _may_end(self, look: _Observation) -> bool:
+        """Some workflows may be to be ended: what was begun is not asked for again before it may be due."""
+        return any(self.begun.get(job_id, look.plan.now) <= look.plan.now for job_id in look.may_end)
 
     async def _drain(self, look: _Observation, seen: Seen) -> None:
         """Begin what is due to the workflows of its versions that drain, and note what was begun before."""
         if not self.drain:
             return
         target = look.target
-        for schedule in schedules(target.spec, target.temporal, target.now).values():
-            self.begun.update(ending.job_id for ending in schedule if ending.is_begun)
+        self.begun.update(settled_until(target))
         for ending in due_endings(target):
             with seen.whatever_fails():
                 if await self.drain(target, ending):
-                    self.begun.add(ending.job_id)
+                    self.begun[ending.job_id] = later(target.now, REPEATED_AFTER)

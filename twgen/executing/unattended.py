@@ -1,7 +1,7 @@
 """A rollout that nobody watches: it waits for what somebody else mends, and tells its cluster how it goes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -9,15 +9,19 @@ from functools import partial
 from typing import NamedTuple, Self
 
 from twgen.errors import OutOfTime, StateUnavailable, TwgenError
-from twgen.executing.cluster import Adjustments, ClusterWriter
+from twgen.executing.adjustments import Adjustments
+from twgen.executing.cluster import ClusterWriter
 from twgen.executing.journal import Journal
 from twgen.executing.rollout import WorkerRollout, roll_out
 from twgen.model.plan import Plan, WorkerPlan
+from twgen.model.policy import OwnerReferences
 from twgen.model.reasons.routing import RoutingReason
 from twgen.model.rollout import RolloutInCluster
+from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.values import dataclass
 from twgen.model.world import World
+from twgen.planning.attached_status import AttachedRead, attached_to_read
 from twgen.planning.cluster_changes import AttachedInCluster
 from twgen.planning.rollout import FAILED_LOOK
 from twgen.planning.sentences import spoken
@@ -74,6 +78,27 @@ class _Limit(NamedTuple):
         return cls(ends, f"within {spoken(timedelta(seconds=within))}")
 
 
+class _Attached:
+    """What one look reads of the attached objects, for the status and for what it changes."""
+
+    def __init__(self, read: Callable[[], Awaitable[list[AttachedInCluster]]], spec: WorkerSpec) -> None:
+        self._read, self._spec = read, spec
+        self._known: list[AttachedInCluster] | None = None
+
+    async def look(self, plan: Plan) -> Mapping[str, AttachedRead]:
+        """Read them if there can be any; empty: they were not read."""
+        self._known = None
+        may_list = self._spec.policy.owner_references is OwnerReferences.RENDER
+        if may_list and attached_to_read(worker.versions for worker in plan.workers):
+            with suppress(StateUnavailable, OutOfTime):
+                self._known = await self._read()
+        return {} if self._known is None else {self._spec.namespace: AttachedRead(tuple(self._known))}
+
+    async def of_look(self) -> list[AttachedInCluster]:
+        """What that look read; raises where it read nothing and nothing can be read now."""
+        return await self._read() if self._known is None else self._known
+
+
 async def carry_out(unattended: Unattended, intent_hash: str, within: float | None) -> WorkerPlan | None:
     """Roll out the intent of that hash (empty: any), within so many seconds (None: however long it takes).
 
@@ -83,11 +108,16 @@ async def carry_out(unattended: Unattended, intent_hash: str, within: float | No
     limit = _Limit.of(within)
     journal = None
     try:
-        intent = await _intent(unattended, intent_hash, limit)
-        if not intent:
-            return None
-        journal = Journal(unattended.writer(intent), intent, unattended.say)
-        return await _roll_out(unattended, journal, limit)
+        plan: WorkerPlan | None = None
+        while True:
+            intent = await _intent(unattended, journal.intent.hash if journal else intent_hash, limit)
+            if not intent or (journal and intent.uid == journal.intent.uid):
+                return plan
+            journal = Journal(unattended.writer(intent), intent, unattended.say)
+            plan = await _roll_out(unattended, journal, limit)
+            # an intent that was deleted and made again may be the same in all but its UID
+            if plan.routing.reason is not RoutingReason.SUPERSEDED:
+                return plan
     except UnusableIntent as error:
         refused = Journal(unattended.writer(error.intent), error.intent, unattended.say)
         await refused.refuse(str(error), unattended.clock())
@@ -135,15 +165,20 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
             token, state = await usual.conflict_token(), await state_in_cluster()
         return "" if state.is_superseded or state.is_paused else token
 
+    objects = _Attached(attached, spec)
+
     async def show(plan: Plan, world: World) -> None:
         await usual.show(plan, world)
-        await journal.record(make_status(plan, world, usual.caller))
+        await journal.record(make_status(plan, world, usual.caller, await objects.look(plan)))
 
     async def tell_failure(failure: str, reason: RoutingReason = RoutingReason.LOOK_FAILED) -> None:
         is_current, kept = partial(_is_current, unattended, intent), partial(unattended.read_status, intent)
         await journal.fail(failure, reason, unattended.clock(), is_current, kept)
 
-    adjustments = Adjustments(unattended.writer(intent), attached, unattended.say, tell_failure)
+    writer, is_applying = unattended.writer(intent), intent.applies_autoscalers
+    adjustments = Adjustments(writer, objects.of_look, unattended.say, tell_failure, has_hook=is_applying)
+    with suppress(TwgenError):
+        journal.go_on_from(await unattended.read_status(intent))
     await journal.warn(intent.warnings, unattended.clock())
     rollout = replace(
         usual,
@@ -162,8 +197,7 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
         # what is settled only waits for the server's word that every task queue has heard of it
         if not (settled := journal.settled):
             last_state = journal.last_state(unattended.clock())
-            late = f"{spec.worker_deployment} is not settled {limit.told}: {last_state}"
-            raise OutOfTime(late) from error
+            raise OutOfTime(f"{spec.worker_deployment} is not settled {limit.told}: {last_state}") from error
         plan = settled
     # whoever waits for the end by its status would wait for ever
     for _ in range(_LAST_TRIES):
@@ -179,5 +213,6 @@ async def _roll_out(unattended: Unattended, journal: Journal, limit: _Limit) -> 
 async def _is_current(unattended: Unattended, intent: Intent) -> bool:
     """Nobody has superseded it, as far as can be read: a look that failed may not have asked that."""
     with suppress(TwgenError):
-        return await unattended.read_intent(intent.hash) is not None
+        found = await unattended.read_intent(intent.hash)
+        return found is not None and found.uid == intent.uid
     return False

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from twgen.model.operator import Operator
+from twgen.model.operator import GroupKind, Operator
 from twgen.model.values import dataclass
 
 
@@ -89,6 +89,8 @@ class ArgoApplication:
     sync_options: frozenset[str] = frozenset()
     errors: tuple[str, ...] = ()
     """What Argo CD itself says against it."""
+    asked_since: datetime | None = None
+    """Since when Argo CD has been asked to look at it again, and has not; None: it has, or nobody tells."""
 
     @property
     def namespace(self) -> str:
@@ -142,6 +144,8 @@ class TickInstallation(NamedTuple):
     """Of the workers that it looks at; empty: all, None: not known."""
     every: timedelta | None = None
     """How often it looks; None: not known."""
+    drains: bool | None = None
+    """It ends workflows as policies say; None: not known."""
     pods: tuple[Seen, ...] = ()
     """Those of it that do not run."""
 
@@ -158,6 +162,8 @@ class Installation:
     tick: TickInstallation | None = None
     clock_ahead: timedelta | None = None
     """By so much the API server's clock is ahead of this one; None: it was not heard."""
+    intents: frozenset[str] | None = None
+    """The workers that have an intent; None: the cluster was not read."""
     failures: tuple[str, ...] = ()
     """What could not be read of workers, intents and statuses, in whole sentences."""
     left_alone: Mapping[str, str] = field(default_factory=dict)
@@ -166,6 +172,8 @@ class Installation:
     """The workers whose rollouts fail at their looks or changes, and what they say of it."""
     stuck: Mapping[str, Seen] = field(default_factory=dict)
     """The workers whose Job has no Pod that runs, and what keeps it."""
+    outdated_jobs: Mapping[str, str] = field(default_factory=dict)
+    """The Jobs that ran for an intent which was deleted and made again since, by worker."""
     jobless: Mapping[str, datetime] = field(default_factory=dict)
     """The workers whose intent no Job has ever worked on, and since when it is as it is."""
     applications: Mapping[str, str] = field(default_factory=dict)
@@ -174,6 +182,8 @@ class Installation:
     """The Deployments that an Argo CD application tracks and whose worker has no intent, by worker."""
     worker_deployments: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """How many there are, by address and Temporal namespace."""
+    cluster_scoped: frozenset[GroupKind] = frozenset()
+    """The kinds that the operator lets people attach and that are in no namespace."""
     remembers: bool = True
     """The ledger and the history of Git were read with the specs."""
     not_checked: Mapping[str, str] = field(default_factory=dict)

@@ -121,6 +121,8 @@ class DrainReport:
     window: timedelta
     """The time back from now whose closed workflows tell how long they last."""
     workers: tuple[HeldWorker, ...]
+    unread: tuple[str, ...] = ()
+    """Why other workers, or versions of them, are not told of."""
 
 
 class Ending(StrEnum):
@@ -156,11 +158,21 @@ class WhatEnds:
 
 @dataclass(frozen=True, slots=True)
 class DrainingEntry:
-    """What a policy does to the workflows of a version that drains, once."""
+    """What a policy does to the workflows of a version that drains, once to each."""
 
     after: timedelta
     """Since it began to drain."""
     what: WhatEnds
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The next turn of an entry that was begun, for the workflows that have started since."""
+
+    at: datetime
+    """From when on it may be begun."""
+    job_id: str
+    started_after: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +191,14 @@ class ScheduledEnding:
     """From when on it may be begun, or when it was."""
     is_begun: bool = False
     """It was begun, as far as that was read, and is not begun again."""
+    is_announced: bool = False
+    """A mark says its job ID, but not that it was begun."""
     workflows: int | None = None
     """So many were meant when it was begun."""
+    repeats: int = 0
+    """How often it was begun again, for workflows that had started since."""
+    repeat: Repeat | None = None
+    """When it is begun again; None: not any more."""
     is_next: bool = False
     """It is the first that was not begun."""
     held_by: str = ""

@@ -82,6 +82,10 @@ class VersionPlan:
     """The attached objects that are rendered with it, or for its pods when its own manifest is lost."""
     leaving: tuple[AttachedObject, ...] = ()
     """Those that it has and is to have no longer: rendered once more, without protection and owner."""
+    replaced: tuple[AttachedObject, ...] = ()
+    """Those that it has and no template makes any more: they are to be deleted."""
+    following: tuple[AttachedObject, ...] = ()
+    """What takes their place, and is not rendered before they are gone."""
     replicas_are_external: bool = False
     """Nobody but an autoscaler or a person decides its replicas."""
     patch: tuple[Mapping[str, Any], ...] = ()
@@ -117,6 +121,8 @@ class RoutingPlan:
     due_at: datetime | None = None
     marks: Mapping[str, Any] = field(default_factory=dict)
     """What the target is marked with first, in a look of its own: entries of its metadata."""
+    ignores_missing_queues: bool = False
+    """Temporal is not to refuse it for task queues that have tasks and that its version does not poll."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,8 @@ class WorkerVersions:
     """Why the target's Deployment is not created; empty: it is, or exists."""
     not_deployed: str = ""
     """Why the spec's pod template reaches no pod, though its target is there; empty: it does."""
+    were_attached: frozenset[str] | None = None
+    """The kinds of what its live Deployments were rendered with; None: the cluster was not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,8 @@ class Policy:
     on_delete: OnDelete
     max_versions: int
     unserved: Unserved
+    ignore_missing_task_queues: tuple[str, ...] = ()
+    """Glob patterns of the task queues that a version need not poll, though the current one does."""
     analysis: Analysis | None = None
     """None: nothing is measured while a version ramps."""
     steps: tuple[PolicyStep, ...] = ()

@@ -20,6 +20,8 @@ class EndedJob(NamedTuple):
     ended_at: datetime
     is_hook: bool = False
     """Only a sync makes it again."""
+    is_older: bool = False
+    """Its intent was created after it: the intent that it ran for was deleted."""
 
 
 @dataclass(frozen=True, slots=True)

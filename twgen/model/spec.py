@@ -62,9 +62,28 @@ class RolloutStep:
     pause: timedelta
 
 
+class Encoding(StrEnum):
+    """What the input of a gate is, as the metadata of its payload calls it; a message is one of protobuf."""
+
+    JSON = "json/plain"
+    JSON_MESSAGE = "json/protobuf"
+    BYTES = "binary/plain"
+    BINARY_MESSAGE = "binary/protobuf"
+
+    @property
+    def is_binary(self) -> bool:
+        """It is not JSON, so a spec cannot hold it."""
+        return self in {Encoding.BYTES, Encoding.BINARY_MESSAGE}
+
+    @property
+    def is_message(self) -> bool:
+        """It has a message type."""
+        return self in {Encoding.JSON_MESSAGE, Encoding.BINARY_MESSAGE}
+
+
 @dataclass(frozen=True, slots=True)
 class GateInput:
-    """The key of a ConfigMap or a Secret that holds the input of a gate, as JSON."""
+    """The key of a ConfigMap or a Secret that holds the input of a gate."""
 
     kind: Literal["ConfigMap", "Secret"]
     name: str
@@ -79,6 +98,15 @@ class Gate:
     input: Any = None
     """JSON; None: there is none, or `input_from` says where it is."""
     input_from: GateInput | None = None
+    encoding: Encoding = Encoding.JSON
+    message_type: str = ""
+    """The full name of the protobuf message that the input is; empty: it is none, or nobody says which."""
+
+    @property
+    def metadata(self) -> dict[str, bytes]:
+        """What the payload with the input says of it."""
+        said = {"encoding": self.encoding.value, "messageType": self.message_type}
+        return {name: text.encode() for name, text in said.items() if text}
 
 
 @dataclass(frozen=True, slots=True)

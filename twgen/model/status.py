@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Any, Self
 
 from twgen.model.plan import LaterAction, Phase, RoutingPlan, VersionPlan, WorkerPlan
-from twgen.model.reasons.routing import RoutingReason
 from twgen.model.temporal import GateStatus, TaskQueue
 from twgen.model.values import dataclass
 
@@ -62,6 +61,38 @@ class Move:
     at: str
 
 
+class AttachedState(StrEnum):
+    """How an attached object stands."""
+
+    READY = "Ready"
+    """It is there, and no condition speaks against it."""
+    FAILING = "Failing"
+    """It is there, and says itself that it does not do what it is for."""
+    MISSING = "Missing"
+    """It was rendered with its Deployment, and is not there."""
+    REFUSED = "Refused"
+    """It is not there: the last sync could not apply it."""
+    PENDING = "Pending"
+    """It has yet to be applied."""
+    UNREAD = "NotRead"
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedView:
+    """Where one attached object stands."""
+
+    kind: str
+    name: str
+    state: AttachedState
+    says: str
+    """The conditions that speak against it, or what a missing one means; empty: nothing."""
+
+    @property
+    def is_ready(self) -> bool:
+        """It is there, and no condition speaks against it."""
+        return self.state is AttachedState.READY
+
+
 @dataclass(frozen=True, slots=True)
 class VersionView:
     """Where one version stands."""
@@ -83,6 +114,8 @@ class VersionView:
     """Why its newest Pod waits or crashes; empty: nothing is known against it."""
     later: LaterAction | None
     """What its sunset brings next."""
+    attached: tuple[AttachedView, ...]
+    """What is rendered beside its Deployment."""
     moved: Move | None
     """Its last move; None: it is not in routing, or somebody else has changed that since."""
 
@@ -125,10 +158,10 @@ class RolloutStatus:
     reason: str
     message: str
     target: str
-    current: str
-    """The build ID of the current version; empty: none is."""
-    percentage: float
-    """The target's share of new workflows."""
+    current: str | None
+    """The build ID of the current version; empty: none is; None: Temporal was not read."""
+    percentage: float | None
+    """The target's share of new workflows; None: it was not read."""
     since: datetime
     """When the phase or the reason changed last."""
     document: Mapping[str, Any]
@@ -137,12 +170,14 @@ class RolloutStatus:
     """The hash of the intent that is carried out."""
     failing: str = ""
     """What fails at its looks, or after them; empty: nothing does."""
+    intent_uid: str = field(default="", compare=False)
+    """Of the intent's ConfigMap, as its own ConfigMap names its owner; empty: it names none."""
     resource_version: str = field(default="", compare=False)
     """Of the ConfigMap that it was read from; empty: of none."""
 
-    def restated(self, phase: Phase, reason: RoutingReason, message: str, since: datetime) -> Self:
-        """The same with another phase, and why; what it knows of the worker stays."""
-        told = {"phase": phase.value, "reason": reason.value, "because": message}
+    def restated(self, phase: Phase, reason: str, message: str, since: datetime) -> Self:
+        """The same with another phase, and why; of the worker all stays but what comes next."""
+        told = {"phase": phase.value, "reason": reason, "because": message, "next": None, "waitsUntil": None}
         workers = [{**worker, **told} for worker in self.document.get("workers", ())]
         document = {**self.document, "workers": workers} if workers else self.document
         restated = replace(self, phase=phase, reason=reason, message=message, since=since)

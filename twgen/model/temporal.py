@@ -75,6 +75,29 @@ class TaskQueue:
     """An unversioned worker polled lately; None: not read."""
     silent_seconds: int | None = None
     """How long ago a worker of this version polled last, when that was read; None: lately, or not told."""
+    has_tasks: bool | None = None
+    """Tasks of this version wait there, or came lately; None: not read."""
+
+    @property
+    def is_temporals_own(self) -> bool:
+        """Temporal made it, as the prefix says, such as for commands to one process of a worker.
+
+        SDKs of before July 2026 made that one a task queue of their version, and no other process polls it.
+        https://github.com/temporalio/temporal/pull/11481
+        """
+        return self.name.lstrip("/").startswith("temporal-sys/")
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWorker:
+    """A worker that Temporal knows and that may be the one whose target has not polled, by another name."""
+
+    name: str = ""
+    """Of its Worker Deployment; empty: it polls without a version."""
+    build_id: str = ""
+    """That of its newest version, or the one with which it polls."""
+    task_queue: str = ""
+    """Which one it polled lately; empty: Temporal lists it, and that is all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +108,8 @@ class GateRun:
     workflow_id: str
     status: GateStatus
     started_at: datetime | None = None
+    failure: str = ""
+    """What its workflow failed with, or, while it runs, what each of its workflow tasks fails with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +136,11 @@ class Version:
     gate_runs: tuple[GateRun, ...] | None = None
     measurements: tuple[Measurement, ...] | None = None
     """By what its policy measures while it ramps; None: not measured."""
+
+    @property
+    def own_task_queues(self) -> tuple[TaskQueue, ...]:
+        """Those that any of its workers may poll; none too when they were not read."""
+        return tuple(queue for queue in self.task_queues or () if not queue.is_temporals_own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,8 @@ class WorkerTimeline:
     because: str
     ends: timedelta
     """When the last thing happened."""
+    stands_since: timedelta
+    """Since when the rollout stands as it does at the end, and for the same reason."""
     events: tuple[Event, ...]
     lanes: tuple[Lane, ...]
     """In the order in which the versions appear, those that are there at the beginning first."""

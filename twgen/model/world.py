@@ -8,7 +8,7 @@ from typing import Any
 from twgen.model.histories import ReplayRun
 from twgen.model.rollout import RolloutInCluster
 from twgen.model.spec import WorkerKey
-from twgen.model.temporal import WorkerDeployment
+from twgen.model.temporal import OtherWorker, WorkerDeployment
 from twgen.model.values import dataclass
 
 
@@ -76,7 +76,9 @@ class LiveDeployment:
     tracked_by: str = ""
     """The Argo CD application that tracks it; empty: none."""
     attached: tuple[str, ...] = ()
-    """The attached objects that were rendered with it, as `Kind/name`."""
+    """The attached objects that were rendered with it and are not known to be gone, as `Kind/name`."""
+    gone: tuple[str, ...] = ()
+    """Those that were deleted since, by the word of whoever did so."""
     owners: tuple[str, ...] = ()
     """The objects with which Kubernetes deletes it, as `Kind/name`; twgen gives it none."""
     available_replicas: int = 0
@@ -104,6 +106,10 @@ class GitHistory:
     ends: str = ""
     """Why no more were found; empty: they were, or none was asked for."""
 
+    def with_more(self, more: "GitHistory") -> "GitHistory":
+        """What was found first, and why it ended, beside more versions."""
+        return GitHistory({**self.versions, **more.versions}, self.ends or more.ends)
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerWorld:
@@ -125,6 +131,8 @@ class WorkerWorld:
     """By so much the fastest clock that was heard is ahead of the slowest, by which it is planned."""
     worker_deployments: int | None = None
     """Those of its Temporal namespace; None: not counted."""
+    other_workers: tuple[OtherWorker, ...] = ()
+    """Those that may be its own by another name; read where nobody seems to poll for the target."""
     replay: ReplayRun | None = None
     """The replay of the target; None: not read."""
     temporal_was_read: bool = True

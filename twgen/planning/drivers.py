@@ -5,16 +5,18 @@ from dataclasses import replace
 
 from twgen.errors import InvalidInput
 from twgen.model.operator import Caller
-from twgen.model.plan import Plan
-from twgen.model.policy import Driver
-from twgen.model.spec import Strategy, WorkerSpec
+from twgen.model.plan import Plan, WorkerVersions
+from twgen.model.policy import Driver, OwnerReferences
+from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.planning.sentences import listed
 
 NEEDS_IMAGE = (
     "its rollout needs the image of a Job: the operator names it as rollout.image of an OperatorConfig. Where"
     " a person or CI rolls out, spec.driver of a RolloutPolicy says so"
 )
-"""Why a worker is not rendered that `lacking_image` has."""
+"""Why Argo CD does not render a worker whose rollout is a Job."""
+LEFT_OUT = f"a render leaves its rollout objects out, and in Argo CD fails: {NEEDS_IMAGE}"
+"""The warning of a worker that `lacking_image` has."""
 
 
 def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
@@ -27,7 +29,7 @@ def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
     hooks = by_driver[Driver.HOOK]
     if not hooks:
         undecided = by_driver[Driver.AUTO]
-        waits = by_driver[Driver.JOB] or any(_takes_long(spec) or _is_autoscaled(spec) for spec in undecided)
+        waits = by_driver[Driver.JOB] or any(_takes_long(spec) or _needs_syncs(spec) for spec in undecided)
         return Driver.HOOK if in_argocd and undecided and not waits else Driver.JOB
     slow = [spec for spec in by_driver[Driver.AUTO] if _takes_long(spec)] + by_driver[Driver.JOB]
     if slow:
@@ -40,14 +42,14 @@ def rollout_driver(specs: Sequence[WorkerSpec], *, in_argocd: bool) -> Driver:
 
 
 def driver_of_render(specs: Sequence[WorkerSpec], caller: Caller, image: str, *, needs_image: bool) -> Driver:
-    """As `rollout_driver`, where all is there that such a Job needs: its image, and as whom it acts.
+    """As `rollout_driver`, if the Job has what it needs: its image, and an identity to act as.
 
-    Without an image people or CI roll out, unless a policy names a driver, or `needs_image` says that there
-    are none. Raises InvalidInput, too, for what is missing.
+    Without an image people or CI roll out, unless `needs_image` says that there are none: then it raises
+    InvalidInput, as it does without an identity.
     """
     driven = _driven(specs)
-    if lacking := lacking_image(specs, image) or (driven if needs_image and not image else []):
-        raise InvalidInput(f"{lacking[0].worker_deployment}: {NEEDS_IMAGE}")
+    if driven and needs_image and not image:
+        raise InvalidInput(f"{driven[0].worker_deployment}: {NEEDS_IMAGE}")
     if not image:
         return Driver.JOB
     if nameless := [spec for spec in driven if not caller.of(spec.policy)]:
@@ -59,22 +61,24 @@ def driver_of_render(specs: Sequence[WorkerSpec], caller: Caller, image: str, *,
 
 
 def lacking_image(specs: Sequence[WorkerSpec], image: str) -> list[WorkerSpec]:
-    """Those whose policy names a driver that is a Job, while nobody names its image: no render has them."""
+    """The workers whose policy names a driver that is a Job, if no image is named for it."""
     return [] if image else [spec for spec in _driven(specs) if spec.policy.driver is not Driver.AUTO]
 
 
 def warned_of_image(plan: Plan, image: str) -> Plan:
-    """The plan, with a warning for each worker that no render has for want of an image."""
-    lacking = {spec.key for spec in lacking_image([worker.spec for worker in plan.workers], image)}
-    if not lacking:
-        return plan
-    workers = []
-    for worker in plan.workers:
-        versions = worker.versions
-        if worker.spec.key in lacking:
-            versions = replace(versions, warnings=(*versions.warnings, NEEDS_IMAGE))
-        workers.append(replace(worker, versions=versions))
+    """The plan, with a warning for each worker whose rollout objects a render leaves out."""
+    told = versions_warned_of_image([worker.versions for worker in plan.workers], image)
+    workers = (replace(worker, versions=item) for worker, item in zip(plan.workers, told, strict=True))
     return replace(plan, workers=tuple(workers))
+
+
+def versions_warned_of_image(workers: Sequence[WorkerVersions], image: str) -> tuple[WorkerVersions, ...]:
+    """The versions of workers, with the same warning."""
+    lacking = {spec.key for spec in lacking_image([worker.spec for worker in workers], image)}
+    return tuple(
+        replace(worker, warnings=(*worker.warnings, LEFT_OUT)) if worker.spec.key in lacking else worker
+        for worker in workers
+    )
 
 
 def tracks_jobs(specs: Sequence[WorkerSpec], image: str) -> bool:
@@ -104,6 +108,18 @@ def _takes_long(spec: WorkerSpec) -> bool:
     return needs_others or spec.policy.replay is not None or spec.rollout.pauses >= spec.policy.hold_for
 
 
-def _is_autoscaled(spec: WorkerSpec) -> bool:
-    """A sync that has a hook waits for its autoscaler too, which may be long without metrics."""
-    return any(resource.autoscales for resource in spec.attached)
+def is_applied_by_hook(spec: WorkerSpec, resource: AttachedResource) -> bool:
+    """Where a hook rolls out, its Job applies this one, and no sync: that would wait for its metrics.
+
+    Nothing but its owner takes such an object away.
+    """
+    return resource.autoscales and spec.policy.owner_references is OwnerReferences.RENDER
+
+
+def _needs_syncs(spec: WorkerSpec) -> bool:
+    """An autoscaler of it has to change when time passes, and self-heal runs no hook that could do so."""
+    return any(
+        resource.when or resource.scales_from_zero or not is_applied_by_hook(spec, resource)
+        for resource in spec.attached
+        if resource.autoscales
+    )

@@ -6,6 +6,7 @@ from typing import Any
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
 from twgen.model.analysis import Verdict
+from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.values import dataclass
@@ -13,9 +14,8 @@ from twgen.planning.analysis.verdicts import told
 from twgen.planning.routing.gates import first_not_passed, gate_attempt, gate_failures, skipped_gates
 from twgen.planning.routing.replay import may_replay_again, missing_replay
 from twgen.planning.routing.target import Target
-from twgen.planning.routing.task_queues import missing_queue, polls_until
+from twgen.planning.routing.task_queues import ignores_missing_queues, missing_queue, polls_until
 from twgen.planning.sentences import plain_percentage, rounded_percentage, spoken
-from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, MEASURED_SINCE, PAUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def promote(target: Target, *, full: bool, skip_gate: bool) -> Intervention:
         return Intervention(will, marks, change, goes_on=True)
     # the gate of a step is behind it once the step has begun
     is_of_step = missing is not None and missing.percentage is not None and not replay
-    skips = marks if is_of_step else {GATE_SKIPPED: target.mark, **marks}
+    skips = marks if is_of_step else target.new_mark(MarkKey.GATE_SKIPPED) | marks
     return Intervention(f"{will}, without its {'gate' if missing else 'replay'}", skips, change, goes_on=True)
 
 
@@ -78,7 +78,7 @@ def abort(target: Target) -> Intervention:
     share = f"its {plain_percentage(target.ramp.percentage)} %" if target.ramp else "all traffic"
     will = f"keep {share} from {target.build_id}, until `twgen retry` or a new build ID"
     change = _change(target, RoutingAction.CLEAR_RAMP) if target.ramp else None
-    return Intervention(will, {ABORTED: target.mark}, change)
+    return Intervention(will, target.new_mark(MarkKey.ABORTED), change)
 
 
 def retry(target: Target) -> Intervention:
@@ -88,10 +88,15 @@ def retry(target: Target) -> Intervention:
     if not target.is_aborted and not failed and not replays:
         of_replay = ", nor its replay" if target.spec.policy.replay else ""
         raise _refused(target, f"it is not aborted and no gate of it failed{of_replay}")
-    marks: dict[str, Any] = {ABORTED: False, **_measured_anew(target)} if target.is_aborted else {}
+    marks: dict[str, Any] = {}
+    if target.is_aborted:
+        # a person who lets it go on should not have to resume it too
+        marks = {key.value: False for key in (MarkKey.ABORTED, MarkKey.PAUSED) if key in target.marks}
+        marks |= _measured_anew(target)
     what = [f"let {target.build_id} go on"] if target.is_aborted else []
     if failed:
-        marks[GATE_ATTEMPT] = attempt = gate_attempt(target) + 1
+        attempt = gate_attempt(target) + 1
+        marks |= target.new_mark(MarkKey.GATE_ATTEMPT, attempt=attempt)
         what.append(f"start its gate again (attempt {attempt})")
     if replays:
         what.append("replay histories on it again")
@@ -103,19 +108,22 @@ def pause(target: Target) -> Intervention:
     _refuse_what_nobody_may(target)
     if target.is_paused:
         raise _refused(target, "it is paused already")
-    if target.has_all_traffic:
-        raise _refused(target, "it has all of the traffic: nothing is left to pause")
+    if target.is_current:
+        raise _refused(target, "it is current, so it can get no more traffic: nothing is left to pause")
     will = f"pause the rollout of {target.build_id}, until `twgen resume` or a new build ID"
-    return Intervention(will, {PAUSED: target.mark})
+    return Intervention(will, target.new_mark(MarkKey.PAUSED))
 
 
 def resume(target: Target) -> Intervention:
     """The end of a pause."""
     _refuse_what_nobody_may(target)
     if not target.is_paused:
-        raise _refused(target, "it is not paused")
+        is_frozen = target.world.rollout.is_paused
+        why = "; its intent is frozen by the annotation twgen.io/paused: remove that" if is_frozen else ""
+        raise _refused(target, f"it is not paused{why}")
     # a person's pause is no word on what was measured
-    marks = {PAUSED: False, **(_measured_anew(target) if target.why_marked(PAUSED) else {})}
+    marks = {key.value: False for key in (MarkKey.PAUSED, MarkKey.RETIRED) if key in target.marks}
+    marks |= _measured_anew(target) if target.why_marked(MarkKey.PAUSED) else {}
     return Intervention(f"let the rollout of {target.build_id} go on", marks, goes_on=True)
 
 
@@ -135,7 +143,7 @@ def retire(target: Target) -> Intervention:
     if target.temporal.routing.ramping:
         raise _refused(target, "a version ramps; `twgen abort` ends that first")
     current = target.versions.get(target.current)
-    queues = (current.task_queues if current else None) or ()
+    queues = current.own_task_queues if current else ()
     alone = [queue for queue in queues if queue.unversioned_pollers is not True]
     if alone or not queues:
         which = f"{alone[0].type.lower()} task queue {alone[0].name}" if alone else "its task queues"
@@ -146,7 +154,7 @@ def retire(target: Target) -> Intervention:
             " (docs/argocd.md, Remove a worker)",
         )
     change = replace(_change(target, RoutingAction.SET_CURRENT), build_id="")
-    marks = {PAUSED: {**target.mark, "because": "the worker is retired"}}
+    marks = target.new_mark(MarkKey.RETIRED)
     return Intervention(
         f"send all new workflows to workers without a version, and drain {target.current}", marks, change
     )
@@ -210,8 +218,8 @@ def _refused(target: Target, because: str) -> NegativeAnswer:
 
 def _measured_anew(target: Target, because: str = "") -> dict[str, Any]:
     """What counted against the target before a person let it go on counts no more."""
-    mark = {**target.mark, "because": because} if because else target.mark
-    return {MEASURED_SINCE: mark} if target.spec.policy.analysis and target.ramp else {}
+    is_measured = target.spec.policy.analysis and target.ramp
+    return target.new_mark(MarkKey.MEASURED_SINCE, because) if is_measured else {}
 
 
 def _change(target: Target, action: RoutingAction, percentage: float | None = None) -> RoutingPlan:
@@ -224,4 +232,5 @@ def _change(target: Target, action: RoutingAction, percentage: float | None = No
         build_id="" if ends_ramp else target.build_id,
         percentage=0 if ends_ramp else percentage,
         claim_manager=target.temporal.manager_identity != target.identity,
+        ignores_missing_queues=ignores_missing_queues(target),
     )

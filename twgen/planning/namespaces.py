@@ -1,4 +1,6 @@
-"""How full a Temporal namespace is, which may be why it takes no new worker."""
+"""What else a Temporal namespace has, which may be why it does not know a worker."""
+
+import re
 
 MOST_COUNTED = 1000
 """So many Worker Deployments are counted at most: there may be more."""
@@ -8,6 +10,24 @@ DEFAULT_LIMIT = 100
 1.29.1 says so in its log alone, 1.32.0 tells the workers too.
 https://github.com/temporalio/temporal/blob/v1.32.0/service/worker/workerdeployment/client.go
 """
+
+
+_NO_LETTER = re.compile(r"[^a-z0-9]+")
+
+
+def may_be_called(name: str, worker: str) -> bool:
+    """A Worker Deployment may be a worker whose code names it otherwise: it is called alike.
+
+    One with a slash is the worker of somebody else, unless it is written almost the same.
+    """
+    plain, whole, own = (_plain(text) for text in (name, worker, worker.partition("/")[2]))
+    if "/" in name:
+        return plain == whole and name != worker
+    return bool(plain) and (own in plain or plain in own)
+
+
+def _plain(name: str) -> str:
+    return _NO_LETTER.sub("", name.casefold())
 
 
 def why_full(worker_deployments: int | None) -> str:

@@ -14,6 +14,7 @@ from twgen.planning.draining.schedule import planned_endings
 from twgen.planning.ownership import acting_identity, left_behind, refuse_foreign
 from twgen.planning.routing.plan import plan_gates, plan_worker_routing, rollback_warnings, unserved_traffic
 from twgen.planning.routing.target import Target
+from twgen.planning.routing.task_queues import queue_warnings
 from twgen.planning.versions.patching import stray_patches
 from twgen.planning.versions.plan import plan_worker_versions
 from twgen.planning.versions.warnings import doubts_about_pods, uncounted_versions
@@ -54,7 +55,8 @@ def plan_worker(spec: WorkerSpec, world: WorkerWorld, now: datetime, caller: Cal
     versions = plan_worker_versions(spec, world, now, caller.on_deployments_of(spec.policy))
     identity = acting_identity(spec, world, caller)
     target = Target(spec, world, now, identity, versions.not_created)
-    told = (*rollback_warnings(target), *versions.warnings, *doubts_about_pods(versions.versions))
+    of_traffic = (*rollback_warnings(target), *queue_warnings(target))
+    told = (*of_traffic, *versions.warnings, *doubts_about_pods(versions.versions))
     versions = replace(versions, warnings=told) if told else versions
     return WorkerPlan(
         versions=versions,

@@ -8,19 +8,24 @@ from twgen.model.histories import ReplayBefore
 from twgen.model.plan import VersionAction
 from twgen.model.policy import HistorySource
 from twgen.model.spec import WorkerSpec
-from twgen.model.temporal import Drainage, TaskQueue, Version, VersionStatus, WorkerDeployment
+from twgen.model.temporal import Drainage, TaskQueue, TaskQueueType, Version, VersionStatus, WorkerDeployment
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.draining.schedule import schedules
 from twgen.planning.routing.gates import on_queues, possible_gates
 from twgen.planning.routing.target import Target
+from twgen.planning.routing.task_queues import missing_queues
 from twgen.planning.version_status import LOOKS_IDLE, may_have_work, status_of
 from twgen.planning.versions.facts import known_to_temporal, version_facts
 from twgen.planning.versions.table import decide
 from twgen.versioning.build_ids import may_be_ours
+from twgen.versioning.injection import task_queue_of
 
 _STALE_AFTER = timedelta(minutes=15)
 """A server looks every few minutes whether a version has drained; its list may never hear of it."""
+
+_MOST_LEFT_OVERS = 10
+"""So many versions that nothing needs any more are looked for in Git."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class Reads:
     """Build IDs of the versions whose open auto-upgrade workflows are counted: a rollback moves them."""
     task_queues: frozenset[TaskQueue] = frozenset()
     """Those whose pollers are read."""
+    tasks_of: tuple[tuple[str, TaskQueue], ...] = ()
+    """The current version and each of its task queues that the target does not poll: it may have tasks."""
     gate_runs: tuple[tuple[str, str], ...] | None = None
     """Task queue and workflow ID of the gate's runs on the target; None: they decide nothing."""
     metrics: tuple[Metric, ...] = ()
@@ -40,7 +47,11 @@ class Reads:
     measured_since: datetime | None = None
     """None: nothing is measured."""
     worker_deployments: bool = False
-    """Those of its Temporal namespace are counted: it may be full, which only the log of its server says."""
+    """Those of its Temporal namespace are listed: it may be full, or one be the worker by another name."""
+    other_workers: bool = False
+    """Whoever may be the worker by another name is told of."""
+    told_task_queue: TaskQueue | None = None
+    """The one that its spec tells its containers, if it is to be asked who else polls that."""
     pods_of: tuple[LiveDeployment, ...] = ()
     """The Deployments that should have pods, and have none that is available."""
     replay: bool = False
@@ -81,21 +92,30 @@ def further_reads(
     deciding = _deciding_on_traffic(spec, target.temporal)
     # of a rollback too: until it is planned it may be too late for one
     gates = () if target.is_current else possible_gates(target)
+    is_missing = _seems_not_to_poll(target)
+    queues = {
+        queue
+        for version in target.temporal.versions
+        if version.build_id in deciding
+        for queue in version.own_task_queues
+    }
+    told = task_queue_of(spec.template.content) if is_missing else ""
+    told_queue = TaskQueue(told, TaskQueueType.WORKFLOW) if told else None
     return Reads(
         open_workflows=holding,
-        auto_upgrade_workflows=(target.current,) if target.current and target.is_rollback else (),
-        task_queues=frozenset(
-            queue
-            for version in target.temporal.versions
-            if version.build_id in deciding
-            for queue in version.task_queues or ()
-        ),
+        auto_upgrade_workflows=(target.current,) if target.current and target.goes_back else (),
+        task_queues=frozenset(queues),
+        tasks_of=tuple((target.current, queue) for queue in missing_queues(target))
+        if target.current and not target.is_current
+        else (),
         gate_runs=tuple((one.task_queue, one.workflow_id) for one in on_queues(target, gates))
         if gates
         else None,
         metrics=target.analysis.metrics if target.analysis else (),
         measured_since=target.measured_since,
-        worker_deployments=world.temporal is None and target.obstacle is None,
+        worker_deployments=world.temporal is None and is_missing,
+        other_workers=is_missing,
+        told_task_queue=None if told_queue in queues else told_queue,
         pods_of=tuple(
             live
             for live in world.deployments or ()
@@ -105,6 +125,13 @@ def further_reads(
         and (not target.is_current or spec.policy.replay.before is not ReplayBefore.RAMP),
         held=tuple(_held(target)) if for_people else (),
     )
+
+
+def _seems_not_to_poll(target: Target) -> bool:
+    """No worker of it has polled, though its pods are available, or nobody knows of pods."""
+    if target.is_registered or target.spec.says_zero:
+        return False
+    return target.world.deployments is None or target.obstacle is None
 
 
 def _held(target: Target) -> Iterator[str]:
@@ -159,6 +186,24 @@ def versions_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) ->
         for version in (version_facts(spec, world, now, untold) if untold else ())
         if decide(version).action not in {VersionAction.DROP, VersionAction.NONE}
     )
+
+
+def left_overs_to_look_for(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> frozenset[str]:
+    """The newest versions that nothing needs and whose Deployments nobody looked for, to ask Git for too.
+
+    So few, since each costs time in every render, for as long as Temporal lists it.
+    """
+    if world.deployments is not None or HistorySource.GIT not in spec.policy.history:
+        return frozenset()
+    found = [
+        version
+        for version in version_facts(spec, world, now)
+        if version.is_left_over
+        and version.is_among_newest
+        and not (version.recorded or version.is_target or version.is_of_others)
+    ]
+    newest = sorted(found, key=lambda version: version.registered_for or timedelta.max)
+    return frozenset(version.build_id for version in newest[:_MOST_LEFT_OVERS])
 
 
 def _deciding_on_traffic(spec: WorkerSpec, temporal: WorkerDeployment) -> set[str]:

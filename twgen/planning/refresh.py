@@ -15,7 +15,7 @@ from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.reasons.routing import Until
 from twgen.model.world import World
 from twgen.planning.plan import plan_versions
-from twgen.planning.sentences import listed
+from twgen.planning.sentences import listed, spoken
 
 REFRESH_PAUSE = timedelta(minutes=10)
 """Between two refreshes of one application."""
@@ -23,6 +23,8 @@ _LONGEST_PAUSE = timedelta(days=1)
 """Between two refreshes that both found the same."""
 _DOUBLED = 8
 """How often a pause is doubled at most: by then it is over the longest, and a timedelta still holds it."""
+_LOOKS_WITHIN = timedelta(minutes=10)
+"""Argo CD, at an application that it was asked to look at again: a render may take some minutes."""
 RERUN_PAUSE = timedelta(minutes=10)
 """From the end of a Job until another one may take its place."""
 
@@ -43,8 +45,10 @@ def plan_hash(worker: WorkerVersions) -> str:
             version.replicas,
             version.protected,
             version.action is VersionAction.SCALE_DOWN,
+            # a render without the cluster keeps it so, and one that reads it takes it away at last
+            version.action is VersionAction.SCALE_DOWN and version.live is None,
             version.live.uid if owns and version.attached and version.live else "",
-            *((version.attached, version.leaving) if by_status else ()),
+            *((version.attached, version.leaving) if by_status or version.replaced else ()),
         )
         for version in worker.versions
         if version.is_rendered or version.attached or version.leaving
@@ -106,6 +110,18 @@ class ApplicationState(NamedTuple):
     """The plan hashes of its last render, by worker, be it applied or not; without those that are unknown."""
     may_wait: bool = True
     """What was rendered last may not be what is applied."""
+    asked_since: datetime | None = None
+    """Since when Argo CD has been asked to look at it again, and has not; None: it has, or nobody tells."""
+
+
+def not_looked_at(asked_since: datetime | None, now: datetime) -> str:
+    """What is said of an application that Argo CD may never look at again; empty: it is fine, or unknown.
+
+    Argo CD goes on to show what it showed, such as Synced, and applies no commit.
+    """
+    if asked_since is None or now - asked_since < _LOOKS_WITHIN:
+        return ""
+    return f"Argo CD was asked {spoken(now - asked_since)} ago to look at it again, and has not"
 
 
 class Refresh(NamedTuple):

@@ -1,17 +1,22 @@
 """What a rollout writes next, when it is over, and when its plan can have become another one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from twgen.model.marks import Mark as VersionMark
+from twgen.model.marks import MarkKey, write_mark
 from twgen.model.plan import GateStart, Phase, RoutingAction, RoutingPlan, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.reasons.routing import Until
+from twgen.model.spec import WorkerSpec
 from twgen.model.status import RolloutStatus
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld
+from twgen.planning.routing.gates import gates_before
 from twgen.planning.routing.table import is_updating
+from twgen.planning.sentences import untimed
 
 FAILED_LOOK = timedelta(seconds=5)
 """Until it is looked again after a look that failed."""
@@ -48,15 +53,37 @@ Write = GateStart | Claim | Mark | RoutingPlan
 def next_write(plan: WorkerPlan) -> Write | None:
     """What a rollout changes now; None: it waits, or has nothing left to do.
 
-    A gate asks for no manager, and one that fails leaves the worker to whoever manages it.
+    A gate needs no manager: one that fails leaves the present manager in place. What takes a share back
+    waits for no gate, which may be one that cannot start.
     """
-    if plan.gates:
+    if plan.gates and not takes_back(plan):
         return plan.gates[0]
     if plan.routing.claim_manager:
         return Claim(plan.identity)
     if plan.routing.marks:
         return Mark(plan.spec.build_id, plan.routing.marks, plan.routing.because)
     return plan.routing if plan.routing.action is not RoutingAction.NONE else None
+
+
+def takes_back(plan: WorkerPlan) -> bool:
+    """A version loses its share, or is kept from more: that waits for nothing that the target lacks."""
+    routing = plan.routing
+    is_back = routing.action is RoutingAction.CLEAR_RAMP or routing.reason is Reason.ROLLBACK
+    return is_back or bool(routing.marks)
+
+
+def moved_mark(
+    change: RoutingPlan, spec: WorkerSpec, by: str, at: datetime, cause: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """The entry of metadata that says who gave a version its share, why, and after which gates.
+
+    An empty text of the cause is not known, and left out.
+    """
+    share = _ALL if change.percentage is None else change.percentage
+    gates = [gate.name for gate in gates_before(spec, share)]
+    known = {name: text for name, text in cause.items() if text}
+    details = {**known, "percentage": share, **({"gates": gates} if gates else {})}
+    return {MarkKey.MOVED_BY.value: write_mark(VersionMark(MarkKey.MOVED_BY, by, at, details=details))}
 
 
 def needs_a_rollout(phase: Phase, reason: str) -> bool:
@@ -68,23 +95,58 @@ def needs_a_rollout(phase: Phase, reason: str) -> bool:
 
 def left_alone(status: RolloutStatus, why: str, since: datetime) -> RolloutStatus:
     """The same once nobody works on it any more; the message keeps where it stood."""
-    message = f"nobody moves its traffic: {why}; before, it was {status.phase}: {status.message}"
+    stood = untimed(status.message)
+    before = "" if stood in why else f"; before, it was {status.phase}: {stood}"
+    message = f"nobody moves its traffic: {why}{before}"
     return status.restated(Phase.BLOCKED, Reason.ROLLOUT_ENDED, message, since)
+
+
+def since_when(before: RolloutStatus, now: RolloutStatus) -> datetime:
+    """When phase or reason changed last; a rollout that ended and is tried again has not got on."""
+    is_same = (before.phase, before.reason) == (now.phase, now.reason)
+    is_retry = before.reason == Reason.ROLLOUT_ENDED and now.phase is Phase.WAITING
+    return before.since if before.intent == now.intent and (is_same or is_retry) else now.since
+
+
+def brought_up_to_date(told: RolloutStatus, now: RolloutStatus) -> RolloutStatus:
+    """What a rollout left to read, with what its worker has become since."""
+    newer = replace(told, current=now.current, percentage=now.percentage, document=now.document)
+    if told.reason in {Reason.ROLLOUT_ENDED, Reason.ROLLOUT_NOT_BEGUN}:  # nothing waits for what comes next
+        return newer.restated(told.phase, told.reason, told.message, told.since)
+    return newer
 
 
 def not_begun(
     told: RolloutStatus | None, worker: str, target: str, why: str, since: datetime
 ) -> RolloutStatus:
     """How a worker stands whose newest intent nobody has looked at; `told` is of an older one, if any is."""
-    before = f"; before, it was {told.phase}: {told.message}" if told else ""
+    before = f"; before, it was {told.phase}: {untimed(told.message)}" if told else ""
     message = f"the rollout of {target} has not begun: {why}{before}"
     reason = Reason.ROLLOUT_NOT_BEGUN
     if not told:
-        return RolloutStatus(worker, Phase.WAITING, reason, message, target, "", 0, since, {})
+        return RolloutStatus(worker, Phase.WAITING, reason, message, target, None, None, since, {})
     now = told.restated(Phase.WAITING, reason, message, since)
     workers = [{**one, "targetBuildID": target} for one in now.document.get("workers", ())]
     document = {**now.document, "workers": workers} if workers else now.document
-    return replace(now, target=target, percentage=0, document=document)
+    percentage = told.percentage if told.target == target else None
+    return replace(now, target=target, percentage=percentage, document=document)
+
+
+def as_expected(
+    told: Sequence[RolloutStatus], specs: Sequence[WorkerSpec], since: datetime
+) -> list[RolloutStatus]:
+    """How the workers of specs stand, by what their rollouts left: one of another target has not begun.
+
+    A status says how its own target stands: right after a commit, that is still the one before it.
+    """
+    left, found = {status.worker: status for status in told}, []
+    for spec in specs:
+        status = left.get(spec.worker_deployment)
+        if not status or status.target != spec.build_id:
+            why = "what these specs describe has not been applied yet"
+            status = not_begun(status, spec.worker_deployment, spec.build_id, why, since)
+        found.append(status)
+    return found
 
 
 def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
@@ -95,10 +157,10 @@ def unclaimed(status: RolloutStatus, since: datetime) -> RolloutStatus:
 def since_its_hook(told: RolloutStatus, now: RolloutStatus) -> RolloutStatus | None:
     """How a rollout stands whose hook has ended, where that is no longer what the hook told; None: it is."""
     if not needs_a_rollout(now.phase, now.reason):
-        return now if told.reason == Reason.ROLLOUT_ENDED else None
+        return now if told.reason != now.reason else None
     if told.phase is not Phase.SETTLED or now.percentage == _ALL:
         return None  # pods that are away for a moment are no work for a rollout
-    moved = replace(told, percentage=now.percentage, document=now.document)
+    moved = brought_up_to_date(told, now)
     return left_alone(moved, "its hook has ended, and only a sync makes it again", now.since)
 
 

@@ -1,10 +1,12 @@
 """Lengths of time, numbers and names as they stand in sentences."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from twgen.model.plan import RoutingAction
 
+_UNTIL = re.compile(r"( \(at [0-9:]+ UTC); until [0-9: -]+ UTC\)")
 _UNITS = ((3600, "h"), (60, "m"), (1, "s"))
 
 
@@ -32,6 +34,16 @@ def clock_time(moment: datetime, now: datetime) -> str:
     return f"{day}{moment:%H:%M:%S} UTC"
 
 
+def timed(sentence: str, now: datetime, due: datetime | None) -> str:
+    """A sentence that counts down to a moment, for people who read it later."""
+    return f"{sentence} (at {clock_time(now, now)}; until {clock_time(due, now)})" if due else sentence
+
+
+def untimed(sentence: str) -> str:
+    """A timed sentence once nothing waits for its moment any more."""
+    return _UNTIL.sub(r"\1)", sentence)
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things: `1 workflow`, `2 workflows`, `2 policies`."""
     if number == 1:
@@ -53,6 +65,16 @@ def plain_percentage(percentage: float) -> float:
     """The percentage as people write it: whole where it is."""
     rounded = rounded_percentage(percentage)
     return int(rounded) if rounded == int(rounded) else rounded
+
+
+def told_shares(shares: Mapping[str, float]) -> str:
+    """Which versions have how much: `25 % of new workflows go to v3, 75 % to v1`; an empty build ID: none."""
+    told = [
+        f"{plain_percentage(share)} %{' of new workflows go' if not index else ''}"
+        f" to {build_id or 'unversioned workers'}"
+        for index, (build_id, share) in enumerate(shares.items())
+    ]
+    return ", ".join(told)
 
 
 def how_to_resume(deployment: str, namespace: str) -> str:

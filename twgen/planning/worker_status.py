@@ -1,14 +1,17 @@
 """Where every worker stands in the world that a plan was made for, and what of it is most urgent."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from datetime import datetime
 
+from twgen.model.marks import MarkKey, read_mark
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, Plan, VersionAction, VersionPlan, WorkerPlan
 from twgen.model.policy import MOST_VERSIONS
 from twgen.model.status import GateProgress, Move, Ownership, Status, VersionCount, VersionView, WorkerView
 from twgen.model.temporal import Routing, Version, VersionStatus, WorkerDeployment
+from twgen.model.times import format_time
 from twgen.model.world import World
+from twgen.planning.attached_status import AttachedRead, attached_views
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.gates import asked_gates, on_queues
 from twgen.planning.routing.plan import change_when_due
@@ -16,18 +19,33 @@ from twgen.planning.routing.target import Target
 from twgen.planning.sentences import plain_percentage
 from twgen.planning.version_status import shares
 from twgen.planning.versions.plan import holds_a_place, later_actions
-from twgen.versioning.names import MOVED_BY
 
-_URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
-
-
-def make_status(plan: Plan, world: World, caller: Caller) -> Status:
-    """Where the workers of a plan stand in the world that it was made for, as that manager sees it."""
-    workers = tuple(_worker(worker, world, plan.now, caller) for worker in plan.workers)
-    return Status(plan.now, workers, plan.warnings)
+URGENCY = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
+"""The phases, that which needs a person most first."""
 
 
-def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> WorkerView:
+def make_status(
+    plan: Plan, world: World, caller: Caller, attached: Mapping[str, AttachedRead] | None = None
+) -> Status:
+    """Where the workers of a plan stand in the world that it was made for, as that manager sees it.
+
+    `attached` is what was read of attached objects, by Kubernetes namespace.
+    """
+    read = attached or {}
+    workers = tuple(
+        _worker(worker, world, plan.now, caller, read.get(worker.spec.namespace)) for worker in plan.workers
+    )
+    unread = (
+        f"how {kind} objects in namespace {namespace} stand is not known: {why}"
+        for namespace, found in sorted(read.items())
+        for kind, why in sorted(found.unread.items())
+    )
+    return Status(plan.now, workers, (*plan.warnings, *unread))
+
+
+def _worker(
+    worker: WorkerPlan, world: World, now: datetime, caller: Caller, attached: AttachedRead | None
+) -> WorkerView:
     spec = worker.spec
     target = Target(spec, worker_world(spec, world), now, worker.identity, worker.versions.not_created)
     beside = (version for version in worker.versions.versions if version.build_id != target.build_id)
@@ -44,20 +62,18 @@ def _worker(worker: WorkerPlan, world: World, now: datetime, caller: Caller) -> 
         ),
         unversioned_percentage=_percentage("", target.world.temporal),
         count=VersionCount(
-            deployed=sum(map(holds_a_place, beside)),
+            deployed=sum(holds_a_place(version, version.reason) for version in beside),
             most_deployed=spec.policy.max_versions,
             registered=len(target.temporal.versions),
             most_registered=MOST_VERSIONS,
         ),
-        versions=tuple(_versions(worker, target)),
+        versions=tuple(_versions(worker, target, attached)),
     )
 
 
-def worst_first(workers: Iterable[WorkerView]) -> list[WorkerView]:
-    """The workers by urgency: a target that nobody serves, then Blocked, Waiting, Moving and Settled ones."""
-    return sorted(
-        workers, key=lambda worker: (not worker.plan.unserved, _URGENCY.index(worker.plan.routing.phase))
-    )
+def urgency(phase: Phase, *, is_alarm: bool) -> tuple[bool, int]:
+    """What sorts workers: first an alarm, such as a target that nobody serves; Settled ones last."""
+    return not is_alarm, URGENCY.index(phase)
 
 
 def is_pending(plan: Plan) -> bool:
@@ -86,7 +102,7 @@ def _ownership(worker: WorkerPlan, caller: Caller) -> Ownership:
     return Ownership.OTHER if caller.on_deployments_of(policy) else Ownership.UNKNOWN
 
 
-def _versions(worker: WorkerPlan, target: Target) -> list[VersionView]:
+def _versions(worker: WorkerPlan, target: Target, attached: AttachedRead | None) -> list[VersionView]:
     registered = target.versions
     later = later_actions(target.spec, target.world, target.now)
     first = datetime.min.replace(tzinfo=target.now.tzinfo)
@@ -104,6 +120,7 @@ def _versions(worker: WorkerPlan, target: Target) -> list[VersionView]:
             cluster_was_read=target.world.deployments is not None,
             pod_problem=target.world.pod_problems.get(version.build_id, ""),
             later=later.get(version.build_id),
+            attached=attached_views(version, attached),
             moved=_move(of_temporal, target.temporal),
         )
 
@@ -123,10 +140,12 @@ def _percentage(build_id: str, temporal: WorkerDeployment | None) -> float | Non
 
 def _move(version: Version | None, temporal: WorkerDeployment) -> Move | None:
     """What twgen wrote down of the version's last move, where it was also twgen that changed routing last."""
-    told = (version.metadata or {}).get(MOVED_BY) if version else None
-    if not version or not isinstance(told, dict) or _percentage(version.build_id, temporal) is None:
+    told = (version.metadata or {}).get(MarkKey.MOVED_BY) if version else None
+    mark = read_mark(MarkKey.MOVED_BY, told)
+    if not version or not mark or _percentage(version.build_id, temporal) is None:
         return None
-    move = Move(*(str(told.get(name, "")) for name in ("by", "intent", "application", "at")))
+    intent, application = (str(mark.details.get(name, "")) for name in ("intent", "application"))
+    move = Move(mark.by, intent, application, format_time(mark.at) if mark.at else "")
     return move if move.identity == temporal.last_modifier_identity else None
 
 

@@ -13,6 +13,8 @@ import sys
 
 CANNOT = 125
 """The exit status of a kernel that cannot confine."""
+_CANNOT_RUN = 126
+"""The exit status of a program that cannot be run, as a shell has it."""
 MOST_BYTES = 16 * 2**20
 """The longest file that may be written, what is printed included."""
 MOST_MEMORY = 768 * 2**20
@@ -34,6 +36,12 @@ _kernel = ctypes.CDLL(None, use_errno=True)
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def at_most(limit: int, most: int) -> int:
+    """So much of what a number of `resource` limits, or less where this process may not have as much."""
+    hard = resource.getrlimit(limit)[1]
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
 
 def _call(name: str, *arguments: object) -> int:
@@ -90,7 +98,7 @@ def main(folder: str, private: str, program: str, *arguments: str) -> None:
         (resource.RLIMIT_CPU, _MOST_SECONDS),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(limit, (most, most))
+        resource.setrlimit(limit, (at_most(limit, most),) * 2)
     try:
         _call("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         _confine_files(folder, private, program)
@@ -98,7 +106,13 @@ def main(folder: str, private: str, program: str, *arguments: str) -> None:
     except (OSError, KeyError, AttributeError) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(CANNOT)
-    os.execv(program, [program, *arguments])  # noqa: S606 - there is no shell
+    try:
+        os.execv(program, [program, *arguments])  # noqa: S606 - there is no shell
+    except OSError as error:
+        # only the program itself may be run, and not what runs a script
+        why = f"{program} cannot be run here ({error.strerror})"
+        sys.stderr.write(f"{why}: if it is a script, put the program that it starts on PATH\n")
+        sys.exit(_CANNOT_RUN)
 
 
 if __name__ == "__main__":

@@ -174,7 +174,8 @@ class Repository:
             env=_ENVIRONMENT,
         )
         self._running.append(process)
-        if sys.platform == "linux":
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        if sys.platform == "linux" and (hard == resource.RLIM_INFINITY or hard > _MOST_MEMORY):
             with suppress(ProcessLookupError):
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
         return process

@@ -10,6 +10,7 @@ from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, PodsForbidden
 from twgen.cluster.deployments import live_deployments
 from twgen.errors import StateUnavailable
+from twgen.model.paths import value_at
 from twgen.model.spec import WorkerKey, WorkerSpec
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, selector_labels
@@ -60,7 +61,13 @@ class SharedLists:
         # one that lost its other labels by hand is still seen
         by_label: dict[str, list[Manifest]] = defaultdict(list)
         for manifest in await self.client.deployments(namespace, DEPLOYMENT_NAME_LABEL, self.deadline):
-            by_label[manifest["metadata"]["labels"][DEPLOYMENT_NAME_LABEL]].append(manifest)
+            if not (label := value_at(manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL)):
+                name = manifest["metadata"]["name"]
+                raise StateUnavailable(
+                    f"Deployment {namespace}/{name} cannot be read: it was asked for by its label"
+                    f" {DEPLOYMENT_NAME_LABEL}, and has none"
+                )
+            by_label[label].append(manifest)
         return by_label
 
 
@@ -91,7 +98,11 @@ class ClusterReader:
             return dict.fromkeys(build_ids.values(), _FORBIDDEN)
         # of those made in the same second any will do, but always the same
         pods = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
-        newest = {build_ids[pod["metadata"]["labels"][BUILD_ID_LABEL]]: pod for pod in pods}
+        newest = {
+            build_ids[label]: pod
+            for pod in pods
+            if (label := value_at(pod, "metadata", "labels", BUILD_ID_LABEL)) in build_ids
+        }
         problems = {build_id: pod_problem(pod) for build_id, pod in newest.items()}
         return {build_id: problem for build_id, problem in problems.items() if problem}
 
@@ -99,7 +110,7 @@ class ClusterReader:
 async def read_gate_input(
     spec: WorkerSpec, client: KubernetesClient | None, deadline: Deadline
 ) -> bytes | None:
-    """The input of a worker's gate as JSON, from its spec, a ConfigMap or a Secret; None: it has none."""
+    """The input of a worker's gate: JSON of its spec, or what a ConfigMap or a Secret holds; None: none."""
     gate = spec.rollout.gate
     if not gate or not gate.input_from:
         return None if not gate or gate.input is None else json.dumps(gate.input).encode()

@@ -13,7 +13,7 @@ from twgen.model.world import World
 from twgen.reading.documents import Sources, why_unreadable
 from twgen.reading.places import located
 from twgen.reporting.problems import problem_lines
-from twgen.yaml.limits import DEFAULT, Budget, Limits
+from twgen.yaml.limits import DEFAULT, WORLD, Budget, Limits
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
@@ -27,10 +27,7 @@ _FROM_FORM = (
     ", which this one has under operator.yaml: give that alone, as `kubectl get configmap -n argocd"
     " twgen-operator -o jsonpath='{.data.operator\\.yaml}'` prints it"
 )
-_SNAPSHOT_LIMITS = replace(
-    DEFAULT, text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="record fewer workers in it"
-)
-"""A snapshot is the operator's own file, and holds every live Deployment: 20,000 versions need 491 MiB."""
+_SNAPSHOT_LIMITS = replace(WORLD, remedy="record fewer workers in it")
 
 
 def read_snapshot_file(path: str, sources: Sources) -> World:

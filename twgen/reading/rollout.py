@@ -1,6 +1,6 @@
 """Reading what a cluster says of a rollout that is carried out in it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
@@ -8,14 +8,15 @@ from typing import Any
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, jobs_path, listed
 from twgen.cluster.jobs import oldest_first
-from twgen.errors import InvalidDocuments, StateUnavailable
+from twgen.errors import InvalidDocuments, OutOfTime, StateUnavailable
 from twgen.model.operator import GroupKind
 from twgen.model.paths import value_at
 from twgen.model.policy import MissingTemplate
 from twgen.model.problem import Document
 from twgen.model.rollout import JobReference, RolloutInCluster
 from twgen.model.status import RolloutStatus
-from twgen.planning.cluster_changes import AttachedInCluster
+from twgen.planning.attached_status import AttachedRead
+from twgen.planning.cluster_changes import AttachedInCluster, Condition
 from twgen.records.intent import Intent, UnusableIntent, is_annotated_as_paused, parse_intent
 from twgen.records.rollout_status import parse_rollout_status
 from twgen.reporting.problems import problem_lines
@@ -104,7 +105,7 @@ class RolloutReader:
                 f"ConfigMap {intent.namespace}/{name} was edited by hand, it has no {INTENT_HASH} any more:"
                 " apply what `twgen render` prints"
             )
-        if annotations.get(INTENT_HASH) != intent.hash:
+        if (annotations.get(INTENT_HASH), value_at(manifest, "metadata", "uid")) != (intent.hash, intent.uid):
             return RolloutInCluster(is_superseded=True)
         version = str(value_at(manifest, "metadata", "resourceVersion"))
         if self._alone_at not in {"", version}:
@@ -151,34 +152,78 @@ def _owners(item: Mapping[str, Any]) -> frozenset[str]:
 
 
 async def attached_objects(
-    client: KubernetesClient, intent: Intent, kinds: Iterable[GroupKind], deadline: Deadline
+    client: KubernetesClient, intent: Intent, deadline: Deadline
 ) -> list[AttachedInCluster]:
-    """The live objects of these kinds that twgen attached to the worker's versions."""
+    """The live objects that twgen attached to the worker's versions, of the kinds that its intent names."""
     label = selector_labels(intent.worker, "")[DEPLOYMENT_NAME_LABEL]
     made_here = {DEPLOYMENT_NAME_LABEL: label} | MANAGED_BY
     selected = {"labelSelector": ",".join(f"{name}={text}" for name, text in made_here.items())}
     found = []
-    for kind in sorted(kinds, key=lambda kind: (kind.group, kind.kind)):
-        served = "/api/v1"
-        if kind.group:
-            group = await read_path(client, f"/apis/{kind.group}", deadline, may_be_absent=True)
-            if not group:
-                continue  # there are none: its definition is not installed
-            served = f"/apis/{value_at(group, 'preferredVersion', 'groupVersion')}"
-        path = f"{served}/namespaces/{intent.namespace}/{resource_of_kind(kind.kind)}"
-        # of an operator's own kind, whose plural is guessed, none is a mistake to be told
-        there = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
-        found += [
-            AttachedInCluster(
-                kind=kind,
-                path=f"{path}/{item['metadata']['name']}",
-                name=item["metadata"]["name"],
-                uid=item["metadata"]["uid"],
-                owners=_owners(item),
-            )
-            for item in (listed(path, there) if there else ())
-        ]
+    for kind in intent.attached_kinds:
+        found += await _objects_of_kind(client, intent.namespace, kind, selected, deadline)
     return found
+
+
+async def read_attached(
+    client: KubernetesClient, wanted: Mapping[str, Iterable[GroupKind]], deadline: Deadline
+) -> dict[str, AttachedRead]:
+    """The live objects that twgen attached to versions, for the kinds wanted of each namespace.
+
+    One LIST for each; an account that may not list a kind still reads the others.
+    """
+    read = {}
+    for namespace, kinds in sorted(wanted.items()):
+        found: list[AttachedInCluster] = []
+        unread = {}
+        for kind in sorted(kinds, key=str):
+            selected = {"labelSelector": ",".join(f"{name}={text}" for name, text in MANAGED_BY.items())}
+            try:
+                found += await _objects_of_kind(client, namespace, kind, selected, deadline)
+            except (StateUnavailable, OutOfTime) as error:
+                unread[kind.kind] = str(error)
+        read[namespace] = AttachedRead(tuple(found), unread)
+    return read
+
+
+async def _objects_of_kind(
+    client: KubernetesClient,
+    namespace: str,
+    kind: GroupKind,
+    selected: Mapping[str, str],
+    deadline: Deadline,
+) -> list[AttachedInCluster]:
+    api_version, served = "v1", "/api/v1"
+    if kind.group:
+        group = await read_path(client, f"/apis/{kind.group}", deadline, may_be_absent=True)
+        if not group:
+            return []  # its definition is not installed
+        api_version = str(value_at(group, "preferredVersion", "groupVersion"))
+        served = f"/apis/{api_version}"
+    path = f"{served}/namespaces/{namespace}/{resource_of_kind(kind.kind)}"
+    # of an operator's own kind, whose plural is guessed, none is a mistake to be told
+    there = await read_path(client, path, deadline, selected, may_be_absent=kind in KINDS)
+    return [
+        AttachedInCluster(
+            kind=kind,
+            path=f"{path}/{item['metadata']['name']}",
+            api_version=api_version,
+            name=item["metadata"]["name"],
+            uid=item["metadata"]["uid"],
+            owners=_owners(item),
+            is_going="deletionTimestamp" in item["metadata"],
+            conditions=tuple(_conditions(item)),
+        )
+        for item in (listed(path, there) if there else ())
+    ]
+
+
+def _conditions(item: Mapping[str, Any]) -> Iterator[Condition]:
+    """What an object says of itself, as far as it has the usual shape."""
+    found = value_at(item, "status", "conditions")
+    for condition in found if isinstance(found, list) else ():
+        if isinstance(condition, dict):
+            texts = (" ".join(str(condition.get(name) or "").split()) for name in Condition._fields)
+            yield Condition(*texts)
 
 
 async def _config_map(

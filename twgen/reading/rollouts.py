@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
-from twgen.clients.kubernetes import KubernetesClient, jobs_path, listed
-from twgen.cluster.jobs import Ending, ending_of, oldest_first
+from twgen.clients.kubernetes import MOST_LISTED, KubernetesClient, jobs_path, listed
+from twgen.cluster.jobs import Ending, ending_of, is_older, oldest_first
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.paths import value_at
 from twgen.model.rollout import EndedJob, JobReference
@@ -18,11 +18,12 @@ from twgen.model.times import parse_time
 from twgen.planning.rollout import left_alone, needs_a_rollout, not_begun
 from twgen.reading.rollout import read_path, specs_of
 from twgen.records.intent import Intent, parse_intent
-from twgen.records.rollout_status import parse_rollout_status
+from twgen.records.rollout_status import is_of, parse_rollout_status
 from twgen.versioning.names import HOOK, INTENT_HASH, ROLLOUT
 from twgen.yaml.limits import Budget, Limits
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_JOB = "there is no Job of it yet; if none comes, a full sync makes one"
 _PAGE = 50
 """ConfigMaps, of 1 MiB at most."""
 _OF_A_NAMESPACE = Limits(remedy="no other rollout of this namespace is read")
@@ -69,7 +70,7 @@ async def rollouts_in_cluster(
         jobs = oldest_first(listed(path, found))
     except StateUnavailable as error:
         unusable.append(f"nobody knows whether a Job works on these rollouts: {error}")
-    applied: dict[str, datetime] = {}
+    applied: dict[tuple[str, str], Mapping[str, Any]] = {}
     budgets: defaultdict[str, Budget] = defaultdict(lambda: Budget(_OF_A_NAMESPACE))
     async for item in _config_maps(client, namespace, deadline):
         budget = budgets[item["metadata"]["namespace"]]
@@ -80,7 +81,7 @@ async def rollouts_in_cluster(
                 statuses.append(parse_rollout_status(item, budget))
             else:
                 intents.append(intent := parse_intent(item, budget))
-                applied[_worker_of(intent)] = _created(item)
+                applied[intent.namespace, intent.hash] = {"metadata": item["metadata"]}
         except InvalidInput as error:
             unusable.append(str(error))
     wanted = {_worker_of(intent): intent for intent in intents}
@@ -89,12 +90,13 @@ async def rollouts_in_cluster(
         statuses = [_with_its_jobs(status, jobs, wanted.get(status.worker)) for status in statuses]
     told = {status.worker: status for status in statuses}
     waiting = {
-        worker: _not_begun(intent, left.get(worker), jobs, applied[worker])
+        worker: _not_begun(intent, left.get(worker), jobs, applied[intent.namespace, intent.hash])
         for worker, intent in wanted.items()
-        if not intent.is_rolled_out_by_hand and not _is_of(left.get(worker), intent)
+        if not intent.is_rolled_out_by_hand and not (worker in left and is_of(left[worker], intent))
     }
+    ended = _ended(jobs or (), applied)
     return RolloutsInCluster(
-        tuple(intents), _by_worker(told), _by_worker(told | waiting), tuple(unusable), _ended(jobs or ())
+        tuple(intents), _by_worker(told), _by_worker(told | waiting), tuple(unusable), ended
     )
 
 
@@ -114,16 +116,17 @@ def _by_worker(statuses: Mapping[str, RolloutStatus]) -> tuple[RolloutStatus, ..
     return tuple(status for _, status in sorted(statuses.items()))
 
 
-def _is_of(status: RolloutStatus | None, intent: Intent) -> bool:
-    """The rollout has looked at this intent, or nobody knows at which."""
-    return status is not None and status.intent in {"", intent.hash}
-
-
 def _not_begun(
-    intent: Intent, told: RolloutStatus | None, jobs: Iterable[Mapping[str, Any]] | None, applied: datetime
+    intent: Intent,
+    told: RolloutStatus | None,
+    jobs: Iterable[Mapping[str, Any]] | None,
+    applied: Mapping[str, Any],
 ) -> RolloutStatus:
-    """How a worker stands with whose intent a Job is still to begin, or ended before it had looked."""
-    worker, since = _worker_of(intent), told.since if told else applied
+    """How a worker stands with whose intent a Job is still to begin, or ended before it had looked.
+
+    `applied` is the ConfigMap of the intent.
+    """
+    worker, since = _worker_of(intent), max(told.since if told else _LONG_AGO, _created(applied))
     begin = partial(not_begun, told, worker, intent.target)
     if jobs is None:
         return begin("its Job cannot be read", since)
@@ -134,9 +137,15 @@ def _not_begun(
         if (job["metadata"]["namespace"], value_at(job, "metadata", "annotations", INTENT_HASH)) == wanted
     ]
     if not own:
-        return begin("there is no Job of it yet", since)
+        return begin(_NO_JOB, since)
     metadata, created = own[-1]["metadata"], _created(own[-1])
-    if ending := ending_of(own[-1]):
+    if (ending := ending_of(own[-1])) and is_older(own[-1], applied):
+        if HOOK in metadata["annotations"]:
+            return begin(_NO_JOB, since)
+        name, delete = metadata["name"], f"`kubectl delete job {metadata['name']} -n {intent.namespace}`"
+        why = f"Job {name} ran for an earlier one, which was deleted, and keeps Argo CD from making another"
+        return begin(f"{why}; `twgen tick` deletes it, or you by {delete}", since)
+    if ending:
         return left_alone(begin("its Job has not looked", created), _told(own[-1], ending), ending.at)
     pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
     return begin(f"Job {metadata['name']} has not looked yet; {pods} has why", created)
@@ -148,24 +157,29 @@ async def _config_maps(
     """Those of rollouts, in a namespace or in all, never all of them at once."""
     path = f"/api/v1{f'/namespaces/{namespace}' if namespace else ''}/configmaps"
     query = {"labelSelector": ROLLOUT, "limit": str(_PAGE), "continue": ""}
-    while True:
+    for _ in range(MOST_LISTED // _PAGE):
         page = await read_path(client, path, deadline, query)
         for item in listed(path, page):
             yield item
         query["continue"] = value_at(page, "metadata", "continue") or ""
         if not query["continue"]:
             return
+    raise StateUnavailable(f"{path} cannot be read: its list has more than {MOST_LISTED} objects")
 
 
-def _ended(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], EndedJob]:
+def _ended(
+    jobs: Iterable[Mapping[str, Any]], applied: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> dict[tuple[str, str], EndedJob]:
     ended: dict[tuple[str, str], EndedJob] = {}
     for job in jobs:
         metadata, annotations = job["metadata"], value_at(job, "metadata", "annotations") or {}
         key = metadata["namespace"], annotations.get(INTENT_HASH, "")
         ended.pop(key, None)
-        if ending := ending_of(job):
+        is_before, is_hook = is_older(job, applied.get(key, {})), HOOK in annotations
+        # the sync that made the intent again makes its hook again too
+        if (ending := ending_of(job)) and not (is_before and is_hook):
             reference = JobReference(metadata["name"], metadata["uid"])
-            ended[key] = EndedJob(reference, ending.at, HOOK in annotations)
+            ended[key] = EndedJob(reference, ending.at, is_hook, is_before)
     return ended
 
 

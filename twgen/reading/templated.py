@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from twgen.reading.documents import Documents, Sources
 from twgen.reading.git import repository_root
 from twgen.reading.input import KUSTOMIZE, Input, NotRendered
 from twgen.specs.kinds import CHART_FILE, RENDERED_BY, without_lists
-from twgen.yaml.limits import Budget
+from twgen.yaml.limits import DEFAULT, Budget
 from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
@@ -24,7 +25,7 @@ _MOST_SECONDS = 30.0
 _MOST_READ = 65_536
 _MOST_TOLD = 2000
 """Characters of what a program says of its failure."""
-_OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed")
+_OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed", "failed to reserve")
 """What the runtime of Go says then, by what it could not get."""
 _REMOTE = (
     "nothing is fetched: bring what is remote into the repository by `kustomize localize`, and commit it"
@@ -48,7 +49,12 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
     """The documents that a folder, by its full name, renders to; raises InvalidInput."""
-    text, program = _rendered(given, folder), given.kind.lower()
+    program = given.kind.lower()
+    try:
+        text = _rendered(given, folder)
+    except OSError as error:
+        why = f"{program} cannot be run here ({error.strerror})"
+        raise InvalidInput(f"{why}: see TMPDIR, and the limits of this process (`ulimit -a`)") from error
     documents: list[Document] = []
     budget = Budget()
     parts = (part for part in _SEPARATOR.split(text) if part.strip())
@@ -119,11 +125,13 @@ def _rendered(given: Input, folder: str) -> str:
                 f"this kernel cannot confine {name} ({said}): it needs Linux with Landlock and seccomp;"
                 f" or run {name} yourself, and `twgen render -`"
             )
-        if output.stat().st_size >= confined.MOST_BYTES:
-            raise NotRendered(f"{name} renders more than {confined.MOST_BYTES // 2**20} MiB: render less")
+        most = confined.at_most(resource.RLIMIT_FSIZE, confined.MOST_BYTES)
+        if output.stat().st_size >= most:
+            raise NotRendered(f"{name} renders more than {_in_words(most)}: render less")
         if ended and any(sign in said for sign in _OUT_OF_MEMORY):
-            most = confined.MOST_MEMORY // 2**20
-            raise NotRendered(f"{name} was out of memory: it has {most} MiB, so render less")
+            of_all = (resource.RLIMIT_DATA, resource.RLIMIT_AS)
+            most = min(confined.at_most(limit, confined.MOST_MEMORY) for limit in of_all)
+            raise NotRendered(f"{name} was out of memory: it has {_in_words(most)}, so render less")
         if ended:
             said = said or f"it ended with {ended}: out of time or memory"
             instead = next((text for sign, text in _INSTEAD.items() if is_kustomize and sign in said), "")
@@ -132,6 +140,10 @@ def _rendered(given: Input, folder: str) -> str:
             return output.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise NotRendered(f"{name} renders what is no UTF-8 text") from error
+
+
+def _in_words(size: int) -> str:
+    return f"{size // 2**20} MiB" if size >= 2**20 else f"{size} bytes"
 
 
 def _ended(command: list[str], folder: str, private: str, name: str) -> int:
@@ -168,14 +180,15 @@ def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout:
     yield from ("template", "--include-crds")
     if given.namespace:
         yield f"--namespace={given.namespace}"
+    size = len(os.fsencode(given.values))
     for at, name in enumerate(given.value_files):
         file = os.path.realpath(f"{folder}/{name}")
         if "://" in name or os.path.commonpath((root, file)) != root:
             raise InvalidInput(f"value-files: {quoted(name)} is no file of the checkout: {only}")
-        try:
-            content = Path(file).read_bytes() if Path(file).is_file() else None
-        except OSError as error:
-            raise InvalidInput(f"value-files: cannot read {quoted(name)}: {error.strerror}") from error
+        content = _value_file(name, file)
+        size += len(content or b"")
+        if size > DEFAULT.bytes:
+            raise InvalidInput(f"value-files: more than {_in_words(DEFAULT.bytes)} in all: give fewer files")
         if content is None:
             said = f"value-files: there is no file {quoted(name)} in the folder of the chart"
             raise InvalidInput(f"{said}: {only}" if name.startswith(("/", "$")) else said)
@@ -187,3 +200,17 @@ def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout:
         Path(private, "--values").write_bytes(os.fsencode(given.values))
         yield f"--values={private}/--values"
     yield from ("--", given.release or "release-name", folder)
+
+
+def _value_file(name: str, file: str) -> bytes | None:
+    """What a value file holds; None: there is no such file."""
+    try:
+        if not Path(file).is_file():
+            return None
+        with Path(file).open("rb") as opened:
+            content = opened.read(DEFAULT.text_bytes + 1)
+    except OSError as error:
+        raise InvalidInput(f"value-files: cannot read {quoted(name)}: {error.strerror}") from error
+    if len(content) > DEFAULT.text_bytes:
+        raise InvalidInput(f"value-files: {quoted(name)} is longer than {_in_words(DEFAULT.text_bytes)}")
+    return content

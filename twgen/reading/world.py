@@ -1,27 +1,31 @@
 """Reading the world: what the servers say of the workers right now."""
 
 import asyncio
-from asyncio import TaskGroup
-from collections.abc import Callable, Coroutine, Sequence
+from asyncio import Task, TaskGroup
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from twgen.errors import TwgenError
 from twgen.model.analysis import Measurement, Metric, PrometheusQuery
 from twgen.model.spec import WorkerKey, WorkerSpec
+from twgen.model.temporal import TaskQueue
 from twgen.model.values import dataclass
 from twgen.model.world import WorkerWorld, World
+from twgen.planning.namespaces import may_be_called
 from twgen.planning.reads import Reads, further_reads, versions_to_describe
 from twgen.reading.kubernetes import ClusterReader, SharedLists
 from twgen.reading.replays import read_replay
-from twgen.reading.temporal.answers import with_pollers
+from twgen.reading.temporal.answers import Polled, other_workers, with_pollers
 from twgen.reading.temporal.measuring import Measuring
 from twgen.reading.temporal.reader import TemporalReader
 from twgen.reading.temporal.shared import SharedReads
 
 if TYPE_CHECKING:
     from twgen.reading.prometheus import PrometheusReader
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +139,25 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
             build_id: group.create_task(temporal.auto_upgrade_workflows(build_id))
             for build_id in reads.auto_upgrade_workflows
         }
-        polling = {queue: group.create_task(temporal.pollers(queue)) for queue in reads.task_queues}
+        polling: dict[TaskQueue, Task[Polled | None]] = {}
+        for queue in reads.task_queues:
+            polling[queue] = group.create_task(temporal.pollers(queue))
+        if told := reads.told_task_queue:
+            polling[told] = group.create_task(_explained(temporal.pollers(told), reading))
+        asking = {one: group.create_task(temporal.has_tasks(*one)) for one in reads.tasks_of}
         gates = [group.create_task(temporal.gate_run(*run)) for run in reads.gate_runs or ()]
         measure = _measuring(spec, world, reading, reads)
         measuring = [group.create_task(measure(metric)) for metric in reads.metrics] if measure else []
-        neighbours = (
-            group.create_task(_worker_deployments(temporal, reading)) if reads.worker_deployments else None
-        )
+        neighbours = None
+        if reads.worker_deployments:
+            neighbours = group.create_task(_explained(temporal.worker_deployments(), reading))
         holding = {build_id: group.create_task(temporal.held(build_id)) for build_id in reads.held}
         pods = group.create_task(cluster.pod_problems(reads.pods_of)) if cluster else None
-        replay = (
-            group.create_task(read_replay(spec, reading.cluster))
-            if reading.cluster and reads.replay
-            else None
-        )
+        lists = reading.cluster
+        replay = group.create_task(read_replay(spec, lists)) if lists and reads.replay else None
+    polled = {queue: task.result() or {} for queue, task in polling.items()}
     if found := world.temporal:
-        polled = {queue: task.result() for queue, task in polling.items()}
+        tasks = {one: task.result() for one, task in asking.items()}
         upgraded = {build_id: task.result() for build_id, task in upgrading.items()}
         runs = tuple(run for task in gates if (run := task.result()))
         measurements = tuple(task.result() for task in measuring)
@@ -162,18 +169,22 @@ async def _read_further(spec: WorkerSpec, world: WorkerWorld, reading: Reading) 
                 open_workflows=counted.get(version.build_id),
                 oldest_open_at=held[version.build_id].oldest_at if version.build_id in held else None,
                 auto_upgrade_workflows=upgraded.get(version.build_id),
-                task_queues=with_pollers(version, spec.worker_deployment, polled, reading.read_at),
+                task_queues=with_pollers(version, spec.worker_deployment, polled, tasks, reading.read_at),
                 measurements=measurements if version.build_id == spec.build_id and reads.metrics else None,
                 gate_runs=runs if version.build_id == spec.build_id and reads.gate_runs is not None else None,
             )
             for version in found.versions
         )
         world = replace(world, temporal=replace(found, versions=versions))
+    listed = neighbours.result() if neighbours else None
+    if reads.other_workers:
+        alike = [one for one in listed or () if may_be_called(one.name, spec.worker_deployment)]
+        world = replace(world, other_workers=(*other_workers(spec.worker_deployment, polled), *alike))
     return replace(
         world,
         pod_problems=pods.result() if pods else {},
         replay=replay.result() if replay else None,
-        worker_deployments=neighbours.result() if neighbours else None,
+        worker_deployments=None if listed is None else len(listed),
     )
 
 
@@ -202,9 +213,10 @@ def _measuring(
     return measure
 
 
-async def _worker_deployments(temporal: TemporalReader, reading: Reading) -> int | None:
+async def _explained(asking: Awaitable[Answer], reading: Reading) -> Answer | None:
+    """What explains a wait and decides nothing: a rollout goes on without."""
     try:
-        return await temporal.worker_deployments()
+        return await asking
     except TwgenError:
         if reading.goes_on:
             return None

@@ -31,6 +31,7 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
 _SPECS = "specs.yaml"
+_BY_JOB = "applied by the Job"
 _MOST_WARNINGS = 100
 """Each becomes an Event."""
 
@@ -50,7 +51,9 @@ class Intent:
     warnings: tuple[str, ...] = field(default=(), compare=False)
     """What the render warned of; no part of what is hashed."""
     attached_kinds: tuple[GroupKind, ...] = field(default=(), compare=False)
-    """What the operator lets be attached beside the kinds that twgen knows; no part of what is hashed."""
+    """The kinds of what is attached to its versions, or was; no part of what is hashed."""
+    applies_autoscalers: bool = field(default=False, compare=False)
+    """Its Job does, as one of a hook: no sync does. No part of what is hashed."""
     prometheus: tuple[PrometheusServer, ...] = ()
     """Those that its metrics may mean and whoever rendered it may use."""
     uid: str = field(default="", compare=False)
@@ -148,6 +151,7 @@ def write_intent(intent: Intent) -> dict[str, Any]:
     beside: dict[str, Iterable[Any]] = {
         "warnings": intent.warnings,
         "attachedKinds": intent.attached_kinds,
+        "autoscalers": (_BY_JOB,) if intent.applies_autoscalers else (),
         "prometheus": _lines_of(intent.prometheus) if intent.prometheus else (),
     }
     told = {name: "".join(f"{line}\n" for line in lines) for name, lines in beside.items() if lines}
@@ -199,6 +203,7 @@ def parse_intent(manifest: Mapping[str, Any], budget: Budget | None = None) -> I
         attached_kinds=tuple(
             GroupKind(*line.rpartition("/")[::2]) for line in data.get("attachedKinds", "").splitlines()
         ),
+        applies_autoscalers=_BY_JOB in data.get("autoscalers", "").splitlines(),
         uid=metadata.get("uid", ""),
         application=annotations.get(TRACKING_ID, "").partition(":")[0]
         # where Argo CD is told to track by a label; nobody else gives an intent one

@@ -8,6 +8,7 @@ from twgen.errors import InvalidInput
 from twgen.model.plan import Phase
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time, parse_time
+from twgen.records.intent import Intent
 from twgen.versioning.names import is_dns_name, rollout_status_name
 from twgen.yaml.limits import Budget
 from twgen.yaml.reader import read_documents
@@ -24,11 +25,11 @@ def write_rollout_status(status: RolloutStatus) -> dict[str, str]:
     return {
         "worker": status.worker,
         "phase": status.phase.value,
-        "reason": status.reason,
+        "reason": str(status.reason),
         "message": status.message,
         "target": status.target,
-        "current": status.current,
-        "percentage": f"{status.percentage:g}",
+        **({} if status.current is None else {"current": status.current}),
+        **({} if status.percentage is None else {"percentage": f"{status.percentage:g}"}),
         "since": format_time(status.since),
         "intent": status.intent,
         "failing": status.failing,
@@ -50,12 +51,13 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
             reason=data["reason"],
             message=data["message"],
             target=data["target"],
-            current=data.get("current", ""),
-            percentage=float(data["percentage"]),
+            current=data.get("current"),
+            percentage=float(data["percentage"]) if "percentage" in data else None,
             since=parse_time(data["since"]),
             document=document,
             intent=data.get("intent", ""),
             failing=data.get("failing", ""),
+            intent_uid=next((owner["uid"] for owner in metadata.get("ownerReferences") or ()), ""),
             resource_version=metadata.get("resourceVersion", ""),
         )
         namespace, _, worker = status.worker.partition("/")
@@ -63,7 +65,7 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
         if (
             is_its_own
             and is_dns_name(worker)
-            and 0 <= status.percentage <= _ALL
+            and 0 <= (status.percentage or 0) <= _ALL
             and _is_told_as_written(status.document)
         ):
             return status
@@ -75,6 +77,11 @@ def parse_rollout_status(manifest: Mapping[str, Any], budget: Budget | None = No
     raise InvalidInput(f"{where} holds no status of a rollout: delete it") from why
 
 
+def is_of(status: RolloutStatus, intent: Intent) -> bool:
+    """It says how this intent goes, not an earlier one; an entry that it lacks counts for any intent."""
+    return status.intent in {"", intent.hash} and status.intent_uid in {"", intent.uid}
+
+
 def _is_told_as_written(document: Any) -> bool:
     """Whoever may write a ConfigMap of one namespace must not end what reads those of all."""
     if not isinstance(document, dict):
@@ -84,6 +91,8 @@ def _is_told_as_written(document: Any) -> bool:
         isinstance(worker, dict)
         and isinstance(versions := worker.get("versions", []), list)
         and all(isinstance(version, dict) for version in versions)
+        and all(isinstance(version.get("attached", []), list) for version in versions)
+        and all(isinstance(item, dict) for version in versions for item in version.get("attached", []))
         and isinstance(analysis := worker.get("analysis", []), list)
         and all(isinstance(judged, dict) for judged in analysis)
         and isinstance(counts := worker.get("versionCount", {}), dict)

@@ -33,6 +33,7 @@ from twgen.model.temporal import (
     Drainage,
     GateRun,
     GateStatus,
+    OtherWorker,
     RampingVersion,
     Routing,
     TaskQueue,
@@ -91,6 +92,7 @@ _TASK_QUEUE = record(
     Field("pollers", FLAG),
     Field("unversionedPollers", FLAG),
     Field("silentSeconds", COUNT),
+    Field("hasTasks", FLAG),
 )
 _GATE_RUN = record(
     GateRun,
@@ -98,6 +100,7 @@ _GATE_RUN = record(
     Field("workflowID", _NAME),
     Field("status", choice(*GateStatus)),
     Field("startedAt", TIME),
+    Field("failure", TEXT, absent=""),
 )
 _COUNT = record(FailureCount, Field("started", COUNT), Field("failed", COUNT))
 _STUCK = record(
@@ -181,12 +184,19 @@ _REPLAY = record(
     Field("because", TEXT, absent=""),
     Field("createdAt", TIME),
 )
+_OTHER_WORKER = record(
+    OtherWorker,
+    Field("name", TEXT, absent=""),
+    Field("buildID", TEXT, absent=""),
+    Field("taskQueue", TEXT, absent=""),
+)
 _WORKER_FIELDS = record(
     _worker_world,
     Field("name", _NAME, required=True),
     Field("temporalNamespace", TEXT, required=True),
     Field("temporal", _WORKER_DEPLOYMENT, null_when=lambda worker: worker.temporal_was_read),
     Field("workerDeployments", COUNT),
+    Field("otherWorkers", listing(_OTHER_WORKER), absent=()),
     Field("deployments", listing(_DEPLOYMENT, _place, "Deployment")),
     Field("podProblems", TEXTS, absent={}),
     Field("replay", _REPLAY),

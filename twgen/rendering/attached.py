@@ -10,17 +10,20 @@ from twgen.model.paths import value_at
 from twgen.model.plan import VersionAction, VersionPlan, WorkerVersions
 from twgen.model.policy import OwnerReferences
 from twgen.model.spec import AttachedResource, WorkerSpec
+from twgen.planning.drivers import is_applied_by_hook
 from twgen.versioning.names import (
     DEPLOYMENT_API,
+    HOOK,
+    IGNORE_HEALTH,
     MANAGED_BY,
+    METRIC_LABELS,
+    SKIP,
     attached_resource_name,
     filled,
-    name_in_metrics,
     placeholders,
     selector_labels,
 )
 
-_OF_PLACEHOLDERS = ("{{", "__TEMPORAL_")
 _MOST_COPIED = 48 * 2**20
 _PER_VALUE = 16
 """Characters that an item of a list or a mapping counts for, however short: it takes memory of its own."""
@@ -44,7 +47,7 @@ class Copies:
         own = len(text) + _PER_VALUE * sum(map(text.count, ",[{"))
         for version in versions:
             longest = max(map(len, _names(spec, version).values()))
-            self._left -= own + sum(map(text.count, _OF_PLACEHOLDERS)) * longest
+            self._left -= own + text.count("{{") * longest
         if self._left < 0:
             raise InvalidInput(
                 f"{spec.document.source}: what is attached to {spec.worker_deployment}'s versions is too much"
@@ -52,21 +55,30 @@ class Copies:
             )
 
 
-def attached_manifests(spec: WorkerSpec, version: VersionPlan) -> Iterator[dict[str, Any]]:
-    """The objects that are attached to a version, with those that leave it."""
+def attached_manifests(
+    spec: WorkerSpec, version: VersionPlan, *, has_hook: bool = False
+) -> Iterator[dict[str, Any]]:
+    """The objects that are attached to a version, with those that leave it.
+
+    What the Job of its hook applies, Argo CD is to keep and to leave alone.
+    """
     names = {item.name for item in (*version.attached, *version.leaving)}
     for resource in spec.attached if names else ():
         if attached_resource_name(spec.name, resource.name, version.build_id) in names:
-            yield attached_manifest(spec, version, resource)
+            manifest = attached_manifest(spec, version, resource)
+            if has_hook and is_applied_by_hook(spec, resource):
+                manifest["metadata"]["annotations"][HOOK] = SKIP
+            yield manifest
 
 
 def attached_manifest(spec: WorkerSpec, version: VersionPlan, resource: AttachedResource) -> dict[str, Any]:
     """The object that a rendered version gets for an attached resource."""
-    template = _copied(resource.template, _names(spec, version))
+    names = _names(spec, version)
+    template = _copied(resource.template, names)
     manifest = {name: value for name, value in template.items() if name not in {"metadata", "spec"}}
     manifest["metadata"] = _metadata(spec, version, resource, template.get("metadata") or {})
     if isinstance(template.get("spec"), dict):
-        manifest["spec"] = _injected(spec, version, template["spec"])
+        manifest["spec"] = _injected(spec, version, template["spec"], names)
     return manifest
 
 
@@ -90,7 +102,9 @@ def _metadata(
     annotations = protection(spec, is_protected=is_protected)
     if version.action is VersionAction.SCALE_DOWN and resource.scales_from_zero:
         annotations |= _PAUSED
-    metadata["annotations"] = (template.get("annotations") or {}) | annotations
+    # without metrics an autoscaler rests, which is no fault of the application
+    usual = {IGNORE_HEALTH: "true"} if resource.autoscales else {}
+    metadata["annotations"] = usual | (template.get("annotations") or {}) | annotations
     # Argo CD prunes nothing that has an owner
     is_owned = spec.policy.owner_references is OwnerReferences.RENDER and not is_leaving
     if version.live and version.live.uid and is_owned:
@@ -99,11 +113,13 @@ def _metadata(
     return metadata
 
 
-def _injected(spec: WorkerSpec, version: VersionPlan, body: dict[str, Any]) -> dict[str, Any]:
+def _injected(
+    spec: WorkerSpec, version: VersionPlan, body: dict[str, Any], names: Mapping[str, str]
+) -> dict[str, Any]:
     selector = body.get("selector")
     if isinstance(selector, dict) and "matchLabels" in selector and not selector["matchLabels"]:
         selector["matchLabels"] = selector_labels(spec.name, version.build_id)
-    _fill_metrics(body.get("metrics"), spec, version)
+    _fill_metrics(body.get("metrics"), {label: names[label] for label in METRIC_LABELS})
     _fill_triggers(body.get("triggers"), spec, version)
     target = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": version.deployment}
     if "targetRef" in body and not body["targetRef"]:
@@ -124,16 +140,11 @@ def _fill_targets(value: Any, target: dict[str, str]) -> None:
                 _fill_targets(item, target)
 
 
-def _fill_metrics(metrics: Any, spec: WorkerSpec, version: VersionPlan) -> None:
-    labels = {
-        "temporal_worker_deployment_name": name_in_metrics(spec.worker_deployment),
-        "temporal_worker_build_id": version.build_id,
-        "temporal_namespace": spec.temporal_namespace,
-    }
+def _fill_metrics(metrics: Any, labels: Mapping[str, str]) -> None:
     for metric in metrics if isinstance(metrics, list) else ():
         selector = value_at(metric, "external", "metric", "selector")
         if isinstance(selector, dict) and "matchLabels" in selector:
-            selector["matchLabels"] = (selector["matchLabels"] or {}) | labels
+            selector["matchLabels"] = {**(selector["matchLabels"] or {}), **labels}
 
 
 def _fill_triggers(triggers: Any, spec: WorkerSpec, version: VersionPlan) -> None:

@@ -18,7 +18,8 @@ from twgen.rendering.attached import Copies, attached_manifests
 from twgen.rendering.deployments import version_deployment
 from twgen.rendering.replay import replay_manifests
 from twgen.rendering.rollout import RolloutJobs, rollout_manifests
-from twgen.versioning.names import LINK, NOT_PRUNED, SYNC_OPTIONS, SYNC_WAVE
+from twgen.specs.kinds import RENDER_FAILED
+from twgen.versioning.names import HOOK, LINK, NOT_PRUNED, SYNC_OPTIONS, SYNC_WAVE, TWGEN_API
 from twgen.yaml.writer import encode_documents, write_documents
 
 Manifest = dict[str, Any]
@@ -26,11 +27,8 @@ Manifest = dict[str, Any]
 _APPLY_ORDER = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Deployment")
 """A kind that is not named comes after those that are."""
 _CONFIG = {"ConfigMap", "Secret"}
-_HEALTHY_AT_ONCE = {"Deployment", "HorizontalPodAutoscaler", "PodDisruptionBudget"}
-"""Beside a Deployment what Argo CD takes for healthy without its metrics: no sync waits for them in vain.
-
-KEDA's ScaledObject is not: one that cannot read its trigger would keep the traffic where it is.
-"""
+_HEALTHY_AT_ONCE = {"Deployment", "PodDisruptionBudget"}
+"""Beside a Deployment what Argo CD takes for healthy soon: no sync waits for it in vain."""
 
 
 def render_manifests(
@@ -94,10 +92,10 @@ def _manifests(
         made = [version_deployment(spec, version, identity)] if version.is_rendered else []
         for manifest in made:
             manifest["metadata"]["annotations"] |= _link(temporal_ui, spec, version.build_id)
-        made += attached_manifests(spec, version)
+        made += attached_manifests(spec, version, has_hook=bool(has_hook))
         for manifest in made:
             is_first = version.build_id in waits_for_nobody and manifest["kind"] in _HEALTHY_AT_ONCE
-            if has_hook and not is_first:
+            if has_hook and not is_first and HOOK not in manifest["metadata"]["annotations"]:
                 # the hook starts once the target is healthy, whatever the others are
                 manifest["metadata"]["annotations"][SYNC_WAVE] = "2"
             yield manifest
@@ -142,6 +140,13 @@ def _place(manifest: Manifest) -> tuple[str, int, str, str]:
     kind, metadata = manifest["kind"], manifest["metadata"]
     order = _APPLY_ORDER.index(kind) if kind in _APPLY_ORDER else len(_APPLY_ORDER)
     return metadata["namespace"], order, kind, metadata["name"]
+
+
+def failed_render(line: str, lines: int) -> Manifest:
+    """What a failed render prints into a pipe: no API server has this kind, and kubectl quotes the name."""
+    more = f" (the first of {lines} lines on stderr)" if lines > 1 else ""
+    message = line.removeprefix("twgen: ") + more
+    return {"apiVersion": TWGEN_API, "kind": RENDER_FAILED, "metadata": {"name": message}, "message": message}
 
 
 def _as_list(manifests: Sequence[Manifest]) -> bytes:

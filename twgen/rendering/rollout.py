@@ -82,7 +82,9 @@ def rollout_manifests(worker: WorkerVersions, identity: str, jobs: RolloutJobs) 
     if not (identity if by_hand else jobs.image):
         return
     warnings = (*jobs.warnings.get(spec.worker_deployment, ()), *worker.warnings)
-    intent = intent_of(spec, identity, warnings, jobs.more_kinds, jobs.prometheus)
+    kinds = attached_kinds(worker, jobs.more_kinds)
+    intent = intent_of(spec, identity, warnings, kinds, jobs.prometheus)
+    intent = replace(intent, applies_autoscalers=jobs.driver is Driver.HOOK and not by_hand)
     manifest = write_intent(intent)
     manifest["metadata"]["annotations"][PLAN_HASH] = plan_hash(worker)
     size = sum(len(text.encode()) for text in manifest["data"].values())
@@ -134,13 +136,26 @@ def rollout_rules(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> It
     yield _rule("", "pods", "list")
     yield _rule("batch", "jobs", "delete", "list")
     yield _rule("apps", "deployments", "list")
-    scaled = [version.deployment for version in worker.versions if version.is_rendered]
-    if spec.replicas_are_external and scaled:
-        yield _rule("apps", "deployments", "patch", names=scaled)
+    # their replicas, and which of their attached objects are gone
+    patched = [
+        version.deployment
+        for version in worker.versions
+        if version.replaced or (version.is_rendered and spec.replicas_are_external)
+    ]
+    if patched:
+        yield _rule("apps", "deployments", "patch", names=patched)
     if spec.policy.owner_references is OwnerReferences.RENDER:
         # Argo CD never prunes an object that has an owner
-        for kind in (*KINDS, *more_kinds):
-            yield _rule(kind.group, resource_of_kind(kind.kind), "delete", "list")
+        for kind in attached_kinds(worker, more_kinds):
+            yield _rule(kind.group, resource_of_kind(kind.kind), "create", "delete", "list", "patch")
+
+
+def attached_kinds(worker: WorkerVersions, more_kinds: Sequence[GroupKind]) -> Sequence[GroupKind]:
+    """What is attached to a worker's versions, or was; where no cluster was read, all that may have been."""
+    now = {GroupKind.of(resource.template) for resource in worker.spec.attached}
+    were = worker.were_attached
+    known = [kind for kind in (*KINDS, *more_kinds) if were is None or kind in now or kind.kind in were]
+    return sorted({*known, *now}, key=str)
 
 
 def _rule(group: str, resource: str, *verbs: str, names: Sequence[str] = ()) -> Manifest:

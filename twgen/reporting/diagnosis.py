@@ -23,7 +23,8 @@ def diagnosis_lines(findings: Sequence[Finding], not_checked: Mapping[str, str],
 
 
 def _line(one: Finding) -> str:
-    return f"{_SIGNS[one.severity]} {one.about}: {one.says}. {_sentence(one.because)}. Mend: {one.remedy}"
+    says = one.says if one.says.endswith("?") else f"{one.says}."
+    return f"{_SIGNS[one.severity]} {one.about}: {says} {_sentence(one.because)}. Mend: {one.remedy}"
 
 
 def _sentence(text: str) -> str:

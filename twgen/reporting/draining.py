@@ -23,7 +23,9 @@ def draining_text(report: DrainReport) -> str:
         for worker in report.workers
         for version in worker.versions
     ]
-    return "".join(f"{paragraph}\n" for paragraph in paragraphs) or "no version is held\n"
+    paragraphs = paragraphs or [f"no version{' that was read' if report.unread else ''} is held"]
+    unread = [f"not read: {printable(why)}" for why in report.unread]
+    return "".join(f"{paragraph}\n" for paragraph in (*paragraphs, *unread))
 
 
 def draining_markdown(report: DrainReport) -> str:
@@ -40,7 +42,9 @@ def draining_markdown(report: DrainReport) -> str:
             )
             rows.append(f"| {code(version.build_id)} | {' | '.join(cells)} |")
         sections.append("\n".join([f"### {sentence(worker.worker)}", "", *rows]))
-    return "\n\n".join(sections or ["No version is held."]) + "\n"
+    none = f"No version{' that was read' if report.unread else ''} is held."
+    unread = [f"> **Not read:** {sentence(why)}" for why in printable_copy(report).unread]
+    return "\n\n".join([*(sections or [none]), *unread]) + "\n"
 
 
 def draining_document(report: DrainReport) -> dict[str, Any]:
@@ -58,6 +62,7 @@ def draining_document(report: DrainReport) -> dict[str, Any]:
             }
             for worker in report.workers
         ],
+        "unread": list(report.unread),
     }
 
 

@@ -5,17 +5,33 @@ from functools import cache
 from operator import is_not
 from typing import Any, TypeVar
 
+from twgen.model.credentials import without_credentials
+
 Value = TypeVar("Value")
+
+_LOOKED_AT = 2**15
+"""Characters of what a server says: it may say a lot."""
 
 
 def printable(text: str) -> str:
-    """The text with every character that moves the cursor, turns or hides others, or ends a line escaped."""
+    """The text with every character that moves the cursor, turns or hides others, or ends a line escaped.
+
+    It shows no credential that has been sent.
+    """
+    text = without_credentials(text)
     if text.isprintable():
         return text
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def said(text: str, secrets: tuple[str, ...] = (), most: int = 1000) -> str:
+    """What a server says, on one line of so many characters, and nothing of these."""
+    # a credential that the first cut parts in two is behind the second one
+    text = without_credentials(text[: 2 * _LOOKED_AT], secrets)[:_LOOKED_AT]
+    return printable(" ".join(text.split()))[:most]
 
 
 def printable_copy(value: Value) -> Value:

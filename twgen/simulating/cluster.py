@@ -105,6 +105,7 @@ def _applied(
         template_is_as_applied=not (live and version.action is VersionAction.KEEP)
         or live.template_is_as_applied,
         tracked_by=live.tracked_by if live else "",
+        # what else it has, the Job of the rollout takes at once
         attached=tuple(f"{item.kind}/{item.name}" for item in version.attached),
         available_replicas=size if serves else 0,
         patch=LivePatch(version.patch, patched) if patched else None,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import groupby
 
+from twgen.model.marks import MarkKey
 from twgen.model.temporal import GateStatus, Version, VersionStatus, WorkerDeployment
 from twgen.model.timeline import Lane, Span, Stage
 from twgen.model.values import dataclass
@@ -12,7 +13,6 @@ from twgen.planning.routing.gates import worst
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import ever_active, shares, status_of
 from twgen.simulating.worker import SimulatedWorker
-from twgen.versioning.names import ABORTED
 
 UNVERSIONED = ""
 
@@ -68,7 +68,7 @@ def frame_of(worker: SimulatedWorker) -> Frame:
         for build_id in build_ids
     }
     if target.is_aborted and target.build_id in states:
-        states[target.build_id] = replace(states[target.build_id], aborted=target.why_marked(ABORTED))
+        states[target.build_id] = replace(states[target.build_id], aborted=target.why_marked(MarkKey.ABORTED))
     if _unversioned_workers_poll(worker):
         percentage = share.get(UNVERSIONED, 0)
         current = worker.temporal.routing.current

@@ -1,7 +1,9 @@
 """Whole rollouts: the clock jumps from one thing that happens to the next until nothing is left to happen."""
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from twgen.model.analysis import Analysis, WorkflowFailures
 from twgen.model.histories import ReplayState
@@ -22,6 +24,8 @@ from twgen.simulating.worker import SimulatedWorker
 
 _MOST_MOMENTS = 5000
 """More than any rollout has: 20 steps, and 5 moments in the life of each of 100 versions."""
+_MOST_STATES = 8
+"""States of a worker that are kept: one that comes again comes ever again."""
 _ROUTED = {VersionStatus.CURRENT, VersionStatus.RAMPING}
 _OUTCOMES = {
     Phase.SETTLED: Outcome.SETTLED,
@@ -58,6 +62,7 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
     A moment has up to four frames: after what happens by itself, after a sync, after the rollout, and after
     what a policy does to workflows.
     """
+    seen: deque[object] = deque(maxlen=_MOST_STATES)
     for _ in range(_MOST_MOMENTS):
         plan = worker.plan()
         yield frame_of(worker), plan
@@ -70,9 +75,15 @@ def run(worker: SimulatedWorker) -> Iterator[tuple[Frame, WorkerPlan]]:
         if worker.end_workflows(rolled_out):
             rolled_out = worker.plan()
             yield frame_of(worker), rolled_out
-        moment = worker.next_change(rolled_out)
+        event = worker.next_event(rolled_out)
+        moment = worker.or_next_render(rolled_out, event)
         if moment >= FOREVER:
             return
+        if event >= FOREVER:
+            # renders that undo each other would go on for ever
+            if (state := worker.state()) in seen:
+                return
+            seen.append(state)
         worker.advance(moment)
 
 
@@ -97,11 +108,22 @@ def _timeline(
         outcome=Outcome.UNFINISHED if unfinished else _OUTCOMES[last.routing.phase],
         because=last.routing.because,
         ends=events[-1].at if events else timedelta(),
+        stands_since=_stands_since(moments),
         events=events,
         lanes=lanes(frames),
         noticing=noticed(*measured, assumed.traffic, _judged(spec)) if assumed.traffic and measured else (),
         notes=tuple(_notes(world, worker, first, last)),
     )
+
+
+def _stands_since(moments: Sequence[tuple[Frame, WorkerPlan]]) -> timedelta:
+    last = moments[-1][1].routing
+    standing = takewhile(
+        lambda moment: (moment[1].routing.phase, moment[1].routing.reason) == (last.phase, last.reason),
+        reversed(moments),
+    )
+    *_, (frame, _) = standing
+    return frame.at
 
 
 def counts_failures(spec: WorkerSpec) -> bool:

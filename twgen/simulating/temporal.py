@@ -21,7 +21,7 @@ from twgen.model.temporal import (
 from twgen.model.times import later
 from twgen.planning.version_status import WITH_LAST_CURRENT, release_of, shares
 
-NEWEST = "1.32.0"
+NEWEST = "1.32.2"
 """The newest server whose ways are modelled."""
 _UNKNOWN = (99, 0)
 _BATCH = timedelta(seconds=1)
@@ -188,7 +188,9 @@ class TemporalModel:
         self._change(
             build_id,
             gate_runs=tuple(
-                replace(run, status=ends_as) if run.workflow_id == workflow_id else run
+                replace(run, status=ends_as)
+                if run.workflow_id == workflow_id and run.status is GateStatus.RUNNING
+                else run
                 for run in self.versions[build_id].gate_runs or ()
             ),
         )

@@ -30,8 +30,9 @@ from twgen.model.world import GitHistory, LiveDeployment, RecordedDeployment, Wo
 from twgen.planning.draining.endings import in_words
 from twgen.planning.draining.schedule import begun_mark, due_endings
 from twgen.planning.plan import plan_worker
-from twgen.planning.rollout import Claim, Mark, next_write
+from twgen.planning.rollout import Claim, Mark, moved_mark, next_write
 from twgen.planning.routing.gates import GATE_TIMEOUT
+from twgen.planning.routing.marks import stay_began
 from twgen.planning.routing.target import Target
 from twgen.planning.versions.facts import version_facts
 from twgen.simulating.cluster import ClusterModel, synced
@@ -163,6 +164,9 @@ class SimulatedWorker:
                     self.temporal.mark(build_id, marks)
                 case RoutingPlan() as change:
                     self._route(change)
+                    if change.build_id in self.temporal.versions:
+                        moved = moved_mark(change, self.spec, plan.identity, self.now, {})
+                        self.temporal.mark(change.build_id, moved)
             plan = self.plan()
         return plan
 
@@ -178,7 +182,8 @@ class SimulatedWorker:
         read = (replace(version, metadata=version.metadata or {}) for version in temporal.versions)
         world = replace(world, temporal=replace(temporal, versions=tuple(read)))
         target = Target(self.spec, world, self.now, plan.identity, "")
-        due = due_endings(target)
+        # no workflow starts on a version that drains, so none has come since an entry was begun
+        due = [ending for ending in due_endings(target) if not ending.is_begun]
         for ending in due:
             build_id, what = ending.build_id, ending.what
             is_held = self.temporal.is_held(build_id)
@@ -201,6 +206,19 @@ class SimulatedWorker:
 
     def next_change(self, plan: WorkerPlan) -> datetime:
         """When the worker, or a plan of it, may next differ from this plan, made now; FOREVER: never."""
+        return self.or_next_render(plan, self.next_event(plan))
+
+    def or_next_render(self, plan: WorkerPlan, event: datetime) -> datetime:
+        """The next event, or the render before it that changes anything."""
+        tick = self._tick_after(self.now)
+        return tick if tick < event and self._after(plan) != self.cluster.deployments else event
+
+    def state(self) -> object:
+        """All that the next render goes by, beside the time."""
+        return dict(self.cluster.deployments), dict(self.temporal.versions), self.temporal.routing
+
+    def next_event(self, plan: WorkerPlan) -> datetime:
+        """When time alone may next change the worker or a plan of it; FOREVER: never."""
         due = plan.routing.due_at
         moments = [
             self.temporal.next_event(),
@@ -210,9 +228,7 @@ class SimulatedWorker:
             *(self._tick_after(limit) for limit in self._limits() if limit >= self.now),
             *(ending.at for ending in plan.endings if ending.is_next),
         ]
-        found = min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
-        tick = self._tick_after(self.now)
-        return tick if tick < found and self._after(plan) != self.cluster.deployments else found
+        return min((moment for moment in moments if moment and moment > self.now), default=FOREVER)
 
     def is_render_due(self) -> bool:
         """A render and sync happen at this moment."""
@@ -236,16 +252,18 @@ class SimulatedWorker:
         current = self.temporal.routing.current
         versions = self.temporal.versions
         known = versions.get(current.build_id) if current else None
-        others = (version.task_queues for version in versions.values())
+        others = (version.own_task_queues for version in versions.values())
         first = next((queues for queues in others if queues), ())
-        queues = (known.task_queues if known else None) or first
+        queues = (known.own_task_queues if known else ()) or first
         return queues or (
             TaskQueue(UNNAMED_QUEUE, TaskQueueType.WORKFLOW, pollers=True, unversioned_pollers=False),
         )
 
     def _start_gate(self, gate: GateStart) -> None:
-        # a snapshot may be from the future, and only runs from after the registration count
-        began = max(self.now, self.temporal.versions[self.spec.build_id].created_at or self.now)
+        # a snapshot may be from the future, and only runs of the present stay count
+        temporal = self.temporal.described() or WorkerDeployment()
+        stay = stay_began(self.temporal.versions[self.spec.build_id], temporal)
+        began = max(self.now, stay or self.now)
         run = GateRun(gate.task_queue, gate.workflow_id, GateStatus.RUNNING, began)
         self.temporal.start_gate(self.spec.build_id, run, *gate_end(self.now, self.assumed))
 

@@ -23,7 +23,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
 from twgen.specs.limits import LABEL, LONGEST_LABEL, ONLY_PLACEHOLDERS, WORKFLOW_TYPE
 from twgen.specs.numbers import read_number
-from twgen.versioning.names import filled, placeholders, unknown_placeholder
+from twgen.versioning.names import tells_versions_apart, unknown_placeholder
 
 MOST_METRICS = 10
 """Each costs a server a count at every look."""
@@ -143,10 +143,9 @@ def _prometheus(fields: Fields) -> PrometheusQuery:
         limits.problem("", f"no number is from {least:g} to {most:g}")
     limits.close()
     query = fields.text("query", required=True, most=_LONGEST_QUERY)
-    names = (filled(query, placeholders(one, one, "", "")) for one in "ab") if query else ()
     if unknown_placeholder(query):
         fields.problem("query", ONLY_PLACEHOLDERS)
-    elif query and len(set(names)) == 1:
+    elif query and not tells_versions_apart(query):
         fields.warning("query", "measures all versions together: select one by {{ .BuildID }}")
     interval = fields.duration("interval", timedelta(minutes=1), least=_LEAST_INTERVAL)
     if interval > _MOST_INTERVAL:

@@ -1,5 +1,6 @@
 """Reading WorkerResourceTemplates: what every version of a worker gets a copy of."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -9,20 +10,24 @@ from twgen.model.problem import Finding
 from twgen.model.spec import AttachedResource
 from twgen.specs.doubts import warn_of_hidden_characters
 from twgen.specs.fields import Fields
-from twgen.specs.keda import VERSION_FIELDS, check_copies, check_triggers, warn_of_rest_at_zero
+from twgen.specs.keda import SAME_FOR_ALL, check_copies, check_triggers, warn_of_rest_at_zero
 from twgen.specs.limits import ONLY_PLACEHOLDERS
+from twgen.specs.temporal_trigger import VERSION_FIELDS
+from twgen.specs.together import doubt_of_limit
 from twgen.specs.validation.walk import refusals
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
     COMPARE_OPTIONS,
     DEPLOYMENT_API,
     DEPLOYMENT_NAME_LABEL,
+    METRIC_LABELS,
     OWN_PREFIX,
     SYNC_OPTIONS,
     WHEN,
     filled,
     may_have_placeholders,
     placeholders,
+    tells_versions_apart,
     unknown_placeholder,
 )
 from twgen.versioning.stored_form import stored_struct
@@ -59,7 +64,6 @@ KINDS = {
 }
 """The kinds that may always be attached; specs.validation.attached has the rules for their fields."""
 TARGET_FIELDS = {kind.target for kind in KINDS.values() if kind.target}
-_METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
 _SAMPLE_NAMES = placeholders("worker-build-id", "build-id", "namespace", "shop/worker")
 _SAMPLE_TARGET = {"apiVersion": DEPLOYMENT_API, "kind": "Deployment", "name": _SAMPLE_NAMES["DeploymentName"]}
 _OWN_MARKS = {
@@ -67,6 +71,8 @@ _OWN_MARKS = {
     "annotations": (SYNC_OPTIONS, COMPARE_OPTIONS),
 }
 _TOP_FIELDS = {"apiVersion", "kind", "metadata", "spec"}
+_FILLED_SELECTORS = re.compile(r"selector|metrics\[\d+\]\.external\.metric\.selector")
+"""The paths in a `spec` whose matchLabels are filled in, by the controller too."""
 _INJECT = "write {} to have it filled in for each version"
 
 
@@ -83,6 +89,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
     _check_metrics(inner)
     if group_kind == _PDB:
         _warn_of_budget(inner)
+    inner.warn_of_many_pods("minReplicas", "maxReplicas", "minReplicaCount", "maxReplicaCount")
     if inner.raw("minReplicas") == 0:
         inner.problem("minReplicas", "must not be 0: with no worker polling, the backlog is not seen either")
     if group_kind == _SCALED_OBJECT:
@@ -94,7 +101,7 @@ def parse_attached(name: str, spec: Fields, more_kinds: tuple[GroupKind, ...]) -
     if not kind:
         if "items" in template.value:  # whatever that holds, nobody has allowed it
             template.problem("items", "makes it a List, for kubectl and Argo CD: remove them")
-        return AttachedResource(name, template.value, autoscales=False)
+        return AttachedResource(name, template.value, autoscales="scaleTargetRef" in inner.value)
     value = _checked(template, group_kind, kind, version)
     warn_of_hidden_characters(template)
     autoscales = kind.autoscales and kind.target in inner.value
@@ -119,6 +126,12 @@ def refusals_of_version(template: Mapping[str, Any], names: Mapping[str, str]) -
     return found
 
 
+def why_cluster_scoped(kind: GroupKind) -> str:
+    """Why a kind that is in no namespace cannot be attached."""
+    why = "is one for the whole cluster, and a version's own must be in its namespace"
+    return f"{kind} {why}: keep it beside the specs, as it is"
+
+
 def is_sentinel(value: Any) -> bool:
     """The place is marked to be filled in: `{}` or null."""
     return value is None or value == {}
@@ -134,8 +147,7 @@ def _group_kind(template: Fields, more_kinds: tuple[GroupKind, ...]) -> tuple[Gr
     if found.kind in NEVER_ATTACHED:
         template.problem("kind", f"{found.kind} can never be attached to a version")
     elif found in CLUSTER_SCOPED:
-        why = "is one for the whole cluster, and a version's own must be in its namespace"
-        template.problem("kind", f"{found} {why}: keep it beside the specs, as it is")
+        template.problem("kind", why_cluster_scoped(found))
     elif found not in allowed:
         shown = ", ".join(map(str, allowed))
         template.problem("kind", f"{found} cannot be attached to a version; allowed: {shown}")
@@ -231,30 +243,45 @@ def _check_metadata(template: Fields) -> None:
 
 
 def _warn_of_budget(spec: Fields) -> None:
-    """A budget that protects no pods, or whose copies for two versions select the same ones."""
+    """A budget that protects no pods, or all, or whose copies for two versions select the same ones."""
     written = {name for name, item in spec.value.items() if item is not None}
     # any other field is one of the two, or told of as unknown
     if written <= {"selector", "unhealthyPodEvictionPolicy"}:
         spec.warning("", "protects no pods: write minAvailable or maxUnavailable")
+    if doubt := doubt_of_limit(spec.value):
+        spec.warning(*doubt)
     selector = spec.value.get("selector")
     if is_sentinel(selector):
         whose = "no pods" if selector is None else "every pod of the namespace"
         spec.warning("selector", f"selects {whose}: write {{matchLabels: {{}}}} for those of each version")
-    elif isinstance(selector, dict) and selector.keys() == {"matchExpressions"}:
-        one, another = (_filled_in(selector, placeholders(name, name, "", "")) for name in "ab")
-        if one == another:
-            why = "selects the same pods for every version, and no pod that has two budgets can be evicted"
-            spec.warning("selector", f"{why}: write matchLabels: {{}} beside matchExpressions")
+    elif (
+        isinstance(selector, dict)
+        and selector.keys() == {"matchExpressions"}
+        and not tells_versions_apart(str(selector))
+    ):
+        why = "selects the same pods for every version, and no pod that has two budgets can be evicted"
+        spec.warning("selector", f"{why}: write matchLabels: {{}} beside matchExpressions")
 
 
 def _check_references(template: Fields, spec: Fields) -> None:
     """Refuse unknown placeholders, and references that `spec` makes to a Deployment or pods by name."""
     for path, item in _entries(template.value) if _may_have_placeholders(template.value) else ():
+        if may_have_placeholders(str(path[1])):
+            template.problem(written_path(path), "is a key, and only values are filled in")
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(written_path(path), ONLY_PLACEHOLDERS)
     for path, item in _entries(spec.value):
         if path[1] == "scaleTargetRef" and not is_sentinel(item):
             spec.problem(written_path(path), f"must point at each version's own Deployment: {_INJECT}")
+        selects_all = (
+            isinstance(item, dict)
+            and is_sentinel(item.get("matchLabels", path))
+            and not item.get("matchExpressions")
+        )
+        if selects_all and not _FILLED_SELECTORS.fullmatch(written_path(path)):
+            why = "is not filled in here, so each version's copy selects everything"
+            such_as = f'write labels, such as {BUILD_ID_LABEL}: "{{{{ .BuildID }}}}"'
+            spec.warning(join_path(written_path(path), "matchLabels"), f"{why}: {such_as}")
     for field in ("targetRef", "selector.matchLabels"):
         if not is_sentinel(value_at(spec.value, *field.split("."))):
             spec.problem(field, f"must be that of each version's own Deployment: {_INJECT}")
@@ -264,14 +291,17 @@ def _check_metrics(spec: Fields) -> None:
     """Refuse labels of metrics that name a version: twgen fills them in."""
     metrics = spec.raw("metrics")
     for index, metric in enumerate(metrics if isinstance(metrics, list) else ()):
+        described = value_at(metric, "object")
+        if described and not tells_versions_apart(str(described)):
+            spec.warning(join_path("metrics", index, "object"), SAME_FOR_ALL)
         selected = value_at(metric, "external", "metric")
         if isinstance(selected, dict) and is_sentinel(selected.get("selector")):
             what = "is not filled in" if "selector" in selected else "is missing"
             why = f"{what}, so every version scales by what all have: write {{matchLabels: {{}}}} for its own"
-            if not may_have_placeholders(str(selected.get("name"))):  # they tell the version too
+            if not tells_versions_apart(str(selected.get("name"))):
                 spec.warning(join_path("metrics", index, "external", "metric", "selector"), why)
         labels = value_at(selected, "selector", "matchLabels")
-        for label in _METRIC_LABELS:
+        for label in METRIC_LABELS:
             if isinstance(labels, dict) and label in labels:
                 path = join_path("metrics", index, "external", "metric", "selector", "matchLabels", label)
                 spec.problem(path, "is filled in for each version: remove it")

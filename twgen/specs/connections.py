@@ -1,5 +1,6 @@
 """Reading Connections."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from twgen.model.problem import Document, Problem
@@ -8,6 +9,9 @@ from twgen.specs.fields import Fields
 from twgen.specs.limits import HOST_PORT, SERVER_NAME
 
 _CLOUD = (".tmprl.cloud", ".api.temporal.io")
+_ENDPOINT = re.compile(r"(?P<namespace>[a-z0-9-]+\.(?!region\.)[a-z0-9-]+)\.tmprl\.cloud")
+"""That of one namespace; all others are those of a region: https://docs.temporal.io/cloud/namespaces."""
+_REGION = re.compile(r"[^.]+\.(region\.tmprl\.cloud|[^.]+\.api\.temporal\.io)")
 _LOOPBACK = {"::1", "0:0:0:0:0:0:0:1", "0.0.0.0", "::"}  # noqa: S104 - read, never bound
 
 
@@ -31,7 +35,7 @@ def parse_connection(name: str, spec: Fields, document: Document) -> Connection:
         api_key_secret=parse_data_key(key) if spec.has("apiKeySecretRef") else None,
         document=document,
     )
-    if connection.host_port and not connection.secret_name and _host(connection).endswith(_CLOUD):
+    if connection.host_port and not connection.secret_name and is_cloud(connection.host_port):
         why = "is Temporal Cloud, which lets nobody in without a key or a certificate"
         if not (spec.has("mutualTLSSecretRef") or spec.has("apiKeySecretRef")):
             spec.warning("hostPort", f"{why}: write apiKeySecretRef or mutualTLSSecretRef")
@@ -45,14 +49,39 @@ def local_addresses(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
     found = (worker.connection for worker in workers)
     connections = {(item.document.source, item.document.index, item.document.path): item for item in found}
     for connection in connections.values():
-        host = _host(connection).strip("[]")
+        host = _host(connection.host_port).strip("[]")
         if host == "localhost" or host.endswith(".localhost") or host.startswith("127.") or host in _LOOPBACK:
             why = f"{host} is each pod itself: write the address that the cluster has for Temporal"
             yield Problem.at(connection.document, "spec.hostPort", f"{why}, unless a proxy runs in the pods")
 
 
-def _host(connection: Connection) -> str:
-    return connection.host_port.rpartition(":")[0].lower()
+def is_cloud(host_port: str) -> bool:
+    """The address is Temporal Cloud's, which lets nobody in without a key or a certificate."""
+    return _host(host_port).endswith(_CLOUD)
+
+
+def why_not_of_cloud(connection: Connection, namespace: str) -> str:
+    """Why Temporal Cloud does not know the namespace at this address; empty: it may, or it is another server.
+
+    Behind a private link only the name on the certificate tells.
+    """
+    is_there = is_cloud(connection.host_port)
+    name = _host(connection.host_port) if is_there else connection.tls_server_name.lower()
+    if found := _ENDPOINT.fullmatch(name):
+        own = found["namespace"]
+        if own == namespace:
+            return ""
+        if own.partition(".")[0] == namespace:
+            return f"at {name} it is called {own}, not {namespace}"
+        return f"{name} is the endpoint of {own}: write that, or the address of {namespace} in the Connection"
+    if _REGION.fullmatch(name) and namespace.count(".") != 1:
+        such_as = f"{namespace.partition('.')[0]}.a1b2c"
+        return f"at Temporal Cloud a namespace is called by its name and its account, such as {such_as}"
+    return ""
+
+
+def _host(host_port: str) -> str:
+    return host_port.rpartition(":")[0].lower()
 
 
 def parse_data_key(reference: Fields) -> SecretKey:

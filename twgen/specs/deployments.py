@@ -21,6 +21,7 @@ from twgen.versioning.names import (
 )
 
 _LARGEST = 2**31 - 1
+_DAY = 86_400
 _USUAL: Any = PACE_DEFAULTS["strategy"]
 _COUNTS = {"maxSurge": PERCENTAGE, "maxUnavailable": SHARE}
 _OURS = {
@@ -31,6 +32,14 @@ _RESERVED = {api.partition("/")[0] for api in (CONTROLLER_API, TWGEN_API, HOOK)}
     "deployment.kubernetes.io"
 }
 """What stands before the slash of marks that say what becomes of a version, or that Kubernetes sets."""
+
+RESOURCE_POLICY = "helm.sh/resource-policy"
+_ACTED_ON = {
+    RESOURCE_POLICY: "Argo CD never prunes what has it, so that old versions would stay",
+    "deployment.kubernetes.io/revision": "Kubernetes counts it on each Deployment itself",
+    "keel.sh": "Keel would change the images of all versions, below their open workflows",
+}
+"""What others make of a mark of a Deployment, by the mark or what stands before its slash."""
 
 
 class _Replacing(StrEnum):
@@ -53,6 +62,9 @@ def parse_pace(spec: Fields) -> dict[str, Any]:
             spec.problem("progressDeadlineSeconds", f"{deadline} is not above minReadySeconds ({ready})")
         else:
             spec.problem("minReadySeconds", f"{ready} is not below progressDeadlineSeconds ({deadline})")
+    elif ready >= _DAY:
+        why = f"{ready} keeps a rollout waiting for a day or more"
+        spec.warning("minReadySeconds", f"{why}: write the seconds that you mean")
     deployment = spec.mapping("deployment")
     # the controller writes the default too; and what was applied can be taken away again
     usual = _USUAL if spec.has("deployment") else None
@@ -112,13 +124,22 @@ def parse_marks(spec: Fields, name: str, kind: str) -> dict[str, str]:
     """The `kind` (labels or annotations) in a field of a policy that all Deployments of its workers get."""
     fields = spec.mapping(name)
     marks = {key: fields.raw(key) for key in fields.value if fields.has(key)}
+    fields.close()
     for key, text in marks.items():
         place = join_path(fields.path, key)
         if not isinstance(text, str):
             fields.diagnostics.add_problems([Finding(place, wrong_type(noun(str), text))])
         elif key in _OURS[kind] or key.partition("/")[0] in _RESERVED:
             fields.diagnostics.add_problems([Finding(place, "is set by twgen or Argo CD: remove it")])
+        elif why := why_not_of_versions(key):
+            spec.warning(join_path(name, key), why)
     texts = {key: text for key, text in marks.items() if isinstance(text, str)}
     wrong = refusals({kind: texts}, "ObjectMeta", "") if texts else ()
     fields.refused(item._replace(path=item.path.replace(kind, fields.path, 1)) for item in wrong)
     return texts
+
+
+def why_not_of_versions(mark: str) -> str:
+    """Why no Deployment of a version should have a label or an annotation; empty: it may."""
+    why = _ACTED_ON.get(mark) or _ACTED_ON.get(mark.partition("/")[0])
+    return f"{why}: remove it" if why else ""

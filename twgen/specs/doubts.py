@@ -16,6 +16,8 @@ _LEAST_BYTES = 2**20
 _NANOS = 10**9
 _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
 """From here on a unit was mistaken; of cores, unless the memory beside them is a whole machine's."""
+_LONG_GRACE = 30 * 86_400
+"""Activities may take days; from here on milliseconds were meant."""
 _LONGEST_SHORT_TEXT = 253
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _ASKED = ("httpGet", "tcpSocket")
@@ -23,6 +25,10 @@ _ASKED = ("httpGet", "tcpSocket")
 
 def doubts_of_pod(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is doubtful about the stored form of a pod that an API server takes, each with its path in it."""
+    grace = pod.get("terminationGracePeriodSeconds") or 0
+    if grace >= _LONG_GRACE:
+        why = f"a node waits {grace // 86_400} days for such a pod to end"
+        yield "terminationGracePeriodSeconds", f"{why}: write the seconds that you mean"
     for field in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(field) or ()):
             for place, doubt in doubts_of_container(container):
@@ -68,15 +74,23 @@ def unmeasured(autoscaler: AttachedResource, pod: Mapping[str, Any]) -> Iterator
     """
     if value_at(pod, "resources", "requests"):
         return  # the whole pod has some
-    containers = [item for item in enumerate(pod.get("containers") or ()) if item[1]]
-    for resource, only in _utilizations(value_at(autoscaler.template, "spec")):
-        if only and not any(container.get("name") == only for _, container in containers):
+    running = list(running_containers(pod))
+    for resource, only in utilizations(value_at(autoscaler.template, "spec")):
+        if only and not any(container.get("name") == only for _, container in running):
             yield "containers", f"none is called {quoted(only)}, by whose {resource} {autoscaler.name} scales"
-        for index, container in containers:
+        for place, container in running:
             asked = (value_at(container, "resources", field, resource) for field in ("requests", "limits"))
             if only in {"", container.get("name")} and not any(asked):
                 why = f"{autoscaler.name} scales by how much of it is used; a LimitRange may give it"
-                yield f"containers[{index}].resources.requests.{resource}", f"is not there, and {why}"
+                yield f"{place}.resources.requests.{resource}", f"is not there, and {why}"
+
+
+def running_containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The containers that run as long as their pod, sidecars included, each with its path in it."""
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(pod.get(field) or ()):
+            if container and (field == "containers" or container.get("restartPolicy") == "Always"):
+                yield f"{field}[{index}]", container
 
 
 def warn_of_hidden_characters(template: Fields) -> None:
@@ -109,7 +123,7 @@ def _is_short(text: str) -> bool:
     return len(text) <= _LONGEST_SHORT_TEXT and " " not in text
 
 
-def _utilizations(spec: Any) -> Iterator[tuple[str, str]]:
+def utilizations(spec: Any) -> Iterator[tuple[str, str]]:
     """The resources whose utilization an autoscaler goes by, and the container of each; empty: all."""
     if value_at(spec, "targetCPUUtilizationPercentage"):
         yield "cpu", ""

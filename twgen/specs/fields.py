@@ -30,6 +30,7 @@ from twgen.specs.limits import (
     LINE,
     LONGEST_NAME,
     LONGEST_TEXT,
+    MESSAGE_TYPE,
     NAME,
     SERVER_NAME,
     WORKFLOW_TYPE,
@@ -38,6 +39,11 @@ from twgen.specs.limits import (
 Choice = TypeVar("Choice", bound=StrEnum)
 UNFILLED = "holds a variable that nothing has filled in: render the file first"
 """What is wrong with a text that is not FILLED."""
+_NONE = "None"
+"""The word of some enumerations for nothing at all."""
+_MANY_PODS = 5000
+"""Of one worker: as many as Kubernetes is made to have nodes."""
+_YEARS = timedelta(days=730)
 _INT32 = range(-(2**31), 2**31)
 _WRONG_FORMS = {
     LABEL: "is not a name of lower-case letters, digits and -",
@@ -45,6 +51,7 @@ _WRONG_FORMS = {
     NAME: "is not a name of lower-case letters, digits, - and .",
     FILLED: UNFILLED,
     WORKFLOW_TYPE: "is no name of a workflow: one line, without quotes",
+    MESSAGE_TYPE: "is no full name of a protobuf message, such as shop.v1.Order",
     LINE: "is not text on one line without blanks or typographic quotes at its ends",
     IDENTITY: "is not an identity such as payments/prod: one line without empty parts",
     DATA_KEY: "is not a key of letters, digits, -, _ and .",
@@ -182,6 +189,8 @@ class Fields:
             return default
         value = self._typed(name, str)
         if value is None:
+            if default:
+                self._warn_of_null(name, "0")
             return default
         try:
             length = parse_duration(value)
@@ -194,12 +203,31 @@ class Fields:
             number = value.strip("+").rstrip("nuµμms")
             meant = f": write {number}m for minutes" if number.isdecimal() else ""
             self.warning(name, f"{value} is less than a second{meant}")
+        elif length >= _YEARS:
+            self.warning(name, f"{value} is {length.days // 365} years: write the hours that you mean")
         return length
+
+    def warn_of_many_pods(self, *names: str) -> None:
+        """Note each of these numbers of pods that nobody means."""
+        for name in names:
+            value = self.value.get(name)
+            if isinstance(value, int) and value in _INT32 and value >= _MANY_PODS:
+                self.warning(
+                    name, f"{value} pods are more than one worker needs: write the number that you mean"
+                )
 
     def choice(self, name: str, kind: type[Choice], default: Choice, *, hint: str = "") -> Choice:
         """One of an enumeration's values; `hint` ends the message when none of them is similar."""
         value = self._typed(name, str)
+        if value is None and default != _NONE and _NONE in set(kind):
+            self._warn_of_null(name, _NONE)
         return default if value is None else self._chosen(name, value, kind, hint) or default
+
+    def _warn_of_null(self, name: str, none: str) -> None:
+        """Note a null by which a person may mean nothing at all, and gets the default."""
+        if name in self.value and self.value[name] is None:
+            why = "is null, which counts as left out, and then its default counts"
+            self.warning(name, f"{why}: write {none} where none is meant, or remove it")
 
     def choices(self, name: str, kind: type[Choice], default: tuple[Choice, ...]) -> tuple[Choice, ...]:
         """A list of an enumeration's values, each once."""

@@ -1,4 +1,4 @@
-"""Hooks and waves of Argo CD where a render cannot have them: on a version, or beside a tracked Job."""
+"""Annotations that a render cannot have: hooks and waves of Argo CD, and what others act on."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Document, Problem
 from twgen.model.spec import WorkerSpec
+from twgen.specs.deployments import RESOURCE_POLICY, why_not_of_versions
+from twgen.specs.kinds import WORKER_KINDS
 from twgen.versioning.names import HELM_HOOK, HOOK, SYNC_WAVE
 
 _TESTS = {"test", "test-success"}
@@ -22,6 +24,16 @@ def hooks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
         for name in (HOOK, HELM_HOOK):
             if isinstance(annotations, dict) and name in annotations:
                 yield Problem.at(document, join_path(_annotations(document), name), message)
+
+
+def marks_on_versions(workers: Iterable[WorkerSpec]) -> Iterator[Problem]:
+    """A warning for each annotation in a template by which somebody else acts on a version's objects."""
+    for document, annotations in _templates(workers):
+        is_worker = document.value.get("kind") in WORKER_KINDS
+        for name in annotations if isinstance(annotations, dict) else ():
+            # what acts on Deployments alone does nothing elsewhere
+            if (is_worker or name == RESOURCE_POLICY) and (why := why_not_of_versions(name)):
+                yield Problem.at(document, join_path(_annotations(document), name), why)
 
 
 def hooks_beside_jobs(passthrough: Iterable[Document], workers: Iterable[WorkerSpec]) -> Iterator[Problem]:

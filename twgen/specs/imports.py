@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from twgen.cluster.deployments import DEPLOYMENT, live_deployment
 from twgen.cluster.server_defaults import without_server_fields
 from twgen.model.paths import value_at
-from twgen.model.problem import Document, Finding
+from twgen.model.problem import Document, Finding, quoted
 from twgen.model.world import LiveDeployment
+from twgen.specs.imported_pods import imported_pods, knows_temporal
 from twgen.specs.kinds import ATTACHED, CLUSTER_CONNECTION, CONNECTION, WORKER, kind_of
 from twgen.specs.limits import NAME
 from twgen.specs.spec_document import STORED_DEFAULTS
-from twgen.versioning.injection import TASK_QUEUE, is_ever_injected, place_of
 from twgen.versioning.names import (
     BUILD_ID_LABEL,
     CONTROLLER_API,
@@ -28,7 +28,6 @@ _OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "hel
 _POD_HASH = "pod-template-hash"
 _PREFIXES = {WORKER: "", CONNECTION: "connection-", CLUSTER_CONNECTION: "connection-", ATTACHED: "template-"}
 _PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHistoryLimit")
-_KEY = "TEMPORAL_API_KEY"
 _NO_ADDRESS = "temporal.example.com:7233"
 
 Place = tuple[str, ...]
@@ -69,7 +68,8 @@ def imported(documents: Sequence[Document], namespace: str) -> tuple[list[Import
     """
     plain = [one for one in documents if _is_plain(one.value) and _is_sound(one.value)]
     ours = [one for one in plain if len(plain) == 1 or _is_of_temporal(one.value)]
-    addresses = {place_of(one.value["spec"]["template"]["spec"]).address for one in ours} - {""}
+    pods = (imported_pods(one.value["spec"]["template"]["spec"]) for one in ours)
+    addresses = {one.place.address for one in pods} - {""}
     found: dict[str, Imported] = {}
     left: list[str] = []
     workers = set(_labels_of_workers(documents))
@@ -176,12 +176,7 @@ def _is_sound(value: Any) -> bool:
 
 
 def _is_of_temporal(value: Mapping[str, Any]) -> bool:
-    variables = (
-        str(variable.get("name"))
-        for container in value["spec"]["template"]["spec"]["containers"]
-        for variable in container.get("env") or ()
-    )
-    return any(name.startswith("TEMPORAL_") for name in variables)
+    return any(map(knows_temporal, value["spec"]["template"]["spec"]["containers"]))
 
 
 def _specs(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
@@ -221,30 +216,31 @@ def _of_people(texts: Mapping[str, Any] | None) -> dict[str, Any]:
 def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]) -> Iterator[Imported]:
     """A worker and its connection; what a Deployment does not tell is left to be filled in."""
     metadata, pods = _metadata(value), value["spec"]["template"]
-    name, place = metadata["name"], place_of(pods["spec"])
+    name = metadata["name"]
     where = {"namespace": text} if (text := metadata.get("namespace") or namespace) else {}
     spec = without_server_fields({"metadata": {"annotations": {}}, "spec": dict(value["spec"])})["spec"]
+    told = imported_pods(spec["template"]["spec"])
+    place, key = told.place, told.key
     # of workers on several servers each has a Connection of its own
     connection = "temporal" if len(addresses) <= 1 else name
     address = place.address or (next(iter(addresses)) if len(addresses) == 1 else "")
-    pod, task_queue, key, gone = _without_places(spec["template"]["spec"])
     labels = {
         key: text
         for key, text in _of_people(value_at(pods, "metadata", "labels")).items()
         # the old Deployment, and what scales or guards it, would take the new pods for its own
         if key not in (value_at(value, "spec", "selector", "matchLabels") or {}) and key != _POD_HASH
     }
-    told = {"labels": labels, "annotations": _of_people(value_at(pods, "metadata", "annotations"))}
-    of_pods = {field: texts for field, texts in told.items() if texts}
+    marks = {"labels": labels, "annotations": _of_people(value_at(pods, "metadata", "annotations"))}
+    of_pods = {field: texts for field, texts in marks.items() if texts}
     pace = {field: spec[field] for field in _PACE if spec.get(field) is not None}
     size = {"replicas": value["spec"]["replicas"]} if value["spec"].get("replicas") is not None else {}
-    template = {**({"metadata": of_pods} if of_pods else {}), "spec": pod}
+    template = {**({"metadata": of_pods} if of_pods else {}), "spec": told.spec}
     body = {**size, **pace, "template": template}
     worker: dict[str, Any] = {
         "workerOptions": {
             "connectionRef": {"name": connection},
             "temporalNamespace": place.temporal_namespace or "default",
-            **({"taskQueue": task_queue} if task_queue else {}),
+            **({"taskQueue": told.task_queue} if told.task_queue else {}),
         },
         "rollout": {"strategy": "AllAtOnce"},
         **({"deployment": body} if pace else body),
@@ -252,7 +248,11 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     strategy = ("spec", "rollout", "strategy")
     comments: dict[Place, str] = {strategy: "or Progressive, with steps and a gate"}
     comments["spec", "deployment" if pace else "template"] = "its code turns versioning on: docs/workers.md"
-    missing = [f"{name}.yaml: {one}, which the Connection is for" for one in gone]
+    if told.worker:
+        containers = ("spec", *(("deployment",) if pace else ()), "template", "spec", "containers")
+        first = quoted(told.worker)
+        comments[containers] = f"the first, {first}, is taken for the worker: its image names versions"
+    missing = [f"{name}.yaml: {one}" for one in told.notes]
     if not place.temporal_namespace:
         comments["spec", "workerOptions", "temporalNamespace"] = "fill in: none of its variables says it"
         missing.append(f"{name}.yaml: spec.workerOptions.temporalNamespace, if it is not default")
@@ -267,29 +267,6 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     unknown = () if address else (f"{file}: spec.hostPort",)
     place_of_comment: dict[Place, str] = {} if key and address else {("spec", "hostPort"): beside}
     yield Imported(file, {**head, "spec": reached}, place_of_comment, unknown, is_whole=False)
-
-
-def _without_places(pod: Mapping[str, Any]) -> tuple[dict[str, Any], str, Mapping[str, str], list[str]]:
-    """The pods without the variables that twgen sets itself, and what these told.
-
-    The task queue, the Secret of the key, and the others that somebody has to look at.
-    """
-    containers, task_queue, key, gone = [], "", dict[str, str](), list[str]()
-    for container in pod.get("containers") or ():
-        kept = []
-        for variable in container.get("env") or ():
-            name, source = str(variable.get("name")), value_at(variable, "valueFrom", "secretKeyRef")
-            if name == TASK_QUEUE and variable.get("value"):
-                task_queue = str(variable["value"])
-            elif name == _KEY and isinstance(source, dict) and source.get("name") and source.get("key"):
-                key = {"name": str(source["name"]), "key": str(source["key"])}
-            elif name == TASK_QUEUE or not is_ever_injected(name):
-                kept.append(variable)
-            elif "valueFrom" in variable or name.startswith(("TEMPORAL_API", "TEMPORAL_TLS")):
-                gone.append(f"{name} is left out")
-        rest = {field: item for field, item in container.items() if field != "env"}
-        containers.append({**rest, **({"env": kept} if kept else {})})
-    return {**pod, "containers": containers}, task_queue, key, gone
 
 
 def existing_identities(documents: Iterable[Document]) -> dict[tuple[str, str, str], str]:

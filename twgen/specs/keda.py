@@ -1,44 +1,25 @@
 """What KEDA refuses or ignores of a ScaledObject, though an API server takes it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from twgen.model.operator import GroupKind
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Finding, did_you_mean, quoted
+from twgen.model.spec import WorkerSpec
 from twgen.specs.fields import Fields
-from twgen.versioning.names import filled, may_have_placeholders, placeholders
+from twgen.specs.spec_document import SpecDocument
+from twgen.specs.temporal_trigger import check_temporal, warn_of_server
+from twgen.versioning.injection import BUILD_IDS
+from twgen.versioning.names import tells_versions_apart
 
-_TEMPORAL, _PROMETHEUS = "temporal", "prometheus"
-_BUILD_ID = "buildId"
-_OF_BUILD_ID = ("{{ .BuildID }}", "__TEMPORAL_WORKER_BUILD_ID__")
-VERSION_FIELDS = {
-    "workerDeploymentName": (),
-    "workerDeploymentBuildId": _OF_BUILD_ID,
-    _BUILD_ID: _OF_BUILD_ID,
-    "namespace": ("{{ .TemporalNamespace }}", "__TEMPORAL_NAMESPACE__"),
-}
-"""What tells the workers of one version for KEDA's Temporal scaler, and the placeholders that it may be.
-
-All fields are those of github.com/kedacore/keda, pkg/scalers/temporal_scaler.go, from 2.17 to 2.22.
-"""
-_PAIR = ("workerDeploymentName", "workerDeploymentBuildId")
-_REQUIRED = ("endpoint", "taskQueue")
-_SELECTING = (*_PAIR, "selectAllActive", "selectUnversioned")
-_KNOWN = (
-    *VERSION_FIELDS,
-    *_REQUIRED,
-    *(f"{name}FromEnv" for name in (*VERSION_FIELDS, *_REQUIRED)),
-    *_SELECTING,
-    "activationTargetQueueSize",
-    "enableTLS",
-    "includeRunningWorkflowCount",
-    "minConnectTimeout",
-    "queueTypes",
-    "targetQueueSize",
-    "tlsServerName",
-    "unsafeSsl",
-    "workflowTaskQueueForCount",
+_TEMPORAL, _GROUP = "temporal", "keda.sh"
+_NEED_NO_VERSION = ("cpu", "cron", "external", "external-push", "memory")
+"""Triggers that go by the version's own pods or by the time, or tell their scaler which object they scale."""
+SAME_FOR_ALL = (
+    "does not select a version, so each version scales on the total of all: filter by {{ .BuildID }}"
 )
+"""What is wrong with a metric that no placeholder makes that of a version."""
 _PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 _HPA_NAME = ("advanced", "horizontalPodAutoscalerConfig", "name")
 _EXTERNAL_METRICS = ("AverageValue", "Value")
@@ -47,11 +28,14 @@ _EXTERNAL_METRICS = ("AverageValue", "Value")
 
 def warn_of_rest_at_zero(spec: Fields) -> None:
     """KEDA takes 0 for a minimum that is left out, and whoever has a share of the traffic can be idle."""
-    rests = "idleReplicaCount" if spec.raw("idleReplicaCount") == 0 else "minReplicaCount"
+    idle, least = spec.raw("idleReplicaCount"), spec.raw("minReplicaCount") or 0
+    if type(idle) is type(least) is int and idle >= least:
+        _refuse(spec, "idleReplicaCount", f"{idle} is not below minReplicaCount ({least}): remove it")
+        return
+    rests, remedy = ("idleReplicaCount", "remove it") if idle == 0 else ("minReplicaCount", "write 1 or more")
     if (spec.raw(rests) or 0) == 0:
         told = "is 0" if spec.raw(rests) == 0 else "is 0 when it is left out"
-        why = "an idle version loses its pods, and a rollout waits for pods: write 1 or more"
-        spec.warning(rests, f"{told}: {why}")
+        spec.warning(rests, f"{told}: an idle version loses its pods, and a rollout waits for pods: {remedy}")
 
 
 def check_copies(template: Fields, spec: Fields) -> None:
@@ -61,70 +45,63 @@ def check_copies(template: Fields, spec: Fields) -> None:
         why = "would hold every version at this number, also one that workflows need: remove it"
         template.problem(join_path("metadata.annotations", _PAUSED_REPLICAS), why)
     name = value_at(spec.value, *_HPA_NAME)
-    copies = (
-        {filled(name, placeholders(item, item, "", "")) for item in "ab"} if isinstance(name, str) else ()
-    )
-    if name and len(copies) == 1:
+    if isinstance(name, str) and name and not tells_versions_apart(name):
         why = "would be that of one autoscaler for all versions: leave it out, or write {{ .BuildID }} in it"
         spec.problem(".".join(_HPA_NAME), why)
 
 
 def check_triggers(spec: Fields) -> None:
     """Note triggers that KEDA has no scaler for, or whose scaler would not look at each version."""
-    triggers = spec.raw("triggers")
-    for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
-        path, kind = join_path("triggers", index), value_at(trigger, "type")
-        known = kind.strip().lower() if isinstance(kind, str) else ""
-        if known != kind and known:
-            _refuse(spec, f"{path}.type", f"KEDA knows no type {quoted(kind)}: write {known}")
-        metric = value_at(trigger, "metricType")
-        allowed = _EXTERNAL_METRICS if known == _TEMPORAL else (*_EXTERNAL_METRICS, "Utilization")
+    is_composed, names = bool(value_at(spec.value, "advanced", "scalingModifiers", "target")), set[str]()
+    for path, trigger, kind in _triggers(spec):
+        if isinstance(name := trigger.get("name"), str) and name:
+            if name in names:
+                _refuse(spec, f"{path}.name", f"{quoted(name)} is the name of a trigger before it")
+            names.add(name)
+        written = trigger.get("type")
+        if kind != written:
+            _refuse(spec, f"{path}.type", f"KEDA knows no type {quoted(str(written))}: write {kind}")
+        metric = trigger.get("metricType")
+        allowed = _EXTERNAL_METRICS if kind == _TEMPORAL else (*_EXTERNAL_METRICS, "Utilization")
         if isinstance(metric, str) and metric and metric not in allowed:
             wrong = f"{quoted(metric)} is not one of {', '.join(allowed)}{did_you_mean(metric, allowed)}"
             _refuse(spec, f"{path}.metricType", wrong)
-        metadata = value_at(trigger, "metadata")
-        if known == _TEMPORAL and isinstance(metadata, dict):
-            _check_temporal(spec, f"{path}.metadata", metadata)
-        query = value_at(metadata, "query")
-        if known == _PROMETHEUS and isinstance(query, str) and not may_have_placeholders(query):
-            why = "tells no version, so every one scales by what all have: select one by {{ .BuildID }}"
-            spec.warning(f"{path}.metadata.query", why)
+        metadata = trigger.get("metadata")
+        if not isinstance(metadata, dict):
+            continue
+        if kind == _TEMPORAL:
+            check_temporal(spec, f"{path}.metadata", metadata, is_composed=is_composed)
+        elif kind not in _NEED_NO_VERSION and not _tells_version(trigger):
+            place = "metadata.query" if isinstance(metadata.get("query"), str) else "metadata"
+            spec.warning(f"{path}.{place}", SAME_FOR_ALL)
 
 
-def _check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any]) -> None:
-    by_lower_case = {name.lower(): name for name in _KNOWN}
-    # what is told to be misspelt is not told to be missing as well
-    meant = {name: name for name in metadata}
-    for name in metadata:
-        if name not in _KNOWN and (right := by_lower_case.get(name.lower())):
-            meant.setdefault(right, name)
-            _refuse(spec, join_path(path, name), f"KEDA knows no such field; did you mean {right}?")
-    there = {name.removesuffix("FromEnv") for name in meant}
-    for name in _REQUIRED:
-        places = [meant[field] for field in (name, f"{name}FromEnv") if field in meant]
-        if all(_is_blank(metadata[place]) for place in places):
-            is_there = any(metadata[place] is not None for place in places)
-            _refuse(spec, f"{path}.{name}", "must not be empty" if is_there else "is required")
-    for name, other in (_PAIR, _PAIR[::-1]):
-        if name in there and other not in there:
-            _refuse(spec, f"{path}.{other}", f'is required beside {name}: write "" to have it filled in')
-    for name, allowed in VERSION_FIELDS.items():
-        value = metadata.get(name)
-        written = value.replace(" ", "") if isinstance(value, str) else value
-        if written not in (None, "", *(placeholder.replace(" ", "") for placeholder in allowed)):
-            written = allowed[0] if name == _BUILD_ID else ""
-            spec.problem(f"{path}.{name}", f'is of each version: write "{written}" to have it filled in')
-    by_build_id = [meant[field] for field in (_BUILD_ID, f"{_BUILD_ID}FromEnv") if field in meant]
-    if there.isdisjoint(_SELECTING) and all(_is_blank(metadata[place]) for place in by_build_id):
-        why = "tells no version, so that only tasks without one are counted"
-        spec.warning(path, f'{why}: write workerDeploymentName: "" and workerDeploymentBuildId: ""')
+def warn_of_servers(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note each trigger that asks Temporal where the worker is not, or where KEDA is not let in."""
+    owners = {id(resource.document): worker for worker in workers for resource in worker.attached}
+    for document in templates:
+        template, worker = document.fields.mapping("template"), owners.get(id(document.document))
+        if worker and GroupKind.of(template.value).group == _GROUP:
+            spec = template.mapping("spec")
+            for path, trigger, kind in _triggers(spec):
+                if kind == _TEMPORAL and isinstance(trigger.get("metadata"), dict):
+                    warn_of_server(spec, path, trigger, worker)
+
+
+def _triggers(spec: Fields) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+    """Each trigger with its path, and its type as KEDA writes it."""
+    triggers = spec.raw("triggers")
+    for index, trigger in enumerate(triggers if isinstance(triggers, list) else ()):
+        kind = value_at(trigger, "type")
+        if isinstance(kind, str) and kind.strip():
+            yield join_path("triggers", index), trigger, kind.strip().lower()
+
+
+def _tells_version(trigger: Mapping[str, Any]) -> bool:
+    variables = (value for name, value in trigger["metadata"].items() if name.endswith("FromEnv"))
+    return tells_versions_apart(str(trigger)) or any(str(value) in BUILD_IDS for value in variables)
 
 
 def _refuse(spec: Fields, path: str, message: str) -> None:
     """Note what KEDA would refuse or ignore, as what an API server would."""
     spec.refused([Finding(spec.at(path), message)])
-
-
-def _is_blank(value: Any) -> bool:
-    """KEDA takes it for one that is left out."""
-    return value is None or (isinstance(value, str) and not value.strip())

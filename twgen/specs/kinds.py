@@ -23,6 +23,8 @@ VALIDATION = "Validation"
 DRAIN_REPORT = "DrainReport"
 DIAGNOSIS = "Diagnosis"
 OPERATOR_CONFIG = "OperatorConfig"
+RENDER_FAILED = "RenderFailed"
+"""What a failed render prints into a pipe; nothing reads it."""
 
 CHART_FILE = "Chart.yaml"
 """What describes a chart of Helm, in the folder of the chart."""
@@ -111,6 +113,8 @@ def wrong_kind(value: dict[str, Any]) -> Finding | None:
 def _wrong_in_our_groups(value: dict[str, Any], api: str, kind: str) -> Finding | None:
     if kind in _KINDS.get(api, ()) or (api != CONTROLLER_API and kind in _OF_THE_TEMPORAL_OPERATOR):
         return None
+    if (api, kind) == (TWGEN_API, RENDER_FAILED):
+        return Finding("", f"a render failed: {value.get('message')}")
     if not kind:
         return Finding("kind", f"is required{_instead_of('kind', value)}")
     if kind in _APIS:

@@ -31,6 +31,8 @@ The name of a class may hold a `$`.
 """
 WORKFLOW_TYPE = LINE.replace("^", "^(?!.*['\"\\\\])", 1)
 """One that a query of visibility can name: servers differ in what they make of a quote or a backslash."""
+MESSAGE_TYPE = "^[a-zA-Z_][a-zA-Z0-9_]*(\\.[a-zA-Z_][a-zA-Z0-9_]*)*$(?!\\n)"
+"""A full name, as protobuf has it: without a leading dot and without the host of a type URL."""
 FILLED = "^(?![\\s\\S]*(\\{\\{|\\$|#\\{))"
 """Text without what Helm, a shell or a pipeline is yet to fill in."""
 IDENTITY = LINE.replace("^", "^(?!/)(?!.*//)(?!.*/$)", 1)
@@ -41,8 +43,8 @@ HOST_PORT = (
     ":([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$(?!\\n)"
 )
 ONLY_PLACEHOLDERS = (
-    "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in,"
-    " and __TEMPORAL_WORKER_DEPLOYMENT_NAME__, the worker as metrics name it"
+    "only {{ .DeploymentName }}, {{ .BuildID }} and {{ .TemporalNamespace }} are filled in, and without"
+    " blanks {{temporal_worker_deployment_name}}, {{temporal_worker_build_id}} and {{temporal_namespace}}"
 )
 """What is wrong with any other."""
 PERCENTAGE = "^[0-9]{1,9}%$(?!\\n)"

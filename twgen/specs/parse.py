@@ -18,13 +18,16 @@ from twgen.specs import kinds
 from twgen.specs.attached import parse_attached
 from twgen.specs.collisions import collisions, target_objects
 from twgen.specs.connections import parse_connection
-from twgen.specs.hooks import hooks_on_versions
+from twgen.specs.hooks import hooks_on_versions, marks_on_versions
+from twgen.specs.keda import warn_of_servers
 from twgen.specs.policies import default_policy, parse_policy, warn_of_idle_replicas
 from twgen.specs.policy_steps import check_steps
 from twgen.specs.scalers import misplaced_scalers
 from twgen.specs.selectors import shared_pods
+from twgen.specs.side_by_side import warn_of_claims
 from twgen.specs.spec_document import NamespaceRule, SpecDocument, read_spec_document
 from twgen.specs.strays import note_strays
+from twgen.specs.together import warn_of_neighbours
 from twgen.specs.when import may_meet, parse_when
 from twgen.specs.workers import parse_worker
 from twgen.versioning.names import TWGEN_API
@@ -57,6 +60,8 @@ class Specs(NamedTuple):
     passthrough: tuple[Document, ...]
     ledgers: tuple[Document, ...]
     snapshots: tuple[Document, ...] = ()
+    manifests: tuple[Document, ...] = ()
+    """What a render printed, if there are no specs beside it."""
     problems: tuple[Problem, ...] = ()
     unknown_fields: tuple[Problem, ...] = ()
     """Fields that an API server would drop."""
@@ -74,6 +79,8 @@ class _Sorted:
     unmarked: list[Document] = field(default_factory=list)
     records: list[tuple[Document, str]] = field(default_factory=list)
     """What twgen writes and its operator gives it, and the kind of each: no specs."""
+    rendered: list[Document] = field(default_factory=list)
+    """What a render printed."""
     problems: list[Problem] = field(default_factory=list)
     uncertain: set[str] = field(default_factory=set)
     """Kinds of documents whose name or namespace is wrong, and names of documents whose kind is.
@@ -101,6 +108,7 @@ def parse_specs(
         found.uncertain |= _SPEC_KINDS
     workers = _workers(found, attached_kinds)
     specs = found.specs
+    warn_of_claims(specs, workers, found.passthrough, rule.default)
     # of two of one name, which is told of by itself, all objects would be there twice
     first_ones = {worker.worker_deployment: worker for worker in reversed(workers) if worker.name}
     return Specs(
@@ -108,6 +116,7 @@ def parse_specs(
         passthrough=tuple(found.passthrough),
         ledgers=tuple(found.ledgers),
         snapshots=tuple(document for document, kind in found.records if kind == kinds.SNAPSHOT),
+        manifests=tuple(found.rendered),
         problems=(
             *found.problems,
             *(item for spec in specs for item in spec.located(spec.diagnostics.problems)),
@@ -127,6 +136,7 @@ def parse_specs(
                 for document in found.passthrough
                 if (why := kinds.why_nameless(document.value))
             ),
+            *marks_on_versions(first_ones.values()),
             *misplaced_scalers(found.passthrough, workers, rule.default),
             *shared_pods(found.passthrough, workers, rule.default),
             *(
@@ -138,9 +148,16 @@ def parse_specs(
     )
 
 
+def refused_manifests(manifests: Iterable[Document]) -> list[Problem]:
+    """A problem for each file of them, where they are taken for specs."""
+    first_of_file: dict[str, Document] = {}
+    for item in manifests:
+        first_of_file.setdefault(item.source, item)
+    return [Problem(item, "", _RENDERED) for item in first_of_file.values()]
+
+
 def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
     found, most = _Sorted(), most_told(len(documents))
-    rendered: dict[str, Problem] = {}
     for document in documents:
         value = document.value
         if kind := kinds.kind_of(value):
@@ -159,13 +176,15 @@ def _sorted(documents: Sequence[Document], rule: NamespaceRule) -> _Sorted:
             message = f"is no {kinds.LEDGER} of {TWGEN_API}: take it back from Git, or remove it"
             found.problems.append(Problem.at(document, "", message))
         elif kinds.is_rendered(value):
-            rendered.setdefault(document.source, Problem(document, "", _RENDERED))
+            found.rendered.append(document)
         else:
             (found.passthrough if kinds.is_marked(value) else found.unmarked).append(document)
-    if rendered:
-        found.problems += rendered.values()
+    if found.specs or found.ledgers or found.records:
+        found.problems += refused_manifests(found.rendered)
         # a render prints the passthrough documents too: that they are there twice follows from it
-        found.passthrough = [item for item in found.passthrough if item.source not in rendered]
+        files = {item.source for item in found.rendered}
+        found.passthrough = [item for item in found.passthrough if item.source not in files]
+        found.rendered = []
     found.uncertain.update(spec.kind.name for spec in found.specs if not spec.name_is_certain)
     return found
 
@@ -192,6 +211,8 @@ def _workers(found: _Sorted, attached_kinds: tuple[GroupKind, ...]) -> list[Work
         connection_of = partial(_connection_of, connections, found.uncertain, spec.namespace)
         workers.append(parse_worker(spec, connection_of, policy, resources))
     warn_of_idle_replicas(of_kind[kinds.POLICY], workers)
+    warn_of_servers(of_kind[kinds.ATTACHED], workers)
+    warn_of_neighbours(of_kind[kinds.ATTACHED], workers)
     right = [
         worker
         for spec, worker in zip(of_kind[kinds.WORKER], workers, strict=True)

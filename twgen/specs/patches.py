@@ -57,6 +57,7 @@ def _patches(spec: Fields) -> Iterator[VersionPatch]:
 
 def _replicas(fields: Fields) -> int | None:
     replicas = fields.integer("replicas")
+    fields.warn_of_many_pods("replicas")
     if replicas is not None and replicas < 1:
         why = "a version that may have work needs a pod, and one that has none goes by its sunset"
         fields.problem("replicas", f"{replicas} is below 1: {why}")

@@ -57,6 +57,7 @@ def parse_policy(spec: Fields) -> Policy:
             after=unserved.duration("after", POLLERS_ARE_LISTED, least=_LEAST_SILENCE),
             action=unserved.choice("action", WhenUnserved, WhenUnserved.ABORT),
         ),
+        ignore_missing_task_queues=spec.lines("ignoreMissingTaskQueues"),
         analysis=parse_analysis(spec),
         steps=parse_steps(spec),
         deployment_labels=parse_marks(spec, "deploymentLabels", "labels"),
@@ -66,6 +67,7 @@ def parse_policy(spec: Fields) -> Policy:
         patches=parse_patches(spec),
         draining_replicas=spec.integer("drainingReplicas", least=1),
     )
+    spec.warn_of_many_pods("drainingReplicas")
     check_metrics(policy, spec)
     check_entries(policy, spec)
     if spec.raw("history") == []:

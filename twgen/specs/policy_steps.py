@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from enum import StrEnum
 
+from twgen.model.paths import value_at
 from twgen.model.policy import Policy, PolicyStep
 from twgen.model.problem import did_you_mean, quoted
 from twgen.model.spec import Strategy, WorkerSpec
@@ -55,7 +56,7 @@ def check_steps(policies: Iterable[SpecDocument], workers: Iterable[WorkerSpec])
                     note(name, f"has no effect: {why}")
             continue
         ramps = [sum((step.pause for step in worker.rollout.steps), timedelta()) for worker in found]
-        is_said = "initialDelay" in (spec.fields.raw("analysis") or ())
+        is_said = value_at(spec.fields.value, "analysis", "initialDelay") is not None
         if is_said and policy.analysis and policy.analysis.initial_delay >= max(ramps):
             why = "is as long as all steps together: nothing is judged before the last one is over"
             spec.fields.warning("analysis.initialDelay", why)

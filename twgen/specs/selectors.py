@@ -66,7 +66,7 @@ def _budget(document: Document, namespace: str, pods: _Pods) -> Iterator[Problem
     candidates = [pods.get((namespace, label), []) for label in (wanted.items() if texts else ())]
     fewest = min(candidates, key=len, default=pods.get((namespace, None), []) if texts else [])
     for worker, labels in fewest[:_MOST_COMPARED]:
-        if not _selects(selector, labels):
+        if not selects(selector, labels):
             continue
         attached = next((item for item in worker.attached if item.kind == _BUDGET.kind), None)
         whose = f"the pods of all versions of worker {worker.worker_deployment}"
@@ -103,7 +103,7 @@ def _marked(
             return
 
 
-def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors."""
     wanted, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or []
     if not isinstance(expressions, list):

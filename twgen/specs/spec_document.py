@@ -39,12 +39,8 @@ _RENAMED = {
     },
 }
 """What fields used to be called; whoever reads a SpecDocument meets the new names only."""
-_MOVED = {
-    kinds.WORKER: {
-        f"spec.deployment.{name}": f"spec.{name}"
-        for name in ("template", "replicas", "minReadySeconds", "progressDeadlineSeconds")
-    }
-}
+_NUMBERS = ("replicas", "minReadySeconds", "progressDeadlineSeconds")
+_MOVED = {kinds.WORKER: {f"spec.deployment.{name}": f"spec.{name}" for name in ("template", *_NUMBERS)}}
 """Where controllers from 1.13 on have a field too: a SpecDocument has it at the second place alone."""
 STORED_DEFAULTS: Mapping[str, int] = {"minReadySeconds": 0, "progressDeadlineSeconds": 600}
 """What every stored WorkerDeployment has in its `spec`, by the controller's CRD, beside `deployment` too."""
@@ -174,7 +170,7 @@ def read_spec_document(document: Document, kind: kinds.Kind, rule: NamespaceRule
         namespace = namespace or rule.default
     _check_marks(metadata, kind, name)
     metadata.close("namespace", *_OBJECT_META)
-    if not top.has("spec") and kind.name != kinds.POLICY:
+    if not top.has("spec"):
         top.problem("spec", "is required")
     spec = top.mapping("spec")
     top.close("apiVersion", "kind", "status", elsewhere="spec")
@@ -208,23 +204,54 @@ def _in_todays_spelling(
     value: dict[str, Any] = document.value
     old_paths: dict[str, str] = {}
     moved = _MOVED.get(kind.name, {})
+    if moved and isinstance(value_at(value, "spec", "deployment"), dict):
+        value = _without_numbers_beside(document, diagnostics)
     for old, new in {**_RENAMED.get(kind.name, {}), **moved}.items():
         found = value_at(value, *old.split("."))
         if found is None:
+            holder, _, name = old.rpartition(".")
+            fields = value_at(value, *holder.split("."))
+            if old not in moved and isinstance(fields, dict) and name in fields:
+                # a null is an absent field: what is required is told to be missing under the name in the file
+                value = _without(value, old.split("."))
+                if value_at(value, *new.split(".")) is None:
+                    old_paths[new] = old
             continue
         value, (*owner, last) = _without(value, old.split(".")), new.split(".")
         place = value_at(value, *owner)
-        there = place.get(last) if isinstance(place, dict) else None
-        is_default = old in moved and (last, there) in STORED_DEFAULTS.items()
-        if place is None or (isinstance(place, dict) and (there is None or is_default)):
+        if place is None or (isinstance(place, dict) and place.get(last) is None):
             value = _with(value, new.split("."), found)
             old_paths[new] = old
-        elif old not in moved or _as_text(found) != _as_text(there):
+        else:
             told = old_paths.get(new, new)
             message = f"means the same as {told}, which is there too: keep one; the other is at"
             other = Place(document, path_in_file(document, told))
             diagnostics.add_problems([Finding(old, message, other)])
     return value, old_paths
+
+
+def _without_numbers_beside(document: Document, diagnostics: Diagnostics) -> dict[str, Any]:
+    """The worker without the older fields that its `deployment` goes before, by the controller's rules."""
+    value: dict[str, Any] = document.value
+    spec = Fields(value["spec"], "spec", diagnostics)
+    deployment = spec.mapping("deployment")
+    if spec.has("template") and not deployment.has("template"):
+        spec.problem("template", "cannot stand beside spec.deployment: write spec.deployment.template")
+    for name in filter(spec.has, _NUMBERS):
+        beside, inside = spec.raw(name), deployment.raw(name)
+        value = _without(value, ["spec", name])
+        if _as_text(beside) in {_as_text(inside), _as_text(STORED_DEFAULTS.get(name))}:
+            continue
+        if inside is None:
+            told = Finding(
+                f"spec.{name}", f"has no effect beside spec.deployment: write {deployment.at(name)}"
+            )
+        else:
+            other = Place(document, path_in_file(document, f"spec.{name}"))
+            message = f"goes before spec.{name}, which has no effect: remove the other, at"
+            told = Finding(deployment.at(name), message, other)
+        diagnostics.warnings.append(told)
+    return value
 
 
 def _as_text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from twgen.model.paths import join_path, parse_path
@@ -11,7 +12,9 @@ from twgen.specs.attached import refusals_of_version
 from twgen.specs.doubts import doubts_of_pod, unmeasured, warn_of_hidden_characters
 from twgen.specs.fields import UNFILLED, Fields
 from twgen.specs.limits import FILLED
+from twgen.specs.side_by_side import doubts_beside_others
 from twgen.specs.validation.walk import refusals
+from twgen.specs.variables import late_references, references
 from twgen.versioning.build_ids import image_tag, is_image
 from twgen.versioning.injection import Identity, Injection, injection
 from twgen.versioning.kubernetes_types import POD_TEMPLATE
@@ -55,8 +58,10 @@ def check_template(spec: Fields, worker: WorkerSpec, problems: Sequence[Finding]
         wrong._replace(message="must not be empty") if _is_empty(spec, wrong) else wrong for wrong in refused
     )
     # what is doubtful beside something wrong may follow from that
-    for place, doubt in () if refused or problems else doubts_of_pod(pod):
+    doubts = chain(doubts_of_pod(pod), doubts_beside_others(worker))
+    for place, doubt in () if refused or problems else doubts:
         path.warning(place, doubt)
+    _warn_of_references(path, pod, injected)
     warn_of_hidden_characters(spec.mapping("template"))
     # names that do not fit where an attached template asks for them
     deployment = versioned_deployment_name(worker.name, worker.build_id)
@@ -86,6 +91,26 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
         where = f"run `twgen pause`, or annotate ConfigMap {rollout_name(worker.name)} in the cluster"
         place = join_path("metadata.annotations", PAUSED)
         spec.mapping("template").warning(place, f"has no effect on pods: {where}")
+
+
+def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
+    """Note each `$(NAME)` that Kubernetes leaves as it is, since nothing before it is called so."""
+    not_filled = "$({}) is not filled in: {}, so the program gets this very text"
+    for field, added in (("initContainers", frozenset[str]()), ("containers", injected.names)):
+        for index, container in _items(pod, field):
+            for place, name in late_references(container, added):
+                who = f"twgen sets {name}" if name in added else f"{name} stands"
+                path.warning(f"{field}[{index}].{place}", not_filled.format(name, f"{who} after it"))
+    for index, container in _items(pod, "initContainers"):
+        own = [variable.get("name") for _, variable in _items(container, "env")]
+        texts = {f"env[{place}].value": item.get("value") for place, item in _items(container, "env")}
+        for field in ("command", "args"):
+            texts |= {f"{field}[{place}]": text for place, text in enumerate(container.get(field) or ())}
+        for place, text in texts.items() if not container.get("envFrom") else ():
+            for name in references(text or ""):
+                if name in injected.names.difference(own):
+                    doubt = not_filled.format(name, f"twgen sets {name} in no init container")
+                    path.warning(f"initContainers[{index}].{place}", doubt)
 
 
 def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec) -> None:

@@ -10,6 +10,7 @@ from twgen.model.problem import Finding, hidden_character, quoted
 from twgen.model.spec import (
     AttachedResource,
     Connection,
+    Encoding,
     Gate,
     GateInput,
     PodTemplate,
@@ -19,11 +20,11 @@ from twgen.model.spec import (
     Sunset,
     WorkerSpec,
 )
-from twgen.specs.connections import parse_data_key
+from twgen.specs.connections import parse_data_key, why_not_of_cloud
 from twgen.specs.deployments import parse_pace
 from twgen.specs.fields import Fields
 from twgen.specs.kinds import CLUSTER_CONNECTION, CONNECTION
-from twgen.specs.limits import FILLED, MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
+from twgen.specs.limits import FILLED, MESSAGE_TYPE, MOST_STEPS, RAMP_PERCENTAGES, SHORTEST_PAUSE
 from twgen.specs.numbers import read_number
 from twgen.specs.spec_document import SpecDocument
 from twgen.specs.templates import check_template
@@ -33,6 +34,7 @@ from twgen.versioning.injection import TASK_QUEUE, with_task_queue
 from twgen.versioning.names import CONTROLLER_API
 from twgen.versioning.stored_form import stored_template
 
+_GROUP = CONTROLLER_API.partition("/")[0]
 _GATE_INPUTS: Mapping[Literal["ConfigMap", "Secret"], str] = {
     "ConfigMap": "configMapKeyRef",
     "Secret": "secretKeyRef",
@@ -78,6 +80,9 @@ def parse_worker(
     if custom and cleaned_build_id(custom) != custom and not hidden_character(custom):
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a legal label value: {cleaned}")
+    is_sound = all(found.path != options.at("temporalNamespace") for found in spec.diagnostics.problems)
+    if is_sound and (doubt := why_not_of_cloud(worker.connection, worker.temporal_namespace)):
+        options.warning("temporalNamespace", doubt)
     _warn_of_no_effect(spec, options, worker)
     check_template(spec, worker, wrong)
     for fields in (options, sunset, spec):
@@ -103,6 +108,7 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
     autoscalers = [item for item in worker.attached if item.autoscales]
     # beside one that not every version gets, they are those of the others
     autoscaler = next((item for item in autoscalers if not item.when), None)
+    spec.warn_of_many_pods("replicas")
     if worker.says_zero:
         spec.warning("replicas", "is 0: no pod runs, also for the versions that traffic and workflows need")
     if worker.replicas is not None and autoscaler:
@@ -113,12 +119,12 @@ def _warn_of_no_effect(spec: Fields, options: Fields, worker: WorkerSpec) -> Non
 def _connection(
     reference: Fields, connection_of: Callable[[str, tuple[str, ...]], Connection | str]
 ) -> Connection:
-    group, kinds = CONTROLLER_API.partition("/")[0], (CONNECTION, CLUSTER_CONNECTION)
+    kinds = (CONNECTION, CLUSTER_CONNECTION)
     if reference.has("objectRef"):
         reference = _object_reference(reference)
     name, kind = reference.object_name("name", required=True), reference.text("kind")
-    if reference.text("apiGroup") not in {"", group}:
-        reference.problem("apiGroup", f"must be {group}")
+    if reference.text("apiGroup") not in {"", _GROUP}:
+        reference.problem("apiGroup", f"must be {_GROUP}")
     reference.close()
     if kind and kind not in kinds:
         reference.problem("kind", f"{quoted(kind)} is not one of {', '.join(kinds)}")
@@ -131,7 +137,7 @@ def _connection(
 
 
 def _object_reference(reference: Fields) -> Fields:
-    """The `objectRef` of a reference: its other form, which always says a kind, and stands alone."""
+    """The `objectRef` of a reference: its other form, which always says kind and group, and stands alone."""
     for name in ("name", "kind", "apiGroup"):
         if reference.has(name):
             reference.problem(name, f"cannot stand beside objectRef: write objectRef.{name} alone")
@@ -139,6 +145,8 @@ def _object_reference(reference: Fields) -> Fields:
     found = reference.mapping("objectRef")
     if not found.text("kind"):
         found.problem("kind", f"is required: {CONNECTION} or {CLUSTER_CONNECTION}")
+    if not found.text("apiGroup"):
+        found.problem("apiGroup", f"is required: {_GROUP}")
     if found.has("namespace"):
         of_it = f"a {CONNECTION} is of the worker's own namespace, a {CLUSTER_CONNECTION} of none"
         found.problem("namespace", f"must be left out: {of_it}")
@@ -205,7 +213,7 @@ def _rollout(spec: Fields) -> Rollout:
     gate = _gate(fields.mapping("gate")) if fields.has("gate") else None
     if gate is None and "gate" in fields.value:
         fields.warning("gate", "is empty: new versions go without one")
-    fields.close("gate")
+    fields.close()
     return Rollout(strategy, steps, gate)
 
 
@@ -230,10 +238,14 @@ def _steps(rollout: Fields) -> tuple[RolloutStep, ...]:
             percentage = value
             if value != int(value):
                 fields.warning("rampPercentage", f"the controller would cut {value} to {int(value)}")
-        if not fields.has("pauseDuration"):
+        pause = SHORTEST_PAUSE
+        if fields.has("pauseDuration"):
+            pause = fields.duration("pauseDuration", SHORTEST_PAUSE, least=SHORTEST_PAUSE)
+        else:
             fields.problem("pauseDuration", "is required")
-        pause = fields.duration("pauseDuration", SHORTEST_PAUSE, least=SHORTEST_PAUSE)
-        fields.close()
+        if fields.has("gate"):
+            fields.problem("gate", "is not read: write the gate of a step into spec.steps of a RolloutPolicy")
+        fields.close("gate")
         steps.append(RolloutStep(percentage, pause))
     return tuple(steps)
 
@@ -250,6 +262,23 @@ def _gate(fields: Fields) -> Gate:
     if fields.has("inputFrom") and len(inputs) != 1:
         source.problem("", "must have exactly one of configMapKeyRef and secretKeyRef")
     source.close("configMapKeyRef", "secretKeyRef")
-    gate = Gate(workflow_type, fields.raw("input"), inputs[0] if inputs else None)
+    encoding, message_type = _encoding(fields)
+    gate = Gate(workflow_type, fields.raw("input"), inputs[0] if inputs else None, encoding, message_type)
     fields.close()
     return gate
+
+
+def _encoding(fields: Fields) -> tuple[Encoding, str]:
+    """What a gate says of its input: the encoding, and the type of the message."""
+    encoding = fields.choice("encoding", Encoding, Encoding.JSON)
+    needs_type = encoding is Encoding.BINARY_MESSAGE
+    message_type = fields.text("messageType", required=needs_type, form=MESSAGE_TYPE)
+    # of an unknown encoding nothing more is told
+    if message_type and not encoding.is_message and fields.raw("encoding") in (None, encoding):
+        messages = " or ".join(one for one in Encoding if one.is_message)
+        fields.problem("messageType", f"is of a protobuf message: write encoding {messages}, or leave it out")
+    if encoding.is_binary and not fields.has("inputFrom"):
+        fields.problem("encoding", f"{encoding} is of bytes, which a spec cannot hold: write inputFrom")
+    elif fields.has("encoding") and not (fields.has("input") or fields.has("inputFrom")):
+        fields.warning("encoding", "has no effect: the gate has neither input nor inputFrom")
+    return encoding, message_type

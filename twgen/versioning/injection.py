@@ -44,7 +44,7 @@ _NAMES = {
     ),
 }
 _ADDRESSES = tuple(dict.fromkeys(names.address for names in _NAMES.values()))
-_BUILD_IDS = frozenset(names.build_id for names in _NAMES.values())
+BUILD_IDS = frozenset(names.build_id for names in _NAMES.values())
 ADDRESS = "TEMPORAL_ADDRESS"
 NAMESPACE = "TEMPORAL_NAMESPACE"
 DEPLOYMENT = "TEMPORAL_DEPLOYMENT_NAME"
@@ -90,7 +90,7 @@ class Injection:
     def of_build_id(self, build_id: str) -> "Injection":
         """The same for another version: with its build ID in the variable that tells it."""
         variables = (
-            {"name": item["name"], "value": build_id} if item["name"] in _BUILD_IDS else item
+            {"name": item["name"], "value": build_id} if item["name"] in BUILD_IDS else item
             for item in self.variables
         )
         return replace(self, variables=tuple(variables))
@@ -163,6 +163,22 @@ def with_task_queue(template: Mapping[str, Any], task_queue: str) -> dict[str, A
     """
     variable = {"name": TASK_QUEUE, "value": task_queue}
     return {**template, "spec": with_injection(template.get("spec") or {}, Injection((variable,)))}
+
+
+def task_queue_of(template: Mapping[str, Any]) -> str:
+    """The task queue that the containers of a pod template are told; empty: none, or not in so many words."""
+    told = {
+        variable.get("value") or ""
+        for container in (template.get("spec") or {}).get("containers") or ()
+        for variable in container.get("env") or ()
+        if variable["name"] == TASK_QUEUE
+    }
+    return told.pop() if len(told) == 1 else ""
+
+
+def build_id_variable(environment: EnvironmentNames) -> str:
+    """The variable that tells a pod its build ID."""
+    return _NAMES[environment].build_id
 
 
 def without_injection(pod: Pod, names: Iterable[str]) -> dict[str, Any]:
@@ -262,7 +278,7 @@ def told_build_ids(pod: Pod) -> tuple[str, ...]:
     for container in pod.get("containers") or ():
         values = _values(container)
         if DEPLOYMENT in values:
-            return tuple(values[name] for name in sorted(_BUILD_IDS & values.keys()) if values[name])
+            return tuple(values[name] for name in sorted(BUILD_IDS & values.keys()) if values[name])
     return ()
 
 

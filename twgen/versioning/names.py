@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
 
+from twgen.model.marks import MarkKey
+
 DEPLOYMENT_NAME_LABEL = "temporal.io/deployment-name"
 BUILD_ID_LABEL = "temporal.io/build-id"
 TEMPLATE_HASH = "temporal.io/pod-template-spec-hash"
@@ -14,6 +16,8 @@ INJECTED = "twgen.io/injected"
 """Names the variables and volumes that were injected into the pods of a Deployment, joined by commas."""
 ATTACHED = "twgen.io/attached"
 """Names the attached objects of a version, as `Kind/name`, joined by commas."""
+GONE = "twgen.io/gone"
+"""Of a Deployment: which of its attached objects were deleted since it was rendered, as `Kind/name`."""
 PATCHED = "twgen.io/patched"
 """Of a Deployment: what its pods were patched with, and what that replaced, as JSON."""
 WHEN = "twgen.io/when"
@@ -25,9 +29,15 @@ HOOK = "argocd.argoproj.io/hook"
 HELM_HOOK = "helm.sh/hook"  # Argo CD takes it for one of its own
 HOOK_DELETE_POLICY = "argocd.argoproj.io/hook-delete-policy"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+IGNORE_HEALTH = "argocd.argoproj.io/ignore-healthcheck"
+"""Takes an object out of the health of its application; a sync that has a hook waits for it all the same."""
+SKIP = "Skip"
+"""As a hook: Argo CD keeps the object, and applies it in no sync."""
 COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 LINK = "link.argocd.argoproj.io/temporal"
 """What Argo CD shows beside an object, as `title|URL`; the source is its user guide, "External URL Links"."""
+REFRESH = "argocd.argoproj.io/refresh"
+"""Of an Application: somebody asks Argo CD to look at it again."""
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """`<application>:<group>/<kind>:<namespace>/<name>`."""
 INSTANCE = "app.kubernetes.io/instance"
@@ -56,17 +66,8 @@ PROMETHEUS_KEYS = PROMETHEUS_TOKEN, PROMETHEUS_USER, PROMETHEUS_PASSWORD, PROMET
 )
 """The keys of such a Secret, all of which may be absent."""
 
-ABORTED = "twgen.io/aborted"
-PAUSED = "twgen.io/paused"
-GATE_ATTEMPT = "twgen.io/gate-attempt"
-GATE_SKIPPED = "twgen.io/gate-skipped"
-MOVED_BY = "twgen.io/moved-by"
-MEASURED_SINCE = "twgen.io/measured-since"
-DRAINED_BY = "twgen.io/drained-by"
-"""Metadata of a version in Temporal, as JSON: its rollout was ended, or paused, and why where no person did
-so; which attempt at its gate this is; a person goes on without the gate; who gave it its share of the
-traffic, and why; since when its ramp is measured anew, because a person goes on; which entries of its
-policy's `draining` were begun, by what they do. An intent may be annotated as paused too."""
+PAUSED = MarkKey.PAUSED.value
+"""Of an intent: it freezes the whole rollout, also what gives a share back."""
 
 CONTROLLER_API = "temporal.io/v1alpha1"
 TWGEN_API = "twgen.io/v1alpha1"
@@ -172,9 +173,11 @@ def _dns_cleaned(text: str) -> str:
     return _NOT_DNS.sub("-", text).lower()
 
 
+METRIC_LABELS = ("temporal_worker_deployment_name", "temporal_worker_build_id", "temporal_namespace")
+"""The labels by which metrics name a version; the controller takes each as a placeholder: `{{label}}`."""
 _PLACEHOLDER = re.compile(
     r"\{\{\s*\.(DeploymentName|BuildID|TemporalNamespace)\s*\}\}"
-    r"|(__TEMPORAL_(?:WORKER_DEPLOYMENT_NAME|WORKER_BUILD_ID|NAMESPACE)__)"
+    rf"|\{{\{{({'|'.join(METRIC_LABELS)})\}}\}}"
 )
 
 
@@ -185,7 +188,13 @@ def unknown_placeholder(text: str) -> bool:
 
 def may_have_placeholders(text: str) -> bool:
     """No: it is the same for every version."""
-    return "{{" in text or "__TEMPORAL_" in text
+    return "{{" in text
+
+
+def tells_versions_apart(text: str) -> bool:
+    """A placeholder in it stands for the version: the text differs for each."""
+    one, another = (filled(text, placeholders(name, name, "", "")) for name in "ab")
+    return one != another
 
 
 def name_in_metrics(worker_deployment: str) -> str:
@@ -196,17 +205,16 @@ def name_in_metrics(worker_deployment: str) -> str:
 def placeholders(
     deployment: str, build_id: str, temporal_namespace: str, worker_deployment: str
 ) -> dict[str, str]:
-    """What stands for each placeholder in what is attached to a version; those with `__` are upstream's.
+    """The value of each placeholder in what is attached to a version; METRIC_LABELS are the controller's.
 
     https://github.com/temporalio/temporal-worker-controller/blob/main/docs/worker-resource-templates.md
     """
+    in_metrics = (name_in_metrics(worker_deployment), build_id, temporal_namespace)
     return {
         "DeploymentName": deployment,
         "BuildID": build_id,
         "TemporalNamespace": temporal_namespace,
-        "__TEMPORAL_WORKER_DEPLOYMENT_NAME__": name_in_metrics(worker_deployment),
-        "__TEMPORAL_WORKER_BUILD_ID__": build_id,
-        "__TEMPORAL_NAMESPACE__": temporal_namespace,
+        **dict(zip(METRIC_LABELS, in_metrics, strict=True)),
     }
 
 

@@ -25,6 +25,13 @@ DEFAULT = Limits()
 """With these, the most expensive input that is accepted stays below 512 MiB of memory."""
 
 
+WORLD = Limits(
+    text_bytes=52 * 2**20, bytes=52 * 2**20, nodes=2_600_000, remedy="a server tells no more than that"
+)
+"""What a server, or a snapshot, tells of the world: it holds every live Deployment, and 20,000 versions need
+491 MiB."""
+
+
 @dataclass(slots=True)
 class Budget:
     """The limits of a run, and what its texts have cost so far."""

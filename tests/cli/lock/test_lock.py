@@ -1,13 +1,17 @@
 """`twgen lock`: what it records, how Git merges it, and how it ends when something is in its way."""
 
+import fcntl
 import json
 import os
 import shlex
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run
+from testing.processes import ENVIRONMENT
+from tests.cli.conftest import TWGEN, Run
 from tests.cli.lock.conftest import commit, empty_world, git, locked, refused, worker
 
 
@@ -26,6 +30,24 @@ def test_lock_records_the_target_and_check_says_when_it_is_not_recorded(run: Run
     assert run("lock", "specs", "--check").returncode == 1
     locked(run)
     assert (specs / "twgen.lock" / "shop.pay.yaml").read_text().startswith(ledger)
+
+
+def test_lock_waits_for_another_one_and_keeps_what_that_records(run: Run, specs: Path) -> None:
+    locked(run)
+    ledger = specs / "twgen.lock" / "shop.pay.yaml"
+    of_the_other = ledger.read_text()
+    ledger.unlink()
+    worker(specs, "pay", "pay:v2", build_id="v2")
+    folder = os.open(ledger.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    with subprocess.Popen([TWGEN, "lock", "-q", "specs"], cwd=specs.parent, env=ENVIRONMENT) as process:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+        ledger.write_text(of_the_other)
+        os.close(folder)
+        assert process.wait(60) == 0
+    assert ledger.read_text().startswith(of_the_other)
+    assert ledger.read_text().count("buildID") == 2
 
 
 def test_check_names_every_ledger_that_is_not_current(run: Run, specs: Path) -> None:

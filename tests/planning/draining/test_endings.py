@@ -70,6 +70,18 @@ def test_no_other_version_is_emptied(build_id: str, because: str) -> None:
         asked(build_id=build_id)
 
 
+@pytest.mark.parametrize("key", ["twgen.io/retired", "twgen.io/aborted"])
+def test_target_is_emptied_once_its_worker_is_retired(key: str) -> None:
+    left = version("v3", S.DRAINING, metadata={key: {"by": "twgen/ana"}})
+    says = temporal(left, traffic=routing(None), manager_identity="me")
+    retired = Target(SPEC, worker_world(SPEC, situation(says, [live("v3")])), NOW, "me", "")
+    if key == "twgen.io/retired":
+        assert batch_of(retired, "v3", CANCEL).query.startswith("TemporalWorkerDeploymentVersion = 'shop/pay")
+    else:
+        with pytest.raises(NegativeAnswer, match="it is the target"):
+            batch_of(retired, "v3", CANCEL)
+
+
 def test_worker_that_somebody_else_manages_is_left_alone() -> None:
     with pytest.raises(OwnedBySomebodyElse, match="somebody manages it, and this is me"):
         asked(manager="somebody")

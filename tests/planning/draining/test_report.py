@@ -52,6 +52,15 @@ def held(found: PinnedWorkflows, deployment: dict[str, Any] | None = None) -> He
     return one
 
 
+@pytest.mark.parametrize(
+    ("status", "is_told"), [("DRAINING", True), ("DRAINED", True), ("INACTIVE", False), ("CREATED", False)]
+)
+def test_target_is_told_of_once_it_had_traffic_and_has_none(status: str, *, is_told: bool) -> None:
+    says = temporal(version("v3", VersionStatus[status]), traffic=routing(None))
+    [worker] = plan_versions([SPEC], situation(says, [live("v3")]), NOW, Caller("me")).workers
+    assert [one.build_id for one in may_be_held(worker)] == (["v3"] if is_told else [])
+
+
 def test_workflows_are_grouped_and_the_largest_group_is_first() -> None:
     found = held(
         pinned(

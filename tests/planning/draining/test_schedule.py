@@ -21,12 +21,22 @@ from tests.planning.situations import (
 )
 from tests.strategies import NOW
 from twgen.model.draining import DrainingEntry, Ending, ScheduledEnding, WhatEnds
+from twgen.model.marks import MarkKey
 from twgen.model.rollout import RolloutInCluster
+from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Drainage, Version, VersionStatus, WorkerDeployment
-from twgen.planning.draining.schedule import begun_mark, due_endings, old_enough, scheduled_as, schedules
+from twgen.planning.draining.schedule import (
+    announced_mark,
+    begun_mark,
+    due_endings,
+    is_due,
+    old_enough,
+    planned_endings,
+    scheduled_as,
+    schedules,
+)
 from twgen.planning.plan import worker_world
 from twgen.planning.routing.target import Target
-from twgen.versioning.names import DRAINED_BY
 
 S = VersionStatus
 SIGNAL = WhatEnds(Ending.SIGNAL, ("Poller",), signal_name="stop")
@@ -149,14 +159,14 @@ def test_command_of_a_person_that_does_what_is_next_is_that_entry() -> None:
 
 @pytest.mark.parametrize("marks", ["oops", [1], 7, True])
 def test_marks_that_nobody_can_read_as_a_whole_begin_nothing(marks: Any) -> None:
-    assert due(world_of(draining(9 * DAY, {DRAINED_BY: marks}))) == []
+    assert due(world_of(draining(9 * DAY, {MarkKey.DRAINED_BY: marks}))) == []
 
 
 @pytest.mark.parametrize("mark", ["by hand", {}, {"at": "yesterday", "since": "x"}, [1], 7])
 def test_mark_that_nobody_can_read_counts_as_begun(mark: Any) -> None:
     one = draining(3 * DAY)
     demand = scheduled(one)[0].demand
-    assert due(world_of(replace(one, metadata={DRAINED_BY: {demand: mark}}))) == []
+    assert due(world_of(replace(one, metadata={MarkKey.DRAINED_BY: {demand: mark}}))) == []
 
 
 @pytest.mark.parametrize(
@@ -206,3 +216,142 @@ def test_age_alone_tells_what_is_to_be_read() -> None:
     assert old_enough(DRAINS, world_of(one), NOW) == set(ids)
     assert old_enough(DRAINS, world_of(draining(DAY)), NOW) == {scheduled(draining(DAY))[0].job_id}
     assert old_enough(SPEC, world_of(one), NOW) == frozenset()
+
+
+def cancels(*entries: WhatEnds) -> WorkerSpec:
+    draining = tuple(DrainingEntry(DAY, what) for what in entries)
+    return replace(SPEC, policy=replace(SPEC.policy, draining=draining))
+
+
+def all_due(spec: WorkerSpec, one: Version, now: datetime = NOW) -> list[ScheduledEnding]:
+    world = worker_world(spec, situation(world_of(one), [live("v3")]))
+    return list(due_endings(Target(spec, world, now, "me", "")))
+
+
+@pytest.mark.parametrize("what", [CANCEL, TERMINATE])
+def test_what_ends_workflows_is_begun_again_each_day_for_those_that_started_since(what: WhatEnds) -> None:
+    spec, one = cancels(what), draining(2 * DAY)
+    [first] = all_due(spec, one)
+    one, job_ids = begun(one, first, NOW), [first.job_id]
+    for day in range(1, 9):
+        assert all_due(spec, one, NOW + day * DAY - MINUTE) == []
+        found = all_due(spec, one, NOW + day * DAY)
+        if day == 8:
+            assert found == [], "seven times are enough"
+            break
+        [again] = found
+        assert again.repeat
+        assert again.repeat.started_after == NOW + (day - 1) * DAY - MINUTE
+        job_ids.append(again.repeat.job_id)
+        one = begun(one, again, NOW + day * DAY, workflows=1)
+    assert len(set(job_ids)) == 8
+    [told] = schedules(spec, world_of(one), NOW + 9 * DAY)["v1"]
+    assert (told.at, told.workflows, told.repeats, told.repeat) == (NOW, 2, 7, None)
+
+
+def test_turn_that_finds_no_workflow_does_not_count_and_is_not_tried_again_the_same_day() -> None:
+    spec, one = cancels(CANCEL), draining(2 * DAY)
+    [first] = all_due(spec, one)
+    one = begun(one, first, NOW)
+    for day in range(1, 30):
+        [again] = all_due(spec, one, NOW + day * DAY)
+        one = begun(one, again, NOW + day * DAY, workflows=0)
+        assert all_due(spec, one, NOW + day * DAY + HOUR) == []
+    assert again.repeats == 0
+
+
+@pytest.mark.parametrize("what", [SIGNAL, WhatEnds(Ending.MOVE, without_replay=True)])
+def test_signal_and_move_come_once(what: WhatEnds) -> None:
+    spec, one = cancels(what), draining(2 * DAY)
+    [first] = all_due(spec, one)
+    assert all_due(spec, begun(one, first, NOW), NOW + 99 * DAY) == []
+
+
+def test_entry_is_not_begun_again_once_a_later_one_does_more_to_the_same_workflows() -> None:
+    of_type = replace(CANCEL, workflow_types=("Poller",))
+    spec, one = cancels(of_type, TERMINATE), draining(9 * DAY)
+    for _ in range(2):
+        [next_one] = all_due(spec, one)
+        one = begun(one, next_one, NOW)
+    [again] = all_due(spec, one, NOW + DAY)
+    assert again.what == TERMINATE
+    # the other way round each is for workflows of its own
+    spec, one = cancels(TERMINATE, of_type), draining(9 * DAY)
+    for _ in range(2):
+        [next_one] = all_due(spec, one)
+        one = begun(one, next_one, NOW)
+    assert [each.repeat is not None for each in schedules(spec, world_of(one), NOW)["v1"]] == [True, True]
+
+
+def test_later_entry_comes_as_long_after_the_first_time_whatever_was_begun_again() -> None:
+    entries = (DrainingEntry(2 * DAY, CANCEL), DrainingEntry(5 * DAY, TERMINATE))
+    spec, one = replace(SPEC, policy=replace(SPEC.policy, draining=entries)), draining(2 * DAY)
+    for now in (NOW, NOW + DAY, NOW + 2 * DAY):
+        [cancel] = all_due(spec, one, now)
+        one = begun(one, cancel, now)
+    assert (cancel.what, cancel.repeats) == (CANCEL, 1)
+    assert [each.what for each in all_due(spec, one, NOW + 3 * DAY)] == [TERMINATE]
+
+
+@pytest.mark.parametrize("again", ["often", {}, {"times": 1}, {"times": "x", "at": "y"}, 7])
+def test_mark_of_a_turn_that_nobody_can_read_is_the_last_one(again: Any) -> None:
+    spec, one = cancels(CANCEL), draining(2 * DAY)
+    [first] = all_due(spec, one)
+    marks = begun_mark(one, first, NOW, 2)
+    marks[MarkKey.DRAINED_BY][first.demand]["again"] = again
+    assert all_due(spec, replace(one, metadata=marks), NOW + 99 * DAY) == []
+
+
+def test_job_id_is_what_was_written_down_first_and_never_of_something_else() -> None:
+    one = draining(DAY)
+    first, *_ = scheduled(one)
+    marks = announced_mark(one, first)
+    other_minute = replace(one, drainage=Drainage(S.DRAINING, ago(DAY) - timedelta(milliseconds=1), NOW))
+    assert scheduled(other_minute)[0].job_id != first.job_id
+    announced, *_ = scheduled(replace(other_minute, metadata=marks))
+    assert (announced.job_id, announced.is_begun, announced.is_announced) == (first.job_id, False, True)
+    marks[MarkKey.DRAINED_BY][first.demand]["job"] = "somebody-elses"
+    assert scheduled(replace(one, metadata=marks))[0].job_id == first.job_id
+    # it was current again since
+    again = replace(one, drainage=Drainage(S.DRAINING, NOW, NOW), metadata=announced_mark(one, first))
+    assert scheduled(again)[0].job_id != first.job_id
+
+
+def retired(*versions: Version, **facts: Any) -> WorkerDeployment:
+    left = draining(2 * DAY, {"twgen.io/retired": {"by": "twgen/ana"}}, "v3")
+    return temporal(left, *versions, traffic=routing(None), **facts)
+
+
+def test_worker_that_is_retired_is_emptied_and_its_target_too() -> None:
+    assert due(retired(draining(9 * DAY))) == ["v3 Signal", "v1 Signal"]
+    assert due(temporal(draining(9 * DAY), draining(2 * DAY, {}, "v3"), traffic=routing(None))) == [
+        "v1 Signal"
+    ]
+    assert due(retired(draining(9 * DAY)), rollout=RolloutInCluster(is_paused=True)) == []
+
+
+PAUSED = version("v3", S.INACTIVE, metadata={"twgen.io/paused": {"by": "twgen/ana"}})
+
+
+@pytest.mark.parametrize(
+    ("says", "identity", "why"),
+    [
+        (world_of(draining(DAY)), "", ""),
+        (retired(draining(DAY)), "", ""),
+        (temporal(draining(DAY), PAUSED, traffic=routing("v2")), "", "its rollout is paused"),
+        (world_of(draining(DAY), version("v4", S.RAMPING), ramp=("v4", 5)), "", "a version ramps"),
+        (world_of(draining(DAY), manager_identity=""), "", "nobody manages the worker"),
+        (world_of(draining(DAY), manager_identity="eve"), "me", "eve manages the worker"),
+        (world_of(draining(DAY), manager_identity="eve"), "", ""),
+    ],
+    ids=("due", "retired", "paused", "ramps", "nobody's", "another's", "perhaps another's"),
+)
+def test_plan_promises_only_what_tick_does(says: WorkerDeployment, identity: str, why: str) -> None:
+    spec = replace(DRAINS, policy=replace(DRAINS.policy, identity=identity))
+    world = worker_world(spec, situation(says, [live("v3")]))
+    planned = planned_endings(Target(spec, world, NOW, "me", ""))
+    first, second, _ = (one for one in planned if one.build_id == "v1")
+    assert (first.held_by, second.held_by) == (why, "")
+    assert bool(why) is not is_due(first, NOW)
+    if why:
+        assert due_endings(Target(spec, world, NOW, "me", "")) == ()

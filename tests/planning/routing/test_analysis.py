@@ -31,6 +31,7 @@ from twgen.model.analysis import (
     Verdict,
     WorkflowFailures,
 )
+from twgen.model.marks import MarkKey
 from twgen.model.plan import RoutingAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
 from twgen.model.spec import Strategy, WorkerSpec
@@ -39,7 +40,6 @@ from twgen.planning.interventions import promote, resume
 from twgen.planning.reads import further_reads
 from twgen.planning.rollout import Mark, next_write
 from twgen.planning.routing.target import Target
-from twgen.versioning.names import ABORTED, MEASURED_SINCE, PAUSED
 
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
 FAILS, WELL, UNKNOWN = FailureCount(41, 9), FailureCount(41, 0), None
@@ -82,7 +82,9 @@ def test_version_that_fails_is_marked_with_the_numbers_while_its_step_pauses() -
     assert plan.routing.because == because
     write = next_write(plan)
     assert isinstance(write, Mark)
-    assert write.marks == {ABORTED: {"by": "me", "at": "2026-11-21T12:00:00Z", "because": because}}
+    of = {"stay": "2026-11-21T11:55:00Z", "ramping": True}
+    said = {"by": "me", "at": "2026-11-21T12:00:00Z", "because": because, **of}
+    assert write.marks == {MarkKey.ABORTED: said}
 
 
 def test_version_that_fails_is_paused_where_the_policy_says_so() -> None:
@@ -90,7 +92,7 @@ def test_version_that_fails_is_paused_where_the_policy_says_so() -> None:
     assert (plan.routing.reason, plan.routing.action) == (Reason.ANALYSIS_FAILED, RoutingAction.NONE)
     write = next_write(plan)
     assert isinstance(write, Mark)
-    assert list(write.marks) == [PAUSED]
+    assert list(write.marks) == [MarkKey.PAUSED]
 
 
 def test_version_that_is_well_goes_on_when_its_pause_is_over() -> None:
@@ -168,7 +170,7 @@ def test_person_who_promotes_what_fails_is_told_and_the_numbers_stay() -> None:
     [world] = found.workers.values()
     promoted = promote(Target(measuring(), world, NOW, "me", ""), full=True, skip_gate=False)
     assert "though its analysis fails (failures: 9 of 41 failed (22 %)" in promoted.will
-    assert "9 of 41 failed" in promoted.marks[MEASURED_SINCE]["because"]
+    assert "9 of 41 failed" in promoted.marks[MarkKey.MEASURED_SINCE]["because"]
 
 
 def test_worker_whose_traffic_a_person_moves_is_measured_by_nobody() -> None:
@@ -178,7 +180,7 @@ def test_worker_whose_traffic_a_person_moves_is_measured_by_nobody() -> None:
 
 
 def test_what_failed_before_a_person_goes_on_counts_no_more() -> None:
-    marked = {PAUSED: {"by": "me", "at": "2026-11-21T11:50:00Z", "because": "failures"}}
+    marked = {MarkKey.PAUSED: {"by": "me", "at": "2026-11-21T11:50:00Z", "because": "failures"}}
     target = version(status=VersionStatus.RAMPING, metadata=marked)
     traffic = routing("v1", ("v3", 25), age=HOUR)
     found = situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
@@ -186,7 +188,7 @@ def test_what_failed_before_a_person_goes_on_counts_no_more() -> None:
     [world] = found.workers.values()
     paused = Target(spec, world, NOW, "me", "")
     marks = resume(paused).marks
-    assert marks[PAUSED] is False
+    assert marks[MarkKey.PAUSED] is False
     assert promote(paused, full=False, skip_gate=False).marks == {}, "nothing fails now"
 
     then = ramping(FAILS, metadata=dict(marks), spec=spec)
@@ -200,7 +202,7 @@ def test_what_failed_before_a_person_goes_on_counts_no_more() -> None:
     "mark", [True, {}, {"at": "lately"}, {"at": "2026-11-22T12:00:00Z"}, {"at": "2020-01-01T00:00:00Z"}]
 )
 def test_mark_that_says_no_time_of_the_ramp_changes_nothing(mark: Any) -> None:
-    assert ramping(FAILS, metadata={MEASURED_SINCE: mark}).routing.reason is Reason.ANALYSIS_FAILED
+    assert ramping(FAILS, metadata={MarkKey.MEASURED_SINCE: mark}).routing.reason is Reason.ANALYSIS_FAILED
 
 
 def test_ramp_without_analysis_and_worker_without_ramp_measure_nothing() -> None:

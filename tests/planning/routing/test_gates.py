@@ -16,6 +16,7 @@ from tests.planning.situations import (
     SPEC,
     ago,
     live,
+    mark,
     planned,
     routing,
     situation,
@@ -23,6 +24,7 @@ from tests.planning.situations import (
     version,
 )
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
+from twgen.model.reasons.routing import RoutingReason
 from twgen.model.spec import Gate, Rollout, Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus, Routing, TaskQueue, TaskQueueType, VersionStatus
 
@@ -98,8 +100,25 @@ def test_gate_that_ended_without_completing_blocks_and_is_named(status: GateStat
     assert plan.gates == ()
 
 
+def test_failed_gate_is_told_with_what_its_workflow_failed_with() -> None:
+    failed = replace(run("main", GateStatus.FAILED), failure="no such shop")
+    assert "ended as Failed: test-shop/payments:v3-main (no such shop);" in gated(failed).routing.because
+
+
+def test_gate_whose_workflow_tasks_fail_blocks_and_says_why() -> None:
+    failing = replace(run("main", GateStatus.RUNNING), failure="Smoke is not registered")
+    plan = gated(failing, run("billing"))
+    assert (plan.routing.reason, plan.routing.phase) == (RoutingReason.GATE_RUNNING, Phase.BLOCKED)
+    assert plan.routing.because == (
+        "the gate runs on task queue main, but each of its workflow tasks fails (Smoke is not registered):"
+        " test-shop/payments:v3-main; a build whose worker can carry it out goes on"
+    )
+
+
 def test_retry_starts_the_next_attempt_and_forgets_the_failed_one() -> None:
-    plan = gated(run("main", GateStatus.FAILED), run("billing"), metadata={"twgen.io/gate-attempt": 2})
+    plan = gated(
+        run("main", GateStatus.FAILED), run("billing"), metadata={"twgen.io/gate-attempt": mark(attempt=2)}
+    )
     assert [workflow for _, workflow, _ in started(plan)] == [
         "test-shop/payments:v3-billing-2",
         "test-shop/payments:v3-main-2",
@@ -109,11 +128,14 @@ def test_retry_starts_the_next_attempt_and_forgets_the_failed_one() -> None:
 
 def test_later_attempt_that_completed_lets_traffic_through() -> None:
     runs = run("main", GateStatus.FAILED), run("main", attempt="-2"), run("billing", attempt="-2")
-    assert moves(gated(*runs, metadata={"twgen.io/gate-attempt": 2}))
+    assert moves(gated(*runs, metadata={"twgen.io/gate-attempt": mark(attempt=2)}))
 
 
-@pytest.mark.parametrize("attempt", ["2", 0, -1, None, {"attempt": 2}])
+@pytest.mark.parametrize("attempt", ["2", 0, -1, None, 2.5])
 def test_attempt_that_is_no_number_from_1_counts_as_the_first(attempt: Any) -> None:
+    assert moves(
+        gated(run("main"), run("billing"), metadata={"twgen.io/gate-attempt": mark(attempt=attempt)})
+    )
     assert moves(gated(run("main"), run("billing"), metadata={"twgen.io/gate-attempt": attempt}))
 
 
@@ -130,21 +152,39 @@ def test_run_started(age: timedelta | None, counts: bool) -> None:  # noqa: FBT0
 
 
 @pytest.mark.parametrize(
-    ("mark", "skips"),
-    [({"by": "alice"}, True), ({}, True), ("false", False), ("no", False), (0, False), (True, False)],
+    ("told", "skips"),
+    [
+        (mark(), True),
+        ({"by": "alice"}, False),
+        (mark(-HOUR), False),
+        ("false", False),
+        ("no", False),
+        (0, False),
+        (True, False),
+    ],
 )
-def test_gate_is_skipped_by_the_mark_of_a_person_alone(mark: Any, *, skips: bool) -> None:
-    assert moves(gated(metadata={"twgen.io/gate-skipped": mark})) is skips
+def test_gate_is_skipped_by_the_mark_of_a_person_alone(told: Any, *, skips: bool) -> None:
+    assert moves(gated(metadata={"twgen.io/gate-skipped": told})) is skips
 
 
 @pytest.mark.parametrize(
-    ("mark", "percentage", "asked"),
-    [({"by": "me"}, 5, False), (None, 5, True), (True, 5, True), ({"by": "me"}, 0, True)],
+    ("told", "percentage", "asked"),
+    [
+        (mark(percentage=5, gates=["Smoke"]), 5, False),
+        (mark(2 * DAY, percentage=5, gates=["Smoke"]), 5, True),
+        (mark(percentage=5, gates=["Another"]), 5, True),
+        (mark(percentage=5, gates="Smoke"), 5, True),
+        (mark(percentage=25, gates=["Smoke"]), 5, True),
+        (mark(), 5, True),
+        (None, 5, True),
+        (True, 5, True),
+        (mark(percentage=0), 0, True),
+    ],
 )
 def test_gate_that_temporal_has_forgotten_does_not_run_again_after_traffic_was_moved(
-    mark: Any, percentage: float, *, asked: bool
+    told: Any, percentage: float, *, asked: bool
 ) -> None:
-    metadata = {} if mark is None else {"twgen.io/moved-by": mark}
+    metadata = {} if told is None else {"twgen.io/moved-by": told}
     plan = gated(traffic=routing("v1", ("v3", percentage)), metadata=metadata)
     assert (bool(plan.gates), moves(plan)) == (asked, not asked)
 
@@ -152,7 +192,9 @@ def test_gate_that_temporal_has_forgotten_does_not_run_again_after_traffic_was_m
 @pytest.mark.parametrize("status", [GateStatus.RUNNING, GateStatus.FAILED])
 def test_gate_that_temporal_remembers_counts_also_after_traffic_was_moved(status: GateStatus) -> None:
     plan = gated(
-        run(status=status), traffic=routing("v1", ("v3", 5)), metadata={"twgen.io/moved-by": {"by": "me"}}
+        run(status=status),
+        traffic=routing("v1", ("v3", 5)),
+        metadata={"twgen.io/moved-by": mark(percentage=5)},
     )
     assert not moves(plan)
 

@@ -13,6 +13,7 @@ from tests.planning.situations import (
     RAMPS,
     ago,
     live,
+    mark,
     planned,
     routing,
     situation,
@@ -22,6 +23,7 @@ from tests.planning.situations import (
 from tests.strategies import NOW
 from twgen.errors import NegativeAnswer
 from twgen.model.analysis import Analysis, Measurement, Metric, OnFailure, ReportedProblems, StuckWorkflows
+from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, WorkerPlan
 from twgen.model.policy import PolicyStep
 from twgen.model.reasons.routing import RoutingReason as Reason
@@ -31,7 +33,6 @@ from twgen.planning.interventions import promote, resume, retry
 from twgen.planning.plan import worker_world
 from twgen.planning.reads import further_reads
 from twgen.planning.routing.target import Target
-from twgen.versioning.names import ABORTED, GATE_ATTEMPT, GATE_SKIPPED, MEASURED_SINCE, PAUSED
 
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
 AT_25 = "test@25-shop/payments:v3-main"
@@ -92,11 +93,11 @@ def test_gate_of_a_step_that_fails_takes_the_ramp_back_until_a_retry_begins_it_a
         == f"the gate SmokeAt25 before 25 % on task queue main ended as Failed: {AT_25}"
     )
     marks = dict(failed.routing.marks)
-    assert marks.keys() == {ABORTED, GATE_ATTEMPT}
+    assert marks.keys() == {MarkKey.ABORTED, MarkKey.GATE_ATTEMPT}
     marked = at(5, HOUR, gate_runs=runs, metadata=marks)
     assert (marked.routing.reason, marked.routing.action) == (Reason.ABORTED, RoutingAction.CLEAR_RAMP)
     again = retry(target_at(0, HOUR, gate_runs=runs, metadata=marks))
-    assert again.marks == {ABORTED: False}
+    assert again.marks == {MarkKey.ABORTED: False}
     marks |= again.marks
     assert at(0, HOUR, gate_runs=runs, metadata=marks).routing.reason is Reason.FIRST_STEP
     [gate] = at(5, HOUR, gate_runs=runs, metadata=marks).gates
@@ -109,7 +110,7 @@ def test_gate_of_a_step_that_fails_pauses_the_ramp_where_the_policy_says_so() ->
     failed = at(5, HOUR, spec, gate_runs=runs)
     assert (failed.routing.reason, failed.routing.action) == (Reason.STEP_GATE_FAILED, RoutingAction.NONE)
     marks = dict(failed.routing.marks)
-    assert marks.keys() == {PAUSED, GATE_ATTEMPT}
+    assert marks.keys() == {MarkKey.PAUSED, MarkKey.GATE_ATTEMPT}
     marks |= resume(target_at(5, HOUR, spec, gate_runs=runs, metadata=marks)).marks
     [gate] = at(5, HOUR, spec, gate_runs=runs, metadata=marks).gates
     assert gate.workflow_id == f"{AT_25}-2"
@@ -141,19 +142,25 @@ def test_person_who_promotes_before_the_gate_of_the_next_step_has_passed_must_sa
     skipped = promote(target, full=False, skip_gate=True)
     assert skipped.change
     assert (skipped.change.percentage, skipped.marks) == (25, {}), "the gate of the spec is not skipped by it"
-    assert promote(target_at(25, MINUTE), full=False, skip_gate=False).change, "it is behind that gate"
+    moved = target_at(25, MINUTE, metadata={MarkKey.MOVED_BY: mark(percentage=25, gates=["SmokeAt25@25"])})
+    assert promote(moved, full=False, skip_gate=False).change, "it is behind that gate"
+    with pytest.raises(NegativeAnswer, match="before 25 %"):
+        promote(target_at(25, MINUTE), full=False, skip_gate=False)
     with pytest.raises(NegativeAnswer, match="before 25 %"):
         promote(target_at(0, HOUR), full=True, skip_gate=False)
 
 
 def test_gate_of_the_spec_that_is_skipped_is_marked_as_before() -> None:
     spec = replace(RAMPS, rollout=replace(RAMPS.rollout, gate=Gate("Smoke")))
-    assert promote(target_at(0, HOUR, spec), full=False, skip_gate=True).marks.keys() == {GATE_SKIPPED}
+    skipped = promote(target_at(0, HOUR, spec), full=False, skip_gate=True)
+    assert skipped.marks.keys() == {MarkKey.GATE_SKIPPED}
 
 
 def test_runs_of_the_gate_of_the_next_step_are_read_before_its_pause_is_over() -> None:
     def read(percentage: float) -> Any:
-        found = world_at(percentage, MINUTE)
+        gates = ["SmokeAt25@25"] if percentage == 25 else []
+        moved = {MarkKey.MOVED_BY: mark(percentage=percentage, gates=gates)}
+        found = world_at(percentage, MINUTE, metadata=moved)
         return further_reads(GATED, worker_world(GATED, found), NOW, for_routing=True).gate_runs
 
     assert read(5) == (("main", AT_25),)
@@ -208,5 +215,5 @@ def test_steps_of_a_worker_whose_traffic_a_person_moves_wait_for_their_gates_too
 
 def test_version_that_is_retried_before_its_ramp_has_ended_is_measured_anew() -> None:
     spec = with_steps(analysis=ANALYSIS)
-    aborted = target_at(25, HOUR, spec, metadata={ABORTED: {"by": "me", "at": "2026-11-21T11:50:00Z"}})
-    assert retry(aborted).marks.keys() == {ABORTED, MEASURED_SINCE}
+    aborted = target_at(25, HOUR, spec, metadata={MarkKey.ABORTED: mark(10 * MINUTE)})
+    assert retry(aborted).marks.keys() == {MarkKey.ABORTED, MarkKey.MEASURED_SINCE}

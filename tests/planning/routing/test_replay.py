@@ -20,6 +20,7 @@ from tests.strategies import NOW
 from twgen.errors import NegativeAnswer
 from twgen.model.draining import Ending, WhatEnds
 from twgen.model.histories import Replay, ReplayBefore, ReplayRun, ReplayState, Sample
+from twgen.model.marks import MarkKey
 from twgen.model.operator import Caller
 from twgen.model.plan import Phase, RoutingPlan
 from twgen.model.reasons.routing import RoutingReason as Reason
@@ -32,7 +33,6 @@ from twgen.planning.plan import plan_worker, worker_world
 from twgen.planning.reads import further_reads
 from twgen.planning.routing.replay import replay_of
 from twgen.planning.routing.target import Target
-from twgen.versioning.names import GATE_SKIPPED
 
 S = VersionStatus
 READY = temporal(version("v1", S.CURRENT), version("v3"), traffic=routing("v1"))
@@ -134,7 +134,7 @@ def test_person_goes_on_without_it_by_name_alone() -> None:
         promote(target(FAILED), full=False, skip_gate=False)
     done = promote(target(FAILED), full=False, skip_gate=True)
     assert done.will == "send 5 % of the new workflows to v3, without its replay"
-    skipped = version("v3", metadata={GATE_SKIPPED: done.marks[GATE_SKIPPED]})
+    skipped = version("v3", metadata={MarkKey.GATE_SKIPPED: done.marks[MarkKey.GATE_SKIPPED]})
     says = temporal(version("v1", S.CURRENT), skipped, traffic=routing("v1"))
     assert routed(FAILED, says).reason is Reason.FIRST_STEP
 

@@ -56,9 +56,23 @@ def condition(**status: Any) -> dict[str, Any]:
         ),
         pytest.param([live("v3")], (silent(),), "no worker of it polls task queue main", id="silent"),
         pytest.param(
+            [live("v3")],
+            (silent(unversioned_pollers=True),),
+            "no worker of it polls task queue main, but one without a version polls it: does the worker turn"
+            " versioning on in its SDK?",
+            id="silent beside one without a version",
+        ),
+        pytest.param(
             None,
             (silent(),),
             "the cluster was not read and no worker of it is seen polling main",
+            id="silent, of an unread cluster",
+        ),
+        pytest.param(
+            None,
+            (silent(unversioned_pollers=True),),
+            "the cluster was not read and no worker of it is seen polling main, but one without a version"
+            " polls it: does the worker turn versioning on in its SDK?",
             id="silent, cluster not read",
         ),
         pytest.param(

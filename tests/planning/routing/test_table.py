@@ -33,7 +33,7 @@ from twgen.model.temporal import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.model.world import LiveDeployment, World
+from twgen.model.world import World
 
 NONE, SET_CURRENT = RoutingAction.NONE, RoutingAction.SET_CURRENT
 SET_RAMP, CLEAR_RAMP = RoutingAction.SET_RAMP, RoutingAction.CLEAR_RAMP
@@ -73,7 +73,7 @@ def ramp(percentage: float) -> tuple[Any, ...]:
         pytest.param(routing("v1", ("v3", 5)), CLEARED, id="and ramping loses its ramp"),
         pytest.param(routing("v1"), BLOCKED, id="is blocked"),
         pytest.param(routing("v1", ("v0", 5)), CLEARED, id="ends what replaced it"),
-        pytest.param(routing("v3"), BLOCKED, id="is blocked even when it is current"),
+        pytest.param(routing("v3"), SETTLED, id="is settled when somebody made it current since"),
     ],
 )
 def test_aborted_target(traffic: Routing, expected: tuple[Any, ...]) -> None:
@@ -94,12 +94,6 @@ def test_ramp_beside_a_current_target_ends(other: str) -> None:
 def test_current_target_is_settled(rollout: Rollout) -> None:
     found = after(version("v3", S.CURRENT), routing("v3"))
     assert told(routed(found, replace(SPEC, rollout=rollout))) == SETTLED
-
-
-def test_aborted_target_is_blocked_also_when_it_is_current() -> None:
-    aborted = version("v3", S.CURRENT, metadata={"twgen.io/aborted": {"by": "a person"}})
-    plan = routed(after(aborted, routing("v3")))
-    assert (plan.phase, plan.reason) == (Phase.BLOCKED, "Aborted")
 
 
 @pytest.mark.parametrize("strategy", [Strategy.PROGRESSIVE, Strategy.MANUAL])
@@ -173,22 +167,6 @@ def test_target_waits_while_temporal_knows_no(says: WorkerDeployment | None) -> 
     begin = "Temporal only has it as Created" if known else "Temporal does not know it yet"
     assert plan.because.startswith(f"{begin}: no worker of it has polled, though its Deployment is available")
     assert "TEMPORAL_DEPLOYMENT_NAME" in plan.because
-
-
-@pytest.mark.parametrize(
-    ("age", "others", "is_told"),
-    [(5, [], True), (90, [], False), (5, [live("v3-typo")], False)],
-    ids=["now", "earlier", "that something deploys"],
-)
-def test_version_that_polls_in_place_of_the_target_is_told(
-    age: int,
-    others: list[LiveDeployment],
-    is_told: bool,  # noqa: FBT001
-) -> None:
-    typo = version("v3-typo", created_at=ago(timedelta(minutes=age)))
-    plan = routed(situation(temporal(OLD, typo, traffic=routing("v1")), [live("v3"), *others]))
-    assert told(plan) == WAITS
-    assert ("no worker of it has polled (but v3-typo has, and nothing here" in plan.because) is is_told
 
 
 def test_target_that_ramps_and_is_not_listed_is_not_called_unknown() -> None:
@@ -273,6 +251,8 @@ def test_task_queues_that_were_not_read_hold_nothing_up() -> None:
 
 
 UNVERSIONED, UNREAD = (replace(MAIN, unversioned_pollers=seen) for seen in (True, None))
+NEW_ACTIVITY = TaskQueue("new", TaskQueueType.ACTIVITY, pollers=True, unversioned_pollers=False)
+OLD_ACTIVITY = replace(NEW_ACTIVITY, unversioned_pollers=True)
 
 
 @pytest.mark.parametrize(
@@ -281,10 +261,15 @@ UNVERSIONED, UNREAD = (replace(MAIN, unversioned_pollers=seen) for seen in (True
         pytest.param(None, WAITS, id="waits until its task queues are known"),
         pytest.param((), WAITS, id="waits until it has task queues"),
         pytest.param((MAIN,), CURRENT, id="becomes current where nobody else polls"),
-        pytest.param(
-            (UNVERSIONED, SAME_NAME), CURRENT, id="becomes current where nobody else polls one queue"
-        ),
         pytest.param((UNVERSIONED,), ramp(5), id="shares with unversioned workers"),
+        pytest.param(
+            (NEW_ACTIVITY, UNVERSIONED), ramp(5), id="shares although its activity queue is new and its own"
+        ),
+        pytest.param(
+            (MAIN, UNVERSIONED), ramp(5), id="shares with unversioned workers of one workflow queue"
+        ),
+        pytest.param((MAIN, UNREAD), ramp(5), id="shares when one workflow queue was not read"),
+        pytest.param((MAIN, OLD_ACTIVITY), CURRENT, id="becomes current when only activities are shared"),
         pytest.param((UNREAD,), ramp(5), id="shares with unversioned workers that nobody looked for"),
     ],
 )
@@ -294,15 +279,18 @@ def test_first_version(queues: tuple[TaskQueue, ...] | None, expected: tuple[Any
 
 
 @pytest.mark.parametrize(
-    ("age", "expected"),
+    ("age", "queues", "expected"),
     [
-        pytest.param(59 * SECOND, WAITS, id="may poll for workflows in a moment"),
-        pytest.param(MINUTE, CURRENT, id="has no workflows"),
+        pytest.param(59 * SECOND, (NEW_ACTIVITY,), WAITS, id="may poll for workflows in a moment"),
+        pytest.param(MINUTE, (NEW_ACTIVITY,), CURRENT, id="has no workflows"),
+        pytest.param(MINUTE, (NEW_ACTIVITY, OLD_ACTIVITY), ramp(5), id="shares one activity queue"),
     ],
 )
-def test_first_version_that_polls_for_activities_alone(age: timedelta, expected: tuple[Any, ...]) -> None:
+def test_first_version_that_polls_for_activities_alone(
+    age: timedelta, queues: tuple[TaskQueue, ...], expected: tuple[Any, ...]
+) -> None:
     """Its own workflows may be another's still, who polls for them without a version."""
-    known = version(created_at=ago(age), task_queues=(SAME_NAME,))
+    known = version(created_at=ago(age), task_queues=queues)
     found = situation(temporal(known), [live("v3")])
     assert told(routed(found, STEPWISE)) == expected
 
@@ -343,7 +331,6 @@ def test_ramp_to_a_version_that_the_spec_no_longer_describes_ends_at_once(
     [
         pytest.param({"current": live("v1", 0)}, STEPWISE, id="the current one has no pods"),
         pytest.param({"current": live("v1")}, MANUAL, id="its traffic is a person's"),
-        pytest.param({"metadata": {"twgen.io/paused": {"by": "a person"}}}, STEPWISE, id="it is paused"),
     ],
 )
 def test_ramp_to_a_version_that_the_spec_no_longer_describes_stays_where(
@@ -356,8 +343,9 @@ def test_ramp_to_a_version_that_the_spec_no_longer_describes_stays_where(
     assert plan.action is NONE
 
 
-def test_pause_of_a_rollout_itself_keeps_no_other_ramp() -> None:
-    paused = version(metadata={"twgen.io/paused": {"by": "me", "because": "failures: 9 of 41 failed"}})
+@pytest.mark.parametrize("because", ["", "failures: 9 of 41 failed"])
+def test_pause_of_the_target_keeps_no_other_ramp(because: str) -> None:
+    paused = version(metadata={"twgen.io/paused": {"by": "me", "because": because}})
     says = temporal(OLD, version("v2", S.RAMPING), paused, traffic=routing("v1", ("v2", 75)))
     assert told(routed(serving(says), STEPWISE)) == CLEARED
 

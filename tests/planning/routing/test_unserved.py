@@ -22,6 +22,7 @@ from tests.planning.situations import (
     version,
 )
 from tests.strategies import NOW
+from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction
 from twgen.model.policy import Unserved, WhenUnserved
 from twgen.model.reasons.routing import RoutingReason as Reason
@@ -29,7 +30,6 @@ from twgen.model.spec import AttachedResource, Strategy, WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, VersionStatus
 from twgen.model.world import World
 from twgen.planning.rollout import Claim, Mark, next_write
-from twgen.versioning.names import ABORTED, PAUSED
 
 NOBODY = replace(MAIN, pollers=False)
 OLD = version("v1", VersionStatus.CURRENT, created_at=NOW - 9 * DAY)
@@ -54,7 +54,9 @@ def test_ramp_is_marked_aborted_with_the_reason_and_ended_by_the_next_look() -> 
     assert (plan.routing.reason, plan.routing.action) == (Reason.UNSERVED, RoutingAction.CLEAR_RAMP)
     because = "no worker of it has polled task queue main for 5m or longer"
     assert plan.routing.because == because
-    mark = {ABORTED: {"by": "me", "at": "2026-11-21T12:00:00Z", "because": because}}
+    of = {"stay": "2026-11-21T11:00:00Z", "ramping": True}
+    said = {"by": "me", "at": "2026-11-21T12:00:00Z", "because": because, **of}
+    mark = {MarkKey.ABORTED: said}
     assert next_write(plan) == Mark("v3", mark, because)
 
     marked = ramping(NOBODY)
@@ -74,7 +76,7 @@ def test_ramp_is_paused_where_the_policy_says_so() -> None:
     assert plan.routing.phase is Phase.WAITING
     write = next_write(plan)
     assert isinstance(write, Mark)
-    assert list(write.marks) == [PAUSED]
+    assert list(write.marks) == [MarkKey.PAUSED]
 
 
 def test_whoever_does_not_manage_the_worker_claims_it_before_the_mark() -> None:
@@ -143,7 +145,9 @@ def test_clocks_that_are_apart_make_a_silence_no_longer() -> None:
 
 
 def test_mark_of_a_person_gives_no_reason() -> None:
-    target = version(status=VersionStatus.RAMPING, metadata={ABORTED: {"by": "somebody", "at": "then"}})
+    target = version(
+        status=VersionStatus.RAMPING, metadata={MarkKey.ABORTED: {"by": "somebody", "at": "then"}}
+    )
     traffic = routing("v1", ("v3", 25))
     found = situation(temporal(OLD, target, traffic=traffic), [live("v3"), live("v1")])
     assert routed(found, by()).because == "it is marked aborted"

@@ -10,6 +10,7 @@ from hypothesis import given
 from tests.planning.situations import (
     DAY,
     SPEC,
+    ago,
     drained,
     live,
     planned,
@@ -26,7 +27,7 @@ from twgen.model.policy import ConnectionChanges, HistorySource, MissingTemplate
 from twgen.model.spec import PodTemplate, WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import GitHistory, World
-from twgen.planning.reads import versions_to_look_for
+from twgen.planning.reads import left_overs_to_look_for, versions_to_look_for
 from twgen.planning.versions.facts import version_facts
 from twgen.planning.versions.table import decide
 from twgen.rendering.deployments import target_deployment
@@ -163,6 +164,21 @@ def test_drained_versions_that_need_nothing_are_not_looked_for() -> None:
     says = temporal(drained(DAY), version("v3"), traffic=routing("v3"))
     [worker] = situation(says, [live("v3")]).workers.values()
     assert not versions_to_look_for(SPEC, worker, NOW)
+
+
+def test_newest_versions_that_nothing_needs_are_looked_for_where_the_cluster_was_not_read() -> None:
+    many = [drained(9 * DAY, f"v1-{number}", created_at=ago(10 * DAY + number * DAY)) for number in range(30)]
+    says = temporal(*many, version("v2"), version("v3"), traffic=routing("v3"))
+    newest = {"v2", *(f"v1-{number}" for number in range(9))}
+    [unread] = situation(says, None, {}).workers.values()
+    [read] = situation(says, [live("v3")]).workers.values()
+    [locked] = situation(says, None, {"v1-0": live("v1-0")}).workers.values()
+    assert left_overs_to_look_for(SPEC, unread, NOW) == newest
+    assert not versions_to_look_for(SPEC, unread, NOW)
+    assert not left_overs_to_look_for(SPEC, read, NOW)
+    assert left_overs_to_look_for(SPEC, locked, NOW) == newest - {"v1-0"} | {"v1-9"}
+    without_git = replace(SPEC, policy=replace(SPEC.policy, history=(LEDGER, CLUSTER)))
+    assert not left_overs_to_look_for(without_git, unread, NOW)
 
 
 @given(specs, worlds())

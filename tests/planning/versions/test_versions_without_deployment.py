@@ -20,6 +20,7 @@ from tests.planning.situations import (
     temporal,
     version,
 )
+from tests.strategies import AUTOSCALER
 from twgen.errors import StateUnavailable
 from twgen.model.plan import VersionAction
 from twgen.model.policy import HistorySource, MissingTemplate
@@ -115,17 +116,58 @@ def test_version_recorded_at_zero_comes_back_with_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "cluster_read"),
+    "known",
     [
-        pytest.param(version("v1"), True, id="inactive"),
-        pytest.param(version("v1", created_at=None), False, id="inactive since nobody knows when"),
-        pytest.param(version("v1", created_at=ago(26 * HOUR)), False, id="inactive for long, not read"),
-        pytest.param(drained(HOUR), True, id="drained, and no Deployment is there"),
-        pytest.param(drained(25 * HOUR + SECOND), False, id="drained past both delays, cluster not read"),
+        pytest.param(version("v1"), id="inactive"),
+        pytest.param(version("v1", created_at=ago(26 * HOUR)), id="inactive for long"),
+        pytest.param(drained(HOUR), id="drained"),
+        pytest.param(drained(25 * HOUR + SECOND), id="drained past both delays"),
     ],
 )
-def test_version_without_work_is_not_listed(known: Version, *, cluster_read: bool) -> None:
-    assert decided(found(known, cluster_read=cluster_read), "v1") is None
+def test_version_without_work_and_without_deployment_is_not_listed(known: Version) -> None:
+    assert decided(found(known, cluster_read=True), "v1") is None
+
+
+NEVER_ACTIVE = version("v1", created_at=ago(26 * HOUR))
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        (drained(25 * HOUR + SECOND), VersionReason.DRAINED_PAST_BOTH_DELAYS),
+        (drained(8 * DAY), VersionReason.DRAINED_PAST_BOTH_DELAYS),
+        (NEVER_ACTIVE, VersionReason.NEVER_ACTIVE_FOR_LONG),
+        (version("v1", created_at=None), VersionReason.NEVER_ACTIVE),
+    ],
+)
+def test_version_of_an_unread_cluster_stays_at_zero_and_unprotected_while_temporal_lists_it(
+    known: Version, reason: VersionReason
+) -> None:
+    """No sync may have fallen between the delays: its Deployment may still have pods and protection."""
+    plan = decided(found(known, cluster_read=False), "v1")
+    assert plan
+    assert (plan.action, plan.replicas, plan.protected, plan.reason) == (SCALE_DOWN, 0, False, reason)
+    # nothing tells that it ever was here
+    assert decided(situation(temporal(version("v3"), known), None, {}), "v1") is None
+
+
+def test_of_very_many_drained_versions_the_newest_hundred_are_rendered() -> None:
+    many = [
+        drained(9 * DAY, f"v1-{number}", created_at=ago(10 * DAY + number * SECOND)) for number in range(300)
+    ]
+    ledger = {one.build_id: live(one.build_id, 2) for one in many}
+    says = temporal(version("v3", created_at=ago(DAY)), *many, traffic=routing())
+    plans = planned(situation(says, None, ledger)).versions.versions
+    assert {one.build_id for one in plans} == {"v3", *(f"v1-{number}" for number in range(99))}
+
+
+def test_versions_that_nothing_needs_do_not_keep_a_new_target_waiting() -> None:
+    many = [drained(9 * DAY, f"v1-{number}") for number in range(80)]
+    ledger = {one.build_id: live(one.build_id, 2) for one in (*many, NEVER_ACTIVE)}
+    says = temporal(*many, NEVER_ACTIVE, traffic=routing())
+    plan = decided(situation(says, None, ledger), "v3")
+    assert plan
+    assert plan.action is CREATE
 
 
 @pytest.mark.parametrize(
@@ -181,13 +223,39 @@ def test_lost_manifest_is_warned_of(advice: str, *, cluster_read: bool) -> None:
     )
 
 
-def test_lost_manifest_of_a_deployment_that_nothing_protects_does_not_promise_that_it_stays() -> None:
+@pytest.mark.parametrize("cluster_read", [True, False])
+def test_nothing_is_attached_to_a_version_that_has_no_deployment_and_gets_none(*, cluster_read: bool) -> None:
+    spec = replace(SPEC, attached=(AUTOSCALER,), replicas=None)
+    says = temporal(version("v3"), version("v1", S.DRAINING), traffic=routing("v1"))
+    versions = planned(situation(says, [live("v3")] if cluster_read else None), spec).versions.versions
+    [lost] = (one for one in versions if one.build_id == "v1")
+    assert lost.action is VersionAction.NONE
+    # its Deployment may be there where nobody has looked
+    assert bool(lost.attached) is not cluster_read
+    assert all(one.attached for one in versions if one.build_id == "v3")
+
+
+@pytest.mark.parametrize("status", [S.DRAINING, S.CURRENT])
+def test_deployment_that_nothing_protects_is_rendered_as_it_runs_where_no_source_has_its_manifest(
+    status: S,
+) -> None:
     spec = replace(SPEC, policy=replace(SPEC.policy, history=(HistorySource.LEDGER,)))
-    says = temporal(version("v3"), version("v1", S.DRAINING))
-    for protected, fate in ((True, "stays as it is"), (False, "may be pruned, since nothing protects it")):
+    says = temporal(version("v3"), version("v1", status))
+    for protected, action, fate in (
+        (True, VersionAction.NONE, "stays as it is"),
+        (False, VersionAction.KEEP, "since nothing protects its Deployment from being pruned"),
+    ):
         found = situation(says, [live("v3"), live("v1", protected=protected)])
-        [warning] = [text for text in planned(found, spec).versions.warnings if text.startswith("v1 has no")]
-        assert warning.endswith(fate)
+        versions = planned(found, spec).versions
+        [warning] = [text for text in versions.warnings if text.startswith("v1 has no")]
+        assert (versions.versions[0].action, warning.endswith(fate)) == (action, True)
+
+
+def test_deployment_that_nothing_protects_goes_to_zero_first_where_no_source_has_its_manifest() -> None:
+    spec = replace(SPEC, policy=replace(SPEC.policy, history=(HistorySource.LEDGER,)))
+    found = situation(temporal(version("v3"), drained(DAY)), [live("v3"), live("v1", protected=False)])
+    versions = planned(found, spec).versions
+    assert (versions.versions[0].action, versions.warnings) == (VersionAction.SCALE_DOWN, ())
 
 
 def test_lost_manifest_fails_the_run_when_the_policy_says_so() -> None:

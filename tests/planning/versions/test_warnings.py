@@ -60,8 +60,10 @@ def test_attached_object_that_is_no_longer_rendered_is_told_of() -> None:
     worker = planned(situation(temporal(version("v3")), [running]))
     (warning,) = worker.versions.warnings
     assert warning == (
-        "v3: PodDisruptionBudget/budget-v3-0a1b2c3d is no longer rendered, and stays until its"
-        " Deployment goes: delete it when it is not wanted"
+        "v3: PodDisruptionBudget budget-v3-0a1b2c3d has no template any more and is to be deleted: the Job of"
+        " its rollout does so; without one, run `kubectl delete poddisruptionbudget -n shop"
+        " budget-v3-0a1b2c3d && kubectl annotate deployment -n shop payments-v3 --overwrite"
+        " twgen.io/gone=PodDisruptionBudget/budget-v3-0a1b2c3d` and apply a new render"
     )
 
 

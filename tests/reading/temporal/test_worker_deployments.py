@@ -6,7 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsResponse
+from temporalio.api.deployment.v1 import WorkerDeploymentOptions
+from temporalio.api.enums.v1 import WorkerVersioningMode
+from temporalio.api.taskqueue.v1 import PollerInfo
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueResponse, ListWorkerDeploymentsResponse
 
 from tests.planning.situations import NOW, SPEC, live
 from tests.strategies import live_manifest
@@ -15,13 +18,22 @@ from twgen.clients.kubernetes import KubernetesClient
 from twgen.clients.profiles import Profiles
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.errors import StateUnavailable
+from twgen.model.spec import PodTemplate
+from twgen.model.temporal import OtherWorker
 from twgen.model.world import World
 from twgen.reading.kubernetes import SharedLists
 from twgen.reading.temporal.shared import SharedReads
 from twgen.reading.world import Reading, read_each, read_world
+from twgen.versioning.injection import with_task_queue
 
 Page = ListWorkerDeploymentsResponse
 ORDERS = replace(SPEC, name="orders")
+
+
+def versioned(name: str, build_id: str) -> PollerInfo:
+    mode = WorkerVersioningMode.WORKER_VERSIONING_MODE_VERSIONED
+    options = {"deployment_name": name, "build_id": build_id, "worker_versioning_mode": mode}
+    return PollerInfo(deployment_options=WorkerDeploymentOptions(**options))
 
 
 def page(number: int, token: bytes = b"") -> Page:
@@ -36,8 +48,13 @@ class Temporal(TemporalClients):
         super().__init__(lambda: Profiles(allow_unlisted=True), {})
         self.pages = pages
         self.listed: list[tuple[str, bytes]] = []
+        self.polling: list[PollerInfo] | None = []
 
     async def ask(self, call: Call[Any], deadline: Deadline) -> Any:  # noqa: ARG002 - nothing takes time
+        if call.method == "describe_task_queue":
+            if self.polling is None:
+                raise StateUnavailable("nobody may describe")
+            return call.value(DescribeTaskQueueResponse(pollers=self.polling))
         if call.method != "list_worker_deployments":
             return call.value(None)
         token = call.request.next_page_token
@@ -59,6 +76,7 @@ class Cluster(KubernetesClient):
 
 
 SERVES = Cluster(live("v3"))
+TOLD = replace(SPEC, template=PodTemplate(with_task_queue(SPEC.template.content, "main"), SPEC.template.hash))
 
 
 def look(server: Temporal, cluster: KubernetesClient = SERVES, **how: bool) -> Reading:
@@ -120,3 +138,26 @@ def test_list_that_fails_keeps_no_rollout_from_waiting() -> None:
     assert server.listed
     world, failures = asyncio.run(read_each([SPEC], look(Temporal(), goes_on=True)))
     assert (list(world.workers), failures) == ([SPEC.key], [])
+
+
+def others(server: Temporal, **how: bool) -> tuple[OtherWorker, ...]:
+    return asyncio.run(read_world([TOLD], look(server, **how))).workers[TOLD.key].other_workers
+
+
+def test_those_that_may_be_the_worker_are_kept_and_who_polls_its_task_queue() -> None:
+    listed = [Page.WorkerDeploymentSummary(name=name) for name in ("w0", "payments", "shop/payments")]
+    server = Temporal(Page(worker_deployments=listed))
+    server.polling = [PollerInfo(), versioned("payments", "v7"), versioned("shop/payments", "v3")]
+    assert others(server) == (
+        OtherWorker("payments", "v7", task_queue="main"),
+        OtherWorker(task_queue="main"),
+        OtherWorker("payments"),
+    )
+
+
+def test_task_queue_that_cannot_be_asked_keeps_no_rollout_from_waiting() -> None:
+    server = Temporal(page(0))
+    server.polling = None
+    with pytest.raises(StateUnavailable, match="nobody may describe"):
+        others(server)
+    assert others(server, goes_on=True) == ()

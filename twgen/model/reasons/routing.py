@@ -57,7 +57,8 @@ class RoutingReason(StrEnum):
     ROLLOUT_NOT_BEGUN = "RolloutNotBegun", Until.READINESS
     """What was applied last is not what its rollout, if there is one, has looked at.
 
-    Nothing for a minute. Then see what its message names: the Pod of its Job, or the sync that is to make it.
+    Nothing for a minute. Then see what its message names: the Pod of its Job, the sync that is to make it, or
+    a Job of a deleted intent, which `twgen tick` deletes.
     """
     LOOK_FAILED = "LookFailed", Until.READINESS
     """The rollout could not yet read Temporal or the cluster: it looks again.
@@ -82,8 +83,18 @@ class RoutingReason(StrEnum):
     PAUSED = "Paused", Until.SOMEBODY
     """A person paused the rollout, or it paused itself, and then the sentence says why.
 
-    Go on by `twgen resume`, or by removing the annotation `twgen.io/paused` of its intent; or commit
-    a new build.
+    Go on by `twgen resume`, or commit another build. A pause never holds a revert to another version.
+    """
+    FROZEN = "Frozen", Until.SOMEBODY
+    """A person annotated the intent of the rollout with `twgen.io/paused`: nothing is changed.
+
+    Remove the annotation: a revert waits for that too.
+    """
+    RETIRED = "Retired", Until.NOTHING
+    """`twgen retire` sent the new workflows to workers without a version; all versions drain.
+
+    Nothing. `twgen drain` says what they wait for. `twgen resume` and a rollout undo it; a commit of another
+    build does too.
     """
     REPLACED_RAMP = "ReplacedRamp", Until.NOTHING
     """A version ramps that the spec no longer describes.
@@ -176,15 +187,16 @@ class RoutingReason(StrEnum):
     GATE_RUNNING = "GateRunning", Until.READINESS
     """The gate has not completed on every workflow task queue.
 
-    Nothing at first: `twgen rollout` starts it and waits for it. One that runs for long shows why in
-    `temporal workflow describe`: a worker without that workflow type leaves it running. Blocked where no
-    worker of it has polled for workflows after five minutes: deploy one that does, or take the gate away.
+    Nothing at first: `twgen rollout` starts it and waits for it. Blocked where each of its workflow tasks
+    fails, as those of a type that the worker has not registered do: commit a build that can carry it out. And
+    where no worker of it has polled for workflows after five minutes: deploy one that does, or take the gate
+    away.
     """
     MISSING_TASK_QUEUE = "MissingTaskQueue", Until.READINESS
-    """The target does not poll a task queue of the current version.
+    """The target does not poll a task queue of the current version that has tasks, or may get some.
 
-    Deploy code that polls it. When nothing uses that task queue any more, `twgen promote`: Temporal refuses
-    while it has tasks, and what comes to it later has no worker of a version.
+    Deploy code that polls it, or let its work end first. When no version is to poll it any more, name it in
+    `spec.ignoreMissingTaskQueues` of a RolloutPolicy: what comes to it later has no worker of a version.
     """
     NO_TASK_QUEUES = "NoTaskQueues", Until.READINESS
     """There is no current version, and no task queue of the target is known, for a minute none for workflows.
@@ -192,7 +204,7 @@ class RoutingReason(StrEnum):
     Nothing at first. After minutes, see whether its workers register a workflow or an activity.
     """
     FIRST_VERSION = "FirstVersion", Until.NOTHING
-    """There is no current version, and no unversioned worker to share with on every task queue.
+    """There is no current version, and no unversioned worker polls any of its workflow task queues.
 
     Nothing.
     """

@@ -77,7 +77,8 @@ class VersionReason(StrEnum):
     Nothing.
     """
     NEVER_ACTIVE_FOR_LONG = "NeverActiveForLong"
-    """It was never active, is at zero, and both sunset delays are over.
+    """It was never active, is at zero, and both sunset delays are over: it is no longer rendered. If the
+    cluster was not read, it stays rendered at zero, unprotected, as long as Temporal lists it.
 
     Nothing.
     """
@@ -92,7 +93,9 @@ class VersionReason(StrEnum):
     Nothing.
     """
     DRAINED_PAST_BOTH_DELAYS = "DrainedPastBothDelays"
-    """It is at zero, and has been drained for longer than `scaledownDelay` and `deleteDelay` together.
+    """It is at zero, and has been drained for longer than `scaledownDelay` and `deleteDelay` together:
+    it is no longer rendered. If the cluster was not read, it stays rendered at zero, unprotected, as long as
+    Temporal lists it.
 
     Nothing.
     """

@@ -10,6 +10,7 @@ from twgen.model.operator import Operator
 from twgen.model.plan import Plan
 from twgen.model.policy import Driver
 from twgen.planning.diagnosis.making import advice, named, not_starting, problem
+from twgen.planning.refresh import not_looked_at
 from twgen.planning.sentences import spoken
 
 PLUGIN = "twgen"
@@ -86,7 +87,7 @@ def of_argocd(argocd: ArgoInstallation, plan: Plan, operator: Operator) -> Itera
         yield from _of_plugin(argocd.plugin, argocd, operator)
     yield from _of_settings(argocd, numbers, plan)
     for application in applications:
-        yield from _of_application(application)
+        yield from _of_application(application, argocd, plan.now)
 
 
 def _of_plugin(plugin: Plugin, argocd: ArgoInstallation, operator: Operator) -> Iterator[Finding]:
@@ -211,7 +212,9 @@ def of_tick(tick: TickInstallation, operator: Operator, now: datetime) -> Iterat
         )
 
 
-def _of_application(application: ArgoApplication) -> Iterator[Finding]:
+def _of_application(
+    application: ArgoApplication, argocd: ArgoInstallation, now: datetime
+) -> Iterator[Finding]:
     about, where = f"Application {application.name}", named(application.name)
     if application.plugin != PLUGIN and not application.plugin.startswith(f"{PLUGIN}-"):
         yield problem(
@@ -226,6 +229,13 @@ def _of_application(application: ArgoApplication) -> Iterator[Finding]:
             f"Argo CD says {error}",
             "what is committed is not applied",
             f"do what it says, then `kubectl annotate application {where} argocd.argoproj.io/refresh=hard`",
+        )
+    if late := not_looked_at(application.asked_since, now):
+        yield problem(
+            about,
+            late,
+            "no commit is applied, whatever it shows",
+            f"`kubectl rollout restart -n {argocd.namespace} deployment argocd-repo-server`",
         )
     if application.renders_by_path:
         yield problem(

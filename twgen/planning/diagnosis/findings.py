@@ -1,31 +1,30 @@
 """All that would bite in an installation, one rule after the other."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from twgen.model.diagnosis import Finding, Installation, Severity
+from twgen.model.marks import MarkKey
 from twgen.model.operator import Operator
-from twgen.model.plan import Phase, Plan, VersionAction, WorkerPlan
+from twgen.model.plan import Phase, Plan, RoutingPlan, VersionAction, WorkerPlan
 from twgen.model.reasons.routing import RoutingReason
+from twgen.model.spec import WorkerSpec
 from twgen.model.world import World
 from twgen.planning.diagnosis.argocd import of_argocd, of_tick
 from twgen.planning.diagnosis.making import advice, named, not_starting, problem
 from twgen.planning.diagnosis.rights import of_rights
 from twgen.planning.diagnosis.temporal import of_temporal
+from twgen.planning.plan import worker_world
+from twgen.planning.routing.registration import polls_instead
+from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed, spoken
 
 _CLOCKS_APART = timedelta(seconds=30)
 _HAS_A_JOB_WITHIN = timedelta(minutes=10)
 """An intent, which is applied before its Job: a hook waits for the pods of the target."""
-_NEEDS_SOMEBODY = {
-    RoutingReason.FOREIGN_MANAGER,
-    RoutingReason.VERSION_CAP_REACHED,
-    RoutingReason.CURRENT_NOT_SERVING,
-    RoutingReason.NOT_SERVING,
-    RoutingReason.WAITING_FOR_REGISTRATION,
-}
-"""Why a rollout that is blocked is so by no decision of a person and by no code that fails."""
+_MARKS = {RoutingReason.ABORTED: MarkKey.ABORTED, RoutingReason.PAUSED: MarkKey.PAUSED}
+"""What is marked by a person, or by a rollout, and then the mark says why."""
 
 
 def findings(installation: Installation, plan: Plan, world: World, operator: Operator) -> tuple[Finding, ...]:
@@ -36,11 +35,13 @@ def findings(installation: Installation, plan: Plan, world: World, operator: Ope
         *_of_rollouts(installation, plan.now),
         *_of_clocks(installation),
         *_of_image(operator),
+        *_of_attached_kinds(installation),
         *(of_argocd(installation.argocd, plan, operator) if installation.argocd else ()),
         *(of_tick(installation.tick, operator, plan.now) if installation.tick else ()),
         *of_temporal(installation, plan, world),
-        *_of_workers(plan, installation),
-        *_of_strays(installation),
+        *_of_workers(plan, installation, world),
+        *_of_draining(plan, installation, world),
+        *findings_of_strays(installation.strays),
     ]
     return tuple(sorted(dict.fromkeys(found), key=lambda one: one.severity is not Severity.PROBLEM))
 
@@ -66,6 +67,16 @@ def _of_image(operator: Operator) -> Iterator[Finding]:
             f"{image} is another image tomorrow",
             "a Job of another release than the render refuses its intent",
             "name a tag of a release, or a digest (`image@sha256:...`), in the OperatorConfig",
+        )
+
+
+def _of_attached_kinds(installation: Installation) -> Iterator[Finding]:
+    for kind in sorted(installation.cluster_scoped, key=str):
+        yield problem(
+            "attached.kinds",
+            f"{kind} is a kind for the whole cluster",
+            "the copy of a version must be in the version's namespace: a render of it cannot be applied",
+            "remove it from attached.kinds of the OperatorConfig; keep such an object beside the specs",
         )
 
 
@@ -97,6 +108,13 @@ def _of_rollouts(installation: Installation, now: datetime) -> Iterator[Finding]
             f"see its last Job (`kubectl get jobs -n {namespace} -l twgen.io/rollout={name}`), then apply it"
             f" once more: {_applied_again(installation.applications.get(worker, ''))}",
         )
+    for worker, job in sorted(installation.outdated_jobs.items()):
+        yield problem(
+            worker,
+            f"Job {job} ran for an earlier intent, which was deleted and made again",
+            "its traffic stays where it is: Argo CD makes no other Job of that name",
+            f"`kubectl delete job {job} -n {worker.partition('/')[0]}`; `twgen tick` does so by itself",
+        )
     for worker, since in sorted(installation.jobless.items()):
         if (age := now - since) > _HAS_A_JOB_WITHIN:
             yield problem(
@@ -122,16 +140,27 @@ def _applied_again(application: str) -> str:
     return "sync its Application, or apply what `twgen render` prints"
 
 
-def _of_workers(plan: Plan, installation: Installation) -> Iterator[Finding]:
+def _of_workers(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
     for item in plan.workers:
-        yield from _of_worker(item, installation)
+        found = worker_world(item.spec, world)
+        target = Target(item.spec, found, plan.now, item.identity, item.versions.not_created)
+        yield from _of_worker(item, target, installation)
     for warning in plan.warnings:
         yield advice("cluster", warning, "`twgen plan` warns of it", "do what it says")
 
 
-def _of_worker(item: WorkerPlan, installation: Installation) -> Iterator[Finding]:
+def _needs_somebody(routing: RoutingPlan, target: Target) -> bool:
+    """The rollout does not go on by itself, and no person decided so."""
+    if mark := _MARKS.get(routing.reason):
+        return bool(target.why_marked(mark))
+    if routing.reason is RoutingReason.WAITING_FOR_REGISTRATION and polls_instead(target):
+        return True
+    return routing.phase is Phase.BLOCKED or routing.reason is RoutingReason.STEP_GATE_FAILED
+
+
+def _of_worker(item: WorkerPlan, target: Target, installation: Installation) -> Iterator[Finding]:
     name, routing = item.spec.worker_deployment, item.routing
-    if routing.phase is Phase.BLOCKED and routing.reason in _NEEDS_SOMEBODY:
+    if _needs_somebody(routing, target):
         yield problem(
             name, routing.because, "its traffic stays where it is", f"docs/reasons.md, {routing.reason}"
         )
@@ -151,13 +180,52 @@ def _of_worker(item: WorkerPlan, installation: Installation) -> Iterator[Finding
         yield Finding(name, severity, warning, "`twgen plan` warns of it", "do what it says")
 
 
-def _of_strays(installation: Installation) -> Iterator[Finding]:
-    for worker, names in sorted(installation.strays.items()):
+def _of_draining(plan: Plan, installation: Installation, world: World) -> Iterator[Finding]:
+    """Whatever keeps the policies of workers from ending workflows by themselves."""
+    for spec in (item.spec for item in plan.workers if item.spec.policy.draining):
+        found = world.workers[spec.key].temporal
+        for why, remedy in _lacking_to_drain(spec, installation, found.manager_identity if found else None):
+            yield advice(
+                spec.worker_deployment,
+                f"nothing carries out `draining` of its policy: {why}",
+                "its old versions keep their workflows until a person runs `twgen drain`",
+                remedy,
+            )
+
+
+def _lacking_to_drain(
+    spec: WorkerSpec, installation: Installation, manager: str | None
+) -> Iterator[tuple[str, str]]:
+    """What is missing, and what to do; `manager` is Temporal's word, None: it does not know the worker."""
+    tick, intents = installation.tick, installation.intents
+    if not tick:
+        if intents is not None and "tick" not in installation.not_checked:
+            yield "there is no `twgen tick` in the cluster", "install it (docs/tick.md)"
+        return
+    if tick.drains is False:
+        where = "in the file that its TWGEN_OPERATOR_CONFIG names (docs/tick.md, Let it end workflows)"
+        yield f"{tick.name} may not end workflows", f"set `tick: {{drains: true}}` {where}"
+    if tick.namespace and tick.namespace != spec.namespace:
+        what = f"{tick.name} looks at namespace {tick.namespace} alone"
+        yield what, f"set TWGEN_ALL_NAMESPACES, or install another one for {spec.namespace}"
+    if intents is not None and spec.worker_deployment not in intents:
+        yield "it has no intent in the cluster, by which tick knows it", _applied_again("")
+    if manager == "":
+        yield (
+            "no manager identity is set in Temporal",
+            "let a rollout claim it, or run `twgen ownership claim`",
+        )
+
+
+def findings_of_strays(strays: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+    """One for each worker whose Deployments are there, by worker, and that no intent names any more."""
+    for worker, names in sorted(strays.items()):
         namespace, _, name = worker.partition("/")
         yield advice(
             worker,
             f"nothing renders {listed(names)}, which Argo CD has applied and does not prune",
-            "no intent names this worker: it went from Git, and its pods go on",
+            "no intent names this worker: it was removed from Git, or its Application was deleted; its pods"
+            " keep running",
             "once no workflow needs them: "
             f"`kubectl delete deployments,hpa,pdb -n {namespace} -l temporal.io/deployment-name={name}`",
         )

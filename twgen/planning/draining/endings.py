@@ -1,7 +1,7 @@
 """What ends the workflows of a version that drains: of which it may be asked, by whom, and what is asked."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 from twgen.errors import NegativeAnswer, OwnedBySomebodyElse
@@ -17,7 +17,13 @@ _DRAINS = {VersionStatus.DRAINING, VersionStatus.DRAINED}
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
 
-def batch_of(target: Target, build_id: str, what: WhatEnds, job_id: str = "") -> Batch:
+def batch_of(
+    target: Target,
+    build_id: str,
+    what: WhatEnds,
+    job_id: str = "",
+    started_after: datetime | None = None,
+) -> Batch:
     """The batch operation that does it to the workflows that are pinned to a version, with an ID of its own.
 
     Raises NegativeAnswer for a version that does not drain, and OwnedBySomebodyElse where another one manages
@@ -43,6 +49,8 @@ def batch_of(target: Target, build_id: str, what: WhatEnds, job_id: str = "") ->
     # also without an age: a server may begin late, when the version is current again
     started_before = target.now - (what.older_than or timedelta())
     query = f"{query} AND StartTime <= '{format_time(started_before)}'"
+    if started_after:
+        query = f"{query} AND StartTime > '{format_time(started_after)}'"
     own = f"twgen-{spec.worker_deployment}:{build_id}-{what.ending.lower()}-{digest(what)}"
     return Batch(job_id or own, what, query)
 
@@ -72,7 +80,7 @@ def _refuse_what_does_not_drain(target: Target, build_id: str) -> None:
     )
     if build_id not in target.versions:
         raise NegativeAnswer(f"{name}: Temporal does not know it")
-    if build_id == target.build_id:
+    if build_id == target.build_id and not target.is_retired:
         raise NegativeAnswer(f"{name}: it is the target, and {rule}")
     status = status_of(build_id, target.versions[build_id], target.temporal)
     if status not in _DRAINS:

@@ -21,17 +21,21 @@ from twgen.planning.version_status import IN_ROUTING
 from twgen.versioning.quantities import quantity_nanos
 
 _NANO = 10**9
+_HAD_TRAFFIC = {VersionStatus.DRAINING, VersionStatus.DRAINED}
 _LEAST_ENDED = 5
 """So many must have ended lately, after as long a time, to tell how long one of them still takes."""
 
 
 def may_be_held(worker: WorkerVersions) -> tuple[VersionPlan, ...]:
-    """The versions that are neither target, current nor ramping, and that Temporal knows."""
+    """The versions that Temporal knows and that get no traffic; the target only if it had some before."""
     return tuple(
         version
         for version in worker.versions
-        if version.build_id != worker.spec.build_id
-        and version.status not in IN_ROUTING | {VersionStatus.NOT_REGISTERED}
+        if version.status in _HAD_TRAFFIC
+        or (
+            version.build_id != worker.spec.build_id
+            and version.status not in IN_ROUTING | {VersionStatus.NOT_REGISTERED}
+        )
     )
 
 

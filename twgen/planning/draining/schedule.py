@@ -1,24 +1,34 @@
 """What a policy does to the workflows of a version that drains: which entry, when, and whether it may."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from twgen.model.draining import ScheduledEnding, WhatEnds
+from twgen.model.draining import Ending, Repeat, ScheduledEnding, WhatEnds
+from twgen.model.marks import MarkKey
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import Version, VersionStatus, WorkerDeployment
-from twgen.model.times import format_time, later, parse_time
+from twgen.model.times import FOREVER, format_time, later, parse_time
 from twgen.planning.draining.endings import digest
+from twgen.planning.routing.marks import is_retired
 from twgen.planning.routing.replay import why_not_moved
 from twgen.planning.routing.target import Target
 from twgen.planning.version_status import status_of
-from twgen.versioning.names import DRAINED_BY
 
 _SAME_TIME = timedelta(minutes=1)
 """What a server says of one moment may be another millisecond in the next answer."""
+_REPEATED = {Ending.CANCEL, Ending.TERMINATE}
+"""A signal comes once, whatever a workflow continues as; what moves must have been replayed before."""
+REPEATED_AFTER = timedelta(days=1)
+"""From the last turn of an entry to the next."""
+MOST_REPEATS = 7
+"""So often an entry is begun again for workflows that had not started yet."""
+_LISTED_LATE = timedelta(minutes=1)
+"""A server may list a workflow only after the batch operation has looked for it."""
 
 
 def schedules(
@@ -28,23 +38,33 @@ def schedules(
     if not spec.policy.draining or not temporal:
         return {}
     found = {
-        version.build_id: tuple(_schedule(spec, version, now))
+        version.build_id: tuple(_without_repeated_twice(list(_schedule(spec, version, now))))
         for version in temporal.versions
-        if version.build_id != spec.build_id
-        and status_of(version.build_id, version, temporal) is VersionStatus.DRAINING
+        if status_of(version.build_id, version, temporal) is VersionStatus.DRAINING
+        and (version.build_id != spec.build_id or is_retired(version, temporal, now))
     }
     return {build_id: schedule for build_id, schedule in found.items() if schedule}
 
 
 def planned_endings(target: Target) -> tuple[ScheduledEnding, ...]:
     """The schedules of all versions, and of each entry what keeps it from being begun beside the time."""
-    of_versions = schedules(target.spec, target.temporal, target.now).values()
-    return tuple(
-        replace(ending, held_by=why_not_moved(target, target.current or ""))
-        if ending.what.needs_replay and not ending.is_begun
-        else ending
-        for ending in chain.from_iterable(of_versions)
-    )
+    found, why_none = [], _why_nothing_ends(target)
+    for ending in chain.from_iterable(schedules(target.spec, target.temporal, target.now).values()):
+        held_by = why_none if ending.is_next else ""
+        if ending.what.needs_replay and not ending.is_begun:
+            held_by = held_by or why_not_moved(target, target.current or "")
+        found.append(replace(ending, held_by=held_by))
+    return tuple(found)
+
+
+def settled_until(target: Target) -> dict[str, datetime]:
+    """The entries that were begun, by job ID, and until when there is nothing to do for them."""
+    return {
+        ending.job_id: ending.repeat.at if ending.repeat else FOREVER
+        for schedule in schedules(target.spec, target.temporal, target.now).values()
+        for ending in schedule
+        if ending.is_begun
+    }
 
 
 def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetime) -> frozenset[str]:
@@ -59,21 +79,45 @@ def old_enough(spec: WorkerSpec, temporal: WorkerDeployment | None, now: datetim
 
 def may_end_workflows(target: Target) -> bool:
     """Who carries the rollout out manages the worker, which neither ramps nor is paused."""
-    temporal = target.temporal
-    is_ours = bool(target.identity) and temporal.manager_identity == target.identity
-    return is_ours and not temporal.routing.ramping and not target.is_held
+    is_ours = bool(target.identity) and target.temporal.manager_identity == target.identity
+    return is_ours and not _why_nothing_ends(target)
+
+
+def _why_nothing_ends(target: Target) -> str:
+    """What keeps `twgen tick` from ending any workflow, as far as is certain; empty: nothing."""
+    manager, rollout = target.temporal.manager_identity, target.world.rollout
+    # without an identity in its policy, a person may ask who is not the one that tick acts as
+    if not manager or (target.spec.policy.identity and manager != target.identity):
+        return f"{manager or 'nobody'} manages the worker"
+    if target.temporal.routing.ramping:
+        return "a version ramps"
+    if rollout.is_paused:
+        return "its intent is annotated as paused"
+    if target.is_paused and not target.is_retired:
+        return "its rollout is paused"
+    return "an earlier rollout has not ended" if rollout.is_superseded or rollout.older_pods else ""
 
 
 def due_endings(target: Target) -> tuple[ScheduledEnding, ...]:
-    """What may be begun now, one for each version; of one whose metadata was not read nothing is."""
+    """What may be begun now, one for each version; of one whose metadata was not read nothing is.
+
+    One that was begun already is due for the workflows that have started since.
+    """
     if not may_end_workflows(target):
         return ()
     read = {version.build_id for version in target.temporal.versions if version.metadata is not None}
-    return tuple(
-        ending
-        for ending in planned_endings(target)
-        if ending.build_id in read and ending.is_next and ending.at <= target.now and not ending.held_by
-    )
+    due: dict[str, ScheduledEnding] = {}
+    for ending in sorted(planned_endings(target), key=attrgetter("is_begun")):
+        if ending.build_id in read and is_due(ending, target.now):
+            due.setdefault(ending.build_id, ending)
+    return tuple(due.values())
+
+
+def is_due(ending: ScheduledEnding, now: datetime) -> bool:
+    """It is its turn, as far as the time decides, for the first time or again."""
+    if ending.is_begun:
+        return ending.repeat is not None and ending.repeat.at <= now
+    return ending.is_next and ending.at <= now and not ending.held_by
 
 
 def scheduled_as(target: Target, build_id: str, what: WhatEnds) -> ScheduledEnding | None:
@@ -85,16 +129,31 @@ def scheduled_as(target: Target, build_id: str, what: WhatEnds) -> ScheduledEndi
     )
 
 
-def begun_mark(version: Version, ending: ScheduledEnding, now: datetime, workflows: int) -> dict[str, Any]:
-    """What a version is marked with once an entry of its policy was begun, beside what it says already."""
-    mark = {
+def announced_mark(version: Version, ending: ScheduledEnding) -> dict[str, Any]:
+    """What a version is marked with before an entry is begun, so that one that is killed finds its job ID."""
+    return _marked(version, ending, {})
+
+
+def begun_mark(version: Version, ending: ScheduledEnding, at: datetime, workflows: int) -> dict[str, Any]:
+    """What a version is marked with once an entry was begun, beside what it says already.
+
+    It was begun for the workflows that had started `at` that moment. What it says of the first time stays
+    when it is begun again, and it only counts as begun again if there were any.
+    """
+    told, before = {"at": format_time(at), "workflows": workflows}, _begun_of(version)
+    if not ending.repeat:
+        return _marked(version, ending, told)
+    again = {**told, "times": ending.repeats + (workflows > 0)}
+    return {MarkKey.DRAINED_BY.value: {**before, ending.demand: {**before[ending.demand], "again": again}}}
+
+
+def _marked(version: Version, ending: ScheduledEnding, told: Mapping[str, Any]) -> dict[str, Any]:
+    about = {
         "since": format_time(ending.since),
-        "at": format_time(now),
         "action": ending.what.ending.value,
-        "workflows": workflows,
         "job": ending.job_id,
     }
-    return {DRAINED_BY: {**_begun_of(version), ending.demand: mark}}
+    return {MarkKey.DRAINED_BY.value: {**_begun_of(version), ending.demand: {**about, **told}}}
 
 
 def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[ScheduledEnding]:
@@ -110,10 +169,12 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
         what = entry.what
         seen[_demand(what)] += 1
         demand = _demand(what, seen[_demand(what)])
-        job_id = f"twgen-{spec.worker_deployment}:{version.build_id}-{demand}-{since:%Y-%m-%dT%H:%MZ}"
-        begun_at, workflows = _begun(marks.get(demand), since, now)
-        at = begun_at or max(later(since, entry.after), later(at, entry.after - before))
-        is_turn = is_next and not begun_at
+        own = f"twgen-{spec.worker_deployment}:{version.build_id}-{demand}-"
+        begun = _begun(marks.get(demand), since, now)
+        # the same moment may be another minute in the next answer: the job ID is what was written down first
+        job_id = begun.job_id if begun.job_id.startswith(own) else f"{own}{since:%Y-%m-%dT%H:%MZ}"
+        at = begun.at or max(later(since, entry.after), later(at, entry.after - before))
+        is_turn = is_next and not begun.at
         yield ScheduledEnding(
             build_id=version.build_id,
             what=what,
@@ -121,12 +182,28 @@ def _schedule(spec: WorkerSpec, version: Version, now: datetime) -> Iterator[Sch
             job_id=job_id,
             since=since,
             at=at,
-            is_begun=begun_at is not None,
-            workflows=workflows,
+            is_begun=begun.at is not None,
+            is_announced=job_id == begun.job_id,
+            workflows=begun.workflows,
+            repeats=begun.repeats,
+            repeat=_repeat(what, job_id, begun),
             is_next=is_turn,
         )
         # one that is late is not begun before now, and those after it come as much later
         at, before, is_next = max(at, now) if is_turn else at, entry.after, is_next and not is_turn
+
+
+def _without_repeated_twice(schedule: Sequence[ScheduledEnding]) -> Iterator[ScheduledEnding]:
+    """What a later entry does to the same workflows is not done by an earlier one again as well."""
+    for number, ending in enumerate(schedule, 1):
+        types = set(ending.what.workflow_types)
+        is_covered = any(
+            one.is_begun
+            and one.what.ending in _REPEATED
+            and (not one.what.workflow_types or (types and types.issubset(one.what.workflow_types)))
+            for one in schedule[number:]
+        )
+        yield replace(ending, repeat=None) if is_covered else ending
 
 
 def _demand(what: WhatEnds, number: int = 1) -> str:
@@ -140,28 +217,59 @@ def _demand(what: WhatEnds, number: int = 1) -> str:
 
 def _begun_of(version: Version) -> Mapping[str, Any]:
     """What the version's metadata says of the entries that were begun, by demand."""
-    marks = (version.metadata or {}).get(DRAINED_BY)
+    marks = (version.metadata or {}).get(MarkKey.DRAINED_BY)
     return marks if isinstance(marks, Mapping) else {}
 
 
 def _is_unreadable(version: Version) -> bool:
     """Somebody wrote something else where twgen writes what was begun: nobody knows what was."""
-    marks = (version.metadata or {}).get(DRAINED_BY)
+    marks = (version.metadata or {}).get(MarkKey.DRAINED_BY)
     return marks is not None and not isinstance(marks, Mapping)
 
 
-def _begun(mark: Any, since: datetime, now: datetime) -> tuple[datetime | None, int | None]:
-    """When an entry was begun, and for how many; None: it was not, since the version drains.
+class _Begun(NamedTuple):
+    """What a mark says of an entry."""
 
-    What cannot be read counts as begun right now: nothing is done twice.
-    """
+    at: datetime | None = None
+    """When it was begun; None: it was not, since the version drains."""
+    workflows: int | None = None
+    job_id: str = ""
+    repeats: int = 0
+    looked_at: datetime | None = None
+    """Until when workflows had started that it was begun for; None: nobody knows."""
+
+
+def _begun(mark: Any, since: datetime, now: datetime) -> _Begun:
+    """What cannot be read counts as begun right now, and is not begun again: nothing is done twice."""
     if mark is None:
-        return None, None
+        return _Begun()
     try:
-        of, at = (parse_time(str(mark[name])) for name in ("since", "at"))
+        of, job_id, at = parse_time(str(mark["since"])), str(mark["job"]), mark.get("at")
+        if abs(of - since) > _SAME_TIME:
+            return _Begun()
+        if at is None:
+            return _Begun(job_id=job_id)
+        begun = _Begun(parse_time(str(at)), _number(mark), job_id)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return _Begun(now)
+    again = mark.get("again", {"at": at, "times": 0})
+    try:
+        return begun._replace(repeats=int(again["times"]), looked_at=parse_time(str(again["at"])))
     except (ValueError, TypeError, KeyError):
-        return now, None
-    if abs(of - since) > _SAME_TIME:
-        return None, None
-    workflows = mark.get("workflows")
-    return at, workflows if isinstance(workflows, int) else None
+        return begun
+
+
+def _number(mark: Mapping[str, Any]) -> int | None:
+    found = mark.get("workflows")
+    return found if isinstance(found, int) else None
+
+
+def _repeat(what: WhatEnds, job_id: str, begun: _Begun) -> Repeat | None:
+    """The next turn of an entry for what continues as new, or is started as a child, on the version."""
+    if what.ending not in _REPEATED or not begun.looked_at or begun.repeats >= MOST_REPEATS:
+        return None
+    return Repeat(
+        at=later(begun.looked_at, REPEATED_AFTER),
+        job_id=f"{job_id}-again-{begun.repeats + 1}",
+        started_after=begun.looked_at - _LISTED_LATE,
+    )

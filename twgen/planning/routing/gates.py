@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
+from twgen.model.marks import MarkKey
 from twgen.model.plan import GateStart
-from twgen.model.spec import RolloutStep
+from twgen.model.spec import Strategy, WorkerSpec
 from twgen.model.temporal import GateRun, GateStatus
 from twgen.model.values import dataclass
 from twgen.planning.routing.target import Target
-from twgen.planning.sentences import listed, plain_percentage
-from twgen.versioning.names import GATE_ATTEMPT
+from twgen.planning.sentences import listed, plain_percentage, rounded_percentage
 
 GATE_TIMEOUT = timedelta(hours=1)
 """How long a gate may run before Temporal ends it."""
@@ -30,6 +30,12 @@ class Gate:
         first = f"test{at_step}-{target.spec.worker_deployment}:{target.build_id}-{task_queue}"
         attempt = gate_attempt(target)
         return first if attempt == 1 else f"{first}-{attempt}"
+
+    @property
+    def name(self) -> str:
+        """What tells it from the other gates of its worker."""
+        at_step = "" if self.percentage is None else f"@{plain_percentage(self.percentage)}"
+        return f"{self.workflow_type}{at_step}"
 
     def __str__(self) -> str:
         """As a sentence names it."""
@@ -61,39 +67,38 @@ class GateOnQueue:
 
 def gate_attempt(target: Target) -> int:
     """The attempt that counts: `retry` asks for another one; attempts count from 1."""
-    attempt = (target.version.metadata or {}).get(GATE_ATTEMPT, 1) if target.version else 1
+    mark = target.marks.get(MarkKey.GATE_ATTEMPT)
+    attempt = mark.details.get("attempt") if mark else 1
     return attempt if isinstance(attempt, int) and attempt > 0 else 1
 
 
 def possible_gates(target: Target) -> tuple[Gate, ...]:
     """The gates of what may come next, whether that is due or not."""
-    following = target.following_step
-    return (*_of_spec(target), *(_of_step(target, following) if following else ()))
+    return _up_to(target, target.next_percentage)
 
 
 def asked_gates(target: Target) -> tuple[Gate, ...]:
     """The gates without which nothing moves now: a step's only once the pause before it is over."""
     if target.is_current or target.is_rollback:
         return ()
-    due = target.due_step
-    return (*_of_spec(target), *(_of_step(target, due) if due else ()))
+    return _up_to(target, target.due_percentage or 0)
 
 
 def skipped_gates(target: Target, *, full: bool) -> tuple[Gate, ...]:
     """The gates that the next step, or with `full` all steps that are left, should have waited for."""
     if target.is_current or target.is_rollback:
         return ()
-    left = [target.following_step] if not full else target.steps_left
-    return (*_of_spec(target), *(gate for step in left if step for gate in _of_step(target, step)))
+    return _up_to(target, 100 if full else target.next_percentage)
 
 
 def on_queues(target: Target, gates: Iterable[Gate]) -> Iterator[GateOnQueue]:
     """How far the gates are, on each workflow task queue that is known."""
-    created = target.version.created_at if target.version else None
+    began = target.stay_began
     found: dict[tuple[str, str], list[GateRun]] = {}
     for run in (target.version.gate_runs if target.version else None) or ():
-        # a run from before the version was registered tested another version of the same name
-        if run.started_at is None or created is None or run.started_at >= created:
+        # a gate belongs to one stay of its version, but one that still runs holds its workflow ID
+        is_running = run.status is GateStatus.RUNNING
+        if is_running or run.started_at is None or began is None or run.started_at >= began:
             found.setdefault((run.task_queue, run.workflow_id), []).append(run)
     for gate in gates:
         for queue in target.workflow_task_queues:
@@ -109,19 +114,19 @@ def worst(runs: Iterable[GateRun]) -> GateRun | None:
 
 def gates_to_start(target: Target) -> tuple[GateStart, ...]:
     """The workflows of gates that have no run yet, by task queue."""
-    created = target.version.created_at if target.version else None
-    # a server moves the time by milliseconds from one answer to the next
-    registered = f"{created:%Y-%m-%dT%H:%MZ}" if created else ""
+    began = target.stay_began
+    # a gate runs once in each stay; a server moves the time by milliseconds from one answer to the next
+    stay = f"{began:%Y-%m-%dT%H:%M:%SZ}" if began else ""
     return tuple(
         GateStart(
             task_queue=one.task_queue,
             workflow_id=one.workflow_id,
             workflow_type=one.gate.workflow_type,
-            request_id=f"{one.workflow_id}@{registered}",
+            request_id=f"{one.workflow_id}@{stay}",
             has_input=one.gate.percentage is None,
         )
         for one in on_queues(target, asked_gates(target))
-        if not one.run and not _may_be_forgotten(target, one.gate)
+        if not one.run
     )
 
 
@@ -133,8 +138,20 @@ def gate_failures(target: Target) -> list[GateOnQueue]:
 def failed_gate_told(target: Target) -> str:
     """What became of the last gate that failed; there must be one."""
     failed = gate_failures(target)[-1]
-    ended = failed.run.status if failed.run else ""
-    return f"the {failed.gate} on task queue {failed.task_queue} ended as {ended}: {failed.workflow_id}"
+    ended, failure = (failed.run.status, failed.run.failure) if failed.run else ("", "")
+    why = f" ({failure})" if failure else ""
+    return f"the {failed.gate} on task queue {failed.task_queue} ended as {ended}: {failed.workflow_id}{why}"
+
+
+def failing_gate_told(target: Target) -> str:
+    """Which gate runs, but can never end, since each of its workflow tasks fails; empty: none."""
+    for one in on_queues(target, asked_gates(target)):
+        if one.run and one.run.status is GateStatus.RUNNING and one.run.failure:
+            return (
+                f"the {one.gate} runs on task queue {one.task_queue}, but each of its workflow tasks fails"
+                f" ({one.run.failure}): {one.workflow_id}"
+            )
+    return ""
 
 
 def open_gate_told(target: Target) -> str:
@@ -152,24 +169,29 @@ def first_not_passed(target: Target, gates: Iterable[Gate]) -> Gate | None:
     """The first gate that has not completed on every workflow task queue, of which one at least is known."""
     for gate in gates:
         runs = list(on_queues(target, [gate]))
-        if _may_be_forgotten(target, gate):
-            if any(one.run and not one.has_passed for one in runs):
-                return gate
-        elif not runs or not all(one.has_passed for one in runs):
+        if not runs or not all(one.has_passed for one in runs):
             return gate
     return None
 
 
-def _of_spec(target: Target) -> tuple[Gate, ...]:
-    gate = target.spec.rollout.gate
-    return (Gate(gate.workflow_type),) if gate and not target.skips_gate else ()
+def gates_before(spec: WorkerSpec, percentage: float) -> tuple[Gate, ...]:
+    """All gates before a share, by spec and policy."""
+    gate, share = spec.rollout.gate, rounded_percentage(percentage)
+    has_steps = spec.rollout.strategy is not Strategy.ALL_AT_ONCE
+    steps = map(spec.policy.step, (step.percentage for step in spec.rollout.steps if has_steps))
+    of_steps = (
+        Gate(step.gate, step.percentage)
+        for step in steps
+        if step and step.gate and rounded_percentage(step.percentage) <= share
+    )
+    return (*((Gate(gate.workflow_type),) if gate else ()), *of_steps)
 
 
-def _of_step(target: Target, step: RolloutStep) -> tuple[Gate, ...]:
-    told = target.spec.policy.step(step.percentage)
-    return (Gate(told.gate, step.percentage),) if told and told.gate else ()
-
-
-def _may_be_forgotten(target: Target, gate: Gate) -> bool:
-    """It has passed before the target took its share, and Temporal keeps no run for ever."""
-    return gate.percentage is None and target.was_moved_to
+def _up_to(target: Target, percentage: float) -> tuple[Gate, ...]:
+    """The gates before a share that are not behind the target."""
+    behind = target.gates_behind
+    return tuple(
+        gate
+        for gate in gates_before(target.spec, percentage)
+        if gate.name not in behind and not (gate.percentage is None and target.skips_gate)
+    )

@@ -54,16 +54,14 @@ def unserved_traffic(target: Target) -> str:
     for build_id in sorted(filter(may_be_ours, routed_build_ids(target.temporal) - {target.build_id})):
         live = target.deployments.get(build_id)
         if target.world.deployments is not None and (live is None or not live.available_replicas):
-            lacks = (
-                "none of its pods is available" if live else "it has no Deployment: apply the manifests again"
-            )
+            lacks = "none of its pods is available" if live else "it has no Deployment"
             return f"new workflows go to {build_id}, and {lacks}"
     return ""
 
 
 def rollback_warnings(target: Target) -> tuple[str, ...]:
     """What a rollback does to auto-upgrade workflows that already run on the newer version."""
-    if target.is_current or target.is_aborted or target.is_foreign or not target.is_rollback:
+    if target.is_foreign or not target.goes_back:
         return ()
     current = target.versions.get(target.current or "")
     moved = current.auto_upgrade_workflows if current else None

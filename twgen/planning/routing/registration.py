@@ -7,8 +7,11 @@ from twgen.model.temporal import VersionStatus
 from twgen.planning.namespaces import why_full
 from twgen.planning.routing.target import Target
 from twgen.planning.sentences import listed
+from twgen.versioning.injection import DEPLOYMENT, build_id_variable
 
 _LATELY = timedelta(hours=1)
+_JUST_NOW = timedelta(minutes=10)
+_MOST_NAMED = 3
 
 
 def why_unregistered(t: Target) -> tuple[str, bool]:
@@ -26,33 +29,58 @@ def why_unregistered(t: Target) -> tuple[str, bool]:
         return f"{told}, since {found.because}", found.needs_a_person
     if not t.deployment and t.world.deployments is not None:
         return "it has no Deployment yet: apply what `twgen render` prints", False
-    never_polled = f"{told}: no worker of it has polled{_polls_instead(t)}"
+    full, seen = "" if t.world.temporal else why_full(t.world.worker_deployments), polls_instead(t)
     if not t.deployment:
-        return never_polled, False
+        return f"{told}: no worker of it has polled{seen and f'; {seen}'}", False
     available = "though its Deployment is available"
-    full = "" if t.world.temporal else why_full(t.world.worker_deployments)
-    why = f"{told}, {available}: {full}. Where it is higher" if full else f"{never_polled}, {available}"
-    return (
-        f"{why}: does the worker turn versioning on in its SDK, with the deployment name of"
-        " TEMPORAL_DEPLOYMENT_NAME and the build ID of TEMPORAL_WORKER_BUILD_ID, and does it connect to"
-        " TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE?"
-    ), False
+    why = f"{told}: no worker of it has polled, {available}"
+    if full:
+        why, seen = f"{told}, {available}: {full}. Where it is higher", ""
+    question = (
+        f": does the worker turn versioning on in its SDK, with {_told_by_variables(t)}, and does it connect"
+        " to TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE?"
+    )
+    return f"{why}{f'; {seen}' if seen else question}", False
 
 
-def _polls_instead(t: Target) -> str:
-    """What Temporal has heard of in the last hour and nobody made: a typo may have named it."""
-    if t.world.deployments is None:
-        return ""
+def _told_by_variables(t: Target) -> str:
+    variable = build_id_variable(t.spec.policy.environment)
+    return f"the deployment name of {DEPLOYMENT} and the build ID of {variable}"
+
+
+def polls_instead(t: Target) -> str:
+    """Who may be its worker by another name, and which variable has the right one; empty: nobody.
+
+    For a target that has not polled, though its pods are available, or nobody knows of pods.
+    """
+    if strangers := _strangers(t):
+        polls = f"{listed(strangers)} {'has' if len(strangers) == 1 else 'have'} polled instead"
+        variable = build_id_variable(t.spec.policy.environment)
+        return f"{polls}: does the worker take its build ID, {t.build_id}, from {variable}?"
+    takes_name = f"does the worker take its deployment name, {t.spec.worker_deployment}, from {DEPLOYMENT}?"
+    polling = [other for other in t.world.other_workers if other.task_queue]
+    for other in sorted(polling, key=lambda one: not one.name)[:1]:
+        polls = f"polls its task queue {other.task_queue}"
+        if other.name:
+            return f"Worker Deployment {other.name} (build ID {other.build_id}) {polls}: {takes_name}"
+        versioning = f"does the worker turn versioning on in its SDK, with {_told_by_variables(t)}?"
+        return f"a worker without a version {polls}: {versioning}"
+    if names := [other.name for other in t.world.other_workers if other.name]:
+        more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+        return f"Temporal has Worker Deployment {listed([*names[:_MOST_NAMED], *more])}: {takes_name}"
+    return ""
+
+
+def _strangers(t: Target) -> list[str]:
+    """Its versions that came to Temporal lately and that nobody made: a typo may have named them."""
+    # who does not read the cluster does not know which of them somebody deployed
+    lately = _LATELY if t.world.deployments is not None else _JUST_NOW
     known = t.deployments.keys() | t.world.ledger.keys() | {t.build_id}
-    strangers = [
+    return [
         version.build_id
         for version in t.temporal.versions
         if version.build_id not in known
         and version.status is VersionStatus.INACTIVE
         and version.created_at is not None
-        and t.now - version.created_at < _LATELY
+        and t.now - version.created_at < lately
     ]
-    if not strangers:
-        return ""
-    polls = f"{listed(strangers)} has" if len(strangers) == 1 else f"{listed(strangers)} have"
-    return f" (but {polls}, and nothing here deploys that: is it the build ID that the worker was given?)"

@@ -40,8 +40,8 @@ def obstacle(
         return Obstacle("it has no Deployment yet", has_pods=False)
     if found := _of_deployment(live, spec.namespace, world.pod_problems.get(spec.build_id)):
         return found
-    silent = [queue.name for queue in workflow if queue.pollers is False]
-    return Obstacle(f"no worker of it polls task queue {silent[0]}") if silent else None
+    silent = [queue for queue in workflow if queue.pollers is False]
+    return Obstacle(f"no worker of it polls task queue {silent[0].name}{_beside(silent)}") if silent else None
 
 
 def silence(task_queues: Sequence[TaskQueue]) -> tuple[str, timedelta]:
@@ -83,8 +83,15 @@ def _without_cluster(queues: Sequence[TaskQueue]) -> Obstacle | None:
     if any(queue.pollers is None for queue in queues):
         because = "the cluster was not read and its pollers were not: nothing tells whether it serves"
         return Obstacle(because, is_known=False)
-    silent = [queue.name for queue in queues if not queue.pollers]
+    silent = [queue for queue in queues if not queue.pollers]
     if silent:
-        because = f"the cluster was not read and no worker of it is seen polling {silent[0]}"
-        return Obstacle(because)
+        because = f"the cluster was not read and no worker of it is seen polling {silent[0].name}"
+        return Obstacle(f"{because}{_beside(silent)}")
     return None
+
+
+def _beside(silent: Sequence[TaskQueue]) -> str:
+    """Who polls the first of these task queues in place of the version, to go on a sentence."""
+    if not silent[0].unversioned_pollers:
+        return ""
+    return ", but one without a version polls it: does the worker turn versioning on in its SDK?"

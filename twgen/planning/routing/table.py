@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from twgen.model.analysis import OnFailure, Verdict
 from twgen.model.histories import ReplayState
+from twgen.model.marks import MarkKey
 from twgen.model.plan import Phase, RoutingAction, RoutingPlan
 from twgen.model.policy import WhenUnserved
 from twgen.model.reasons.routing import RoutingReason as Reason
@@ -26,6 +27,7 @@ from twgen.planning.analysis.verdicts import told
 from twgen.planning.routing.gates import (
     asked_gates,
     failed_gate_told,
+    failing_gate_told,
     first_not_passed,
     gate_attempt,
     gate_failures,
@@ -34,11 +36,17 @@ from twgen.planning.routing.gates import (
 from twgen.planning.routing.registration import why_unregistered
 from twgen.planning.routing.replay import missing_replay, open_replay_told, replay_may_come_until
 from twgen.planning.routing.target import Target
-from twgen.planning.routing.task_queues import first_polls_end, may_poll_more, missing_queue, polls_until
+from twgen.planning.routing.task_queues import (
+    first_polls_end,
+    has_no_unversioned_pollers,
+    ignores_missing_queues,
+    may_poll_more,
+    missing_queue,
+    polls_until,
+)
 from twgen.planning.row import Row, first_match
-from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, spoken
-from twgen.planning.version_status import IN_ROUTING
-from twgen.versioning.names import ABORTED, GATE_ATTEMPT, PAUSED
+from twgen.planning.sentences import listed, plain_percentage, rounded_percentage, spoken, told_shares
+from twgen.planning.version_status import IN_ROUTING, shares
 
 _UPDATE_LIMIT = timedelta(minutes=2)
 """A routing update that takes longer is not waited for."""
@@ -60,6 +68,7 @@ class Wanted(NamedTuple):
 
 _Table = tuple[Row[Reason, Target, Wanted], ...]
 _BLOCKED = Phase.BLOCKED
+_PAUSES = {WhenUnserved.PAUSE, OnFailure.PAUSE}
 
 # fmt: off
 TABLE: _Table = (
@@ -74,6 +83,14 @@ TABLE: _Table = (
         lambda t: _none(f"{t.temporal.manager_identity} manages it. To take over, run `twgen ownership claim"
                         f" --from {quote(t.temporal.manager_identity)}`, or name it in spec.adoptFrom of a"
                         " RolloutPolicy", _BLOCKED)),
+    Row(Reason.FROZEN,
+        lambda t: t.is_frozen,
+        lambda t: _none("its intent is annotated as paused, so nothing is changed; it goes on without"
+                        f" twgen.io/paused. Meanwhile, {told_shares(shares(t.temporal.routing))}")),
+    Row(Reason.RETIRED,
+        lambda t: t.is_retired,
+        lambda _: _none("the worker is retired: workers without a version take its new workflows, and"
+                        " `twgen resume` brings them back", Phase.SETTLED)),
     Row(Reason.REPLACED_RAMP,
         lambda t: _is_replaced(t),
         lambda t: _clear_ramp(f"the spec no longer describes {_other_ramp(t)}: its share goes back to"
@@ -82,15 +99,10 @@ TABLE: _Table = (
         lambda t: bool(t.not_created),
         lambda t: _none(t.not_created, _BLOCKED)),
     Row(Reason.ABORTED,
-        lambda t: t.is_aborted and not t.world.rollout.is_paused,
-        lambda t: _clear_ramp(f"it is marked aborted{t.why_marked(ABORTED)}") if t.ramp
-        else _none(f"it is marked aborted{t.why_marked(ABORTED)}; `twgen retry` or a new build ID goes on",
-                   _BLOCKED)),
-    Row(Reason.PAUSED,
-        lambda t: t.is_paused and not t.has_all_traffic,
-        lambda t: _none("its intent is annotated as paused; without twgen.io/paused it goes on"
-                        if t.world.rollout.is_paused
-                        else _paused(t))),
+        lambda t: t.is_aborted,
+        lambda t: _clear_ramp(f"it is marked aborted{t.why_marked(MarkKey.ABORTED)}") if t.ramp
+        else _none(f"it is marked aborted{t.why_marked(MarkKey.ABORTED)}; `twgen retry` or a new build ID"
+                   " goes on", _BLOCKED)),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp is not None,
         lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),
@@ -102,11 +114,16 @@ TABLE: _Table = (
         lambda t: t.is_current,
         lambda _: _none("it is current and nothing ramps", Phase.SETTLED)),
     Row(Reason.UNSERVED,
-        lambda t: bool(t.unserved) and t.spec.rollout.strategy is not Strategy.MANUAL,
+        lambda t: bool(t.unserved) and t.spec.rollout.strategy is not Strategy.MANUAL
+        and _is_news(t, t.spec.policy.unserved.action),
         lambda t: _take_back(t, t.unserved, t.spec.policy.unserved.action)),
     Row(Reason.ANALYSIS_FAILED,
-        lambda t: bool(told(t.judgements, Verdict.FAILS)),
+        lambda t: bool(told(t.judgements, Verdict.FAILS)) and _is_news(t, t.on_failure),
         lambda t: _take_back(t, told(t.judgements, Verdict.FAILS), t.on_failure)),
+    # below the rows that take a share back: a pause stops a version from getting more, and nothing else
+    Row(Reason.PAUSED,
+        lambda t: t.is_paused,
+        lambda t: _none(_paused(t))),
     Row(Reason.WAITING_FOR_REGISTRATION,
         lambda t: not t.is_registered,
         lambda t: _wait_for_registration(t)),
@@ -134,21 +151,24 @@ TABLE: _Table = (
     Row(Reason.STEP_GATE_FAILED,
         lambda t: t.ramp is not None and t.spec.rollout.strategy is not Strategy.MANUAL
         and any(one.gate.percentage is not None for one in gate_failures(t)),
-        lambda t: _take_back(t, failed_gate_told(t), t.on_failure, {GATE_ATTEMPT: gate_attempt(t) + 1})),
+        lambda t: _take_back(t, failed_gate_told(t), t.on_failure,
+                             t.new_mark(MarkKey.GATE_ATTEMPT, attempt=gate_attempt(t) + 1))),
     Row(Reason.GATE_FAILED,
         lambda t: bool(gate_failures(t)),
         lambda t: _none(f"{failed_gate_told(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
     Row(Reason.GATE_RUNNING,
         lambda t: first_not_passed(t, asked_gates(t)) is not None,
-        lambda t: _none(open_gate_told(t)) if t.workflow_task_queues
+        lambda t: _none(f"{failing}; a build whose worker can carry it out goes on", _BLOCKED)
+        if (failing := failing_gate_told(t))
+        else _none(open_gate_told(t)) if t.workflow_task_queues
         else _until_queues_are_known(t, "the gate cannot start: no workflow task queue of it is known yet",
                                      "a gate is a workflow: deploy a worker that polls for workflows, or"
                                      " take the gate from its spec")),
     Row(Reason.MISSING_TASK_QUEUE,
         lambda t: bool(missing_queue(t)),
         lambda t: _until_queues_are_known(t, f"it does not poll {missing_queue(t)}, which {t.current} does",
-                                          "deploy a worker that polls it, or, when nothing uses that task"
-                                          " queue any more, `twgen promote`")),
+                                          "deploy a worker that polls it, or, when no version is to, name it"
+                                          " in spec.ignoreMissingTaskQueues of a RolloutPolicy")),
     Row(Reason.NO_TASK_QUEUES,
         lambda t: t.current is None and t.ramp is None and (not t.task_queues or may_poll_more(t)),
         lambda t: _none("no workflow task queue of it is known yet", due=first_polls_end(t))
@@ -156,14 +176,18 @@ TABLE: _Table = (
     Row(Reason.FIRST_VERSION,
         lambda t: t.current is None and t.temporal.routing.ramping is None
         and not any(version.status in IN_ROUTING for version in t.temporal.versions)
-        and any(queue.unversioned_pollers is False for queue in t.task_queues),
+        and has_no_unversioned_pollers(t),
         lambda t: _set_current(t, "there is no current version")),
     Row(Reason.ALL_AT_ONCE,
         lambda t: t.spec.rollout.strategy is Strategy.ALL_AT_ONCE or not t.spec.rollout.steps,
         lambda t: _set_current(t, "it is ready, and its strategy has no steps")),
     Row(Reason.FIRST_STEP,
-        lambda t: t.ramp is None,
+        lambda t: not t.live_percentage,
         lambda t: _set_ramp(t, t.spec.rollout.steps[0], "it can take its first share of the traffic")),
+    Row(Reason.ANALYSIS_UNDECIDED,
+        lambda t: t.may_go_up and bool(told(t.judgements, Verdict.UNDECIDED)),
+        lambda t: _none(("its pause is over, and " if t.live_percentage >= t.step.percentage else "")
+                        + f"its analysis does not let it go on: {told(t.judgements, Verdict.UNDECIDED)}")),
     Row(Reason.OFF_STEP,
         lambda t: t.live_percentage != rounded_percentage(t.step.percentage),
         lambda t: _set_ramp(t, t.step, f"the live {plain_percentage(t.live_percentage)} % is no step's;"
@@ -175,10 +199,6 @@ TABLE: _Table = (
         lambda t: t.waits_for_a_person,
         lambda t: _none(f"its pause at {plain_percentage(t.step.percentage)} % is over, and its policy waits"
                         " for `twgen promote`")),
-    Row(Reason.ANALYSIS_UNDECIDED,
-        lambda t: bool(told(t.judgements, Verdict.UNDECIDED)),
-        lambda t: _none(f"its pause is over, and its analysis does not let it go on:"
-                        f" {told(t.judgements, Verdict.UNDECIDED)}")),
     Row(Reason.NEXT_STEP,
         lambda _: True,
         lambda t: _next_step(t)),
@@ -199,6 +219,7 @@ def wanted_change(target: Target) -> RoutingPlan:
         percentage=wanted.percentage,
         due_at=wanted.due_at,
         marks=wanted.marks,
+        ignores_missing_queues=ignores_missing_queues(target),
     )
 
 
@@ -223,14 +244,19 @@ def _take_back(
     t: Target, because: str, action: WhenUnserved | OnFailure, marks: Mapping[str, Any] | None = None
 ) -> Wanted:
     """The end of a ramp, or a pause, that no person decided: the mark that says so comes first."""
-    mark = {**t.mark, "because": because}
-    if action in {WhenUnserved.PAUSE, OnFailure.PAUSE}:
-        return _none(f"{because}: it is paused")._replace(marks={PAUSED: mark, **(marks or {})})
-    return _clear_ramp(because)._replace(marks={ABORTED: mark, **(marks or {})})
+    if action in _PAUSES:
+        pause = t.new_mark(MarkKey.PAUSED, because)
+        return _none(f"{because}: it is paused")._replace(marks={**pause, **(marks or {})})
+    return _clear_ramp(because)._replace(marks={**t.new_mark(MarkKey.ABORTED, because), **(marks or {})})
+
+
+def _is_news(t: Target, action: WhenUnserved | OnFailure) -> bool:
+    """Its rollout is not paused already where nothing more than a pause is asked for."""
+    return not t.is_paused or action not in _PAUSES
 
 
 def _paused(t: Target) -> str:
-    why = t.why_marked(PAUSED)
+    why = t.why_marked(MarkKey.PAUSED)
     paused = f"it was paused{why}" if why else "a person paused it"
     return f"{paused}; `twgen resume` goes on"
 
@@ -240,9 +266,9 @@ def _is_replaced(t: Target) -> bool:
     ramp, is_moved_by_hand = t.other_ramp, t.spec.rollout.strategy is Strategy.MANUAL
     if not ramp or not ramp.build_id or is_moved_by_hand or not t.current or t.is_current:
         return False
-    goes_back_at_once = t.is_rollback and t.obstacle is None
-    is_paused = t.world.rollout.is_paused or (t.is_paused and not t.why_marked(PAUSED))
-    if goes_back_at_once or is_paused or not t.has_replaced(ramp.build_id):
+    goes_back_at_once = t.is_rollback and t.obstacle is None and not t.is_paused
+    # a target that waits for a place would wait for the very version that ramps
+    if goes_back_at_once or not (t.not_created or t.has_replaced(ramp.build_id)):
         return False
     serves = t.deployments.get(t.current)
     return t.world.deployments is None or bool(serves and serves.available_replicas)

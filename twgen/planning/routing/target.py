@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from twgen.model.analysis import Analysis, Judgement, OnFailure
+from twgen.model.marks import Mark, MarkKey, read_mark, write_mark
 from twgen.model.policy import WhenUnserved
 from twgen.model.spec import RolloutStep, Strategy, WorkerSpec
 from twgen.model.temporal import (
@@ -16,16 +17,16 @@ from twgen.model.temporal import (
     VersionStatus,
     WorkerDeployment,
 )
-from twgen.model.times import format_time, later, parse_time
+from twgen.model.times import later
 from twgen.model.values import dataclass
 from twgen.model.world import LiveDeployment, WorkerWorld
 from twgen.planning.analysis.verdicts import judgements
-from twgen.planning.routing.rollbacks import CLOCKS_DIFFER, left_lately
+from twgen.planning.routing.marks import is_in_force, stay_began
+from twgen.planning.routing.rollbacks import left_lately
 from twgen.planning.routing.serving import Obstacle, obstacle, silence
 from twgen.planning.sentences import rounded_percentage, spoken
 from twgen.planning.version_status import status_of
 from twgen.planning.versions.facts import deployments_of
-from twgen.versioning.names import ABORTED, GATE_SKIPPED, MEASURED_SINCE, MOVED_BY, PAUSED
 
 _UNREGISTERED = {VersionStatus.NOT_REGISTERED, VersionStatus.CREATED}
 
@@ -125,16 +126,29 @@ class Target:
         return later(since, self.step.pause) if since else None
 
     @property
-    def due_step(self) -> RolloutStep | None:
-        """The step that is to begin now; None: none is, or it ramps at the percentage of none."""
+    def due_percentage(self) -> float | None:
+        """The share of all workflows that is to be set now, by its steps alone; None: none is."""
         steps = self.spec.rollout.steps
         if not steps or self.spec.rollout.strategy is Strategy.ALL_AT_ONCE:
-            return None
-        if not self.ramp:
-            return steps[0]
+            return 100
+        if not self.live_percentage:
+            return steps[0].percentage
+        if self.live_percentage != rounded_percentage(self.step.percentage):
+            return self.step.percentage
         is_over = self.step_ends is not None and self.now > self.step_ends
-        on_step = self.live_percentage == rounded_percentage(self.step.percentage)
-        return self.following_step if is_over and on_step else None
+        return self.next_percentage if is_over else None
+
+    @property
+    def next_percentage(self) -> float:
+        """The share that comes after the live one, sooner or later."""
+        return self.following_step.percentage if self.following_step else 100
+
+    @property
+    def may_go_up(self) -> bool:
+        """Its steps, and the people that they name, let it have more now."""
+        due = self.due_percentage
+        goes_up = due is not None and rounded_percentage(due) > self.live_percentage
+        return goes_up and (due == self.step.percentage or not self.waits_for_a_person)
 
     @property
     def waits_for_a_person(self) -> bool:
@@ -147,39 +161,57 @@ class Target:
         """It is current and nothing else ramps."""
         return self.is_current and self.other_ramp is None
 
+    @cached_property
+    def marks(self) -> Mapping[MarkKey, Mark]:
+        """The marks of the target that count."""
+        version, temporal = self.version, self.temporal
+        if not version or not version.metadata:
+            return {}
+        found = (read_mark(key, version.metadata.get(key)) for key in MarkKey)
+        apart = self.world.clocks_apart
+        return {
+            mark.key: mark for mark in found if mark and is_in_force(mark, version, temporal, self.now, apart)
+        }
+
     @property
     def is_aborted(self) -> bool:
         """A person has marked it so, or a rollout that took its ramp back."""
-        return self._is_marked(ABORTED)
+        return MarkKey.ABORTED in self.marks
+
+    @property
+    def is_retired(self) -> bool:
+        """A person sent its new workflows to workers without a version: all versions drain."""
+        return MarkKey.RETIRED in self.marks
 
     @property
     def is_paused(self) -> bool:
-        """Its rollout is paused, by a person or by itself."""
-        return self.world.rollout.is_paused or self._is_marked(PAUSED)
+        """It gets no more traffic: a person paused it, its rollout did, or the worker is retired."""
+        return MarkKey.PAUSED in self.marks or self.is_retired
 
     @property
-    def mark(self) -> dict[str, str]:
-        """What a mark that is made now says of who makes it."""
-        return {"by": self.identity, "at": format_time(self.now)}
+    def is_frozen(self) -> bool:
+        """A person has annotated its intent: nothing at all is changed, but on the way to where it is."""
+        return self.world.rollout.is_paused and not self.has_all_traffic
 
-    def why_marked(self, key: str) -> str:
+    def new_mark(self, key: MarkKey, because: str = "", **details: object) -> dict[str, Any]:
+        """The entry of metadata for a mark that is made now."""
+        stay, ramps = self.stay_began, self.ramp is not None
+        return {key.value: write_mark(Mark(key, self.identity, self.now, because, stay, ramps, details))}
+
+    @property
+    def stay_began(self) -> datetime | None:
+        """When its present stay began; None: nobody knows."""
+        return stay_began(self.version, self.temporal) if self.version else None
+
+    def why_marked(self, key: MarkKey) -> str:
         """What a mark says that twgen itself decided, to go on a sentence; empty: nothing, a person did."""
-        mark = self._mark(key)
-        because = mark.get("because") if isinstance(mark, Mapping) else None
-        return f" ({because})" if isinstance(because, str) else ""
+        mark = self.marks.get(key)
+        return f" ({mark.because})" if mark and mark.because else ""
 
     @property
     def skips_gate(self) -> bool:
         """A person goes on without its gate."""
-        # what stops a rollout counts whatever it holds, what speeds one up only as twgen writes it
-        return isinstance(self._mark(GATE_SKIPPED), Mapping)
-
-    def _is_marked(self, key: str) -> bool:
-        mark = self._mark(key)
-        return mark is not None and mark is not False
-
-    def _mark(self, key: str) -> Any:
-        return (self.version.metadata or {}).get(key) if self.version else None
+        return MarkKey.GATE_SKIPPED in self.marks
 
     @property
     def is_foreign(self) -> bool:
@@ -188,13 +220,10 @@ class Target:
 
     @property
     def is_held(self) -> bool:
-        """Its rollout may change nothing: it is the turn of another one, of another manager or of a person.
-
-        A pause that the target itself is marked with ends when it has all of the traffic.
-        """
+        """Its rollout may give it nothing: it is the turn of another one, another manager or a person."""
         rollout = self.world.rollout
-        is_paused = rollout.is_paused or (self.is_paused and not self.has_all_traffic)
-        return is_paused or self.is_foreign or rollout.is_superseded or bool(rollout.older_pods)
+        belongs_to_others = self.is_foreign or rollout.is_superseded or bool(rollout.older_pods)
+        return belongs_to_others or rollout.is_paused or self.is_paused
 
     @cached_property
     def obstacle(self) -> Obstacle | None:
@@ -238,13 +267,8 @@ class Target:
         """Since when its ramp is measured: from its begin, or since a person let it go on; None: not told."""
         # since when it ramps may not be told, and since when it has its share be
         since = (self.ramp.since or self.ramp.percentage_changed_at) if self.ramp else None
-        mark = self._mark(MEASURED_SINCE)
-        try:
-            told = parse_time(str(mark.get("at"))) if isinstance(mark, Mapping) else None
-        except ValueError:
-            told = None
-        # of a mark from the future nobody wrote what it says
-        return max(since, told) if since and told and told <= self.now + CLOCKS_DIFFER else since
+        mark = self.marks.get(MarkKey.MEASURED_SINCE)
+        return max(since, mark.at) if since and mark and mark.at else since
 
     @property
     def on_failure(self) -> OnFailure:
@@ -263,6 +287,11 @@ class Target:
         window = self.spec.policy.rollback_window
         return self.version is not None and left_lately(self.version, self.temporal, now, window)
 
+    @property
+    def goes_back(self) -> bool:
+        """Its rollout is a rollback, which takes auto-upgrade workflows back to older code."""
+        return self.is_rollback and not self.is_aborted
+
     def has_replaced(self, build_id: str) -> bool:
         """The spec describes it since, as far as anything tells: a rollout of an older spec may still look.
 
@@ -277,9 +306,13 @@ class Target:
         return known.created_at if known else None
 
     @property
-    def was_moved_to(self) -> bool:
-        """It has a share of the traffic, which twgen gave it: a run of its gate may be forgotten since."""
-        return self.live_percentage > 0 and isinstance(self._mark(MOVED_BY), Mapping)
+    def gates_behind(self) -> frozenset[str]:
+        """The names of the gates that twgen asked for before it gave the target its very share."""
+        mark = self.marks.get(MarkKey.MOVED_BY)
+        share, gates = (mark.details.get(name) if mark else None for name in ("percentage", "gates"))
+        if not isinstance(share, int | float) or rounded_percentage(float(share)) != self.live_percentage:
+            return frozenset()
+        return frozenset(gate for gate in (gates if isinstance(gates, list) else ()) if isinstance(gate, str))
 
     @property
     def is_registered(self) -> bool:
@@ -289,8 +322,8 @@ class Target:
 
     @property
     def task_queues(self) -> tuple[TaskQueue, ...]:
-        """The task queues that it is known to have polled."""
-        return (self.version.task_queues if self.version else None) or ()
+        """The task queues that it is known to have polled, and that any of its workers may poll."""
+        return self.version.own_task_queues if self.version else ()
 
     @property
     def workflow_task_queues(self) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from twgen.planning.versions.facts import VersionFacts
 from twgen.versioning.names import attached_resource_name
 
 _STATUSES = {word.value: word for word in AttachedWhile}
+_SCALES_FROM_ZERO = {"HorizontalPodAutoscaler": False, "ScaledObject": True}
+"""Of each kind that sets replicas."""
 
 
 class AttachedTo(NamedTuple):
@@ -18,22 +20,34 @@ class AttachedTo(NamedTuple):
     kept: tuple[AttachedResource, ...]
     leaving: tuple[AttachedResource, ...] = ()
     """What it has a copy of, and should not any more."""
+    replaced: tuple[AttachedObject, ...] = ()
+    """Objects that it has, and that no template makes any more."""
+    following: tuple[AttachedResource, ...] = ()
+    """What takes their place."""
 
 
 def attached_to(version: VersionFacts) -> AttachedTo:
     """What is attached to a version by where it stands.
 
     What goes is rendered once more, so that it can be pruned. What takes its place waits for that: two
-    autoscalers of one Deployment stop each other, and no pod that has two budgets can be evicted.
+    autoscalers of one Deployment stop each other, and no pod that has two budgets can be evicted. It waits
+    for what has no template any more too, until that is known to be gone.
     """
-    resources = version.spec.attached
-    if not any(resource.when for resource in resources):
+    resources, replaced = version.spec.attached, _replaced(version)
+    if not replaced and not any(resource.when for resource in resources):
         return AttachedTo(resources)
     wanted = [resource for resource in resources if _is_wanted(version, resource)]
     leaving = [item for item in resources if item not in wanted and _is_there(version, item)]
-    deeds = set(map(_deed, leaving))
-    kept = (item for item in wanted if _deed(item) not in deeds or _is_there(version, item))
-    return AttachedTo(tuple(kept), tuple(leaving))
+    scalers = {*_SCALES_FROM_ZERO, *(resource.kind for resource in resources if resource.autoscales)}
+
+    def deed(item: AttachedResource | AttachedObject) -> str:
+        return "replicas" if item.kind in scalers else item.kind
+
+    went = {*map(deed, replaced)}
+    deeds = {*map(deed, leaving), *went}
+    kept = tuple(item for item in wanted if deed(item) not in deeds or _is_there(version, item))
+    following = tuple(item for item in wanted if item not in kept and deed(item) in went)
+    return AttachedTo(kept, tuple(leaving), replaced, following)
 
 
 def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
@@ -42,7 +56,14 @@ def autoscalers_of(version: VersionFacts) -> list[AttachedResource]:
     if version.world.deployments is not None and resources:
         found = attached_to(version)
         resources = (*found.kept, *found.leaving)
-    return [resource for resource in resources if resource.autoscales]
+    return [
+        *(resource for resource in resources if resource.autoscales),
+        *(
+            AttachedResource(item.name, {"kind": item.kind}, True, _SCALES_FROM_ZERO[item.kind])  # noqa: FBT003 - as it is
+            for item in _replaced(version)
+            if item.kind in _SCALES_FROM_ZERO
+        ),
+    ]
 
 
 def replicas_are_external(version: VersionFacts) -> bool:
@@ -82,5 +103,12 @@ def _is_there(version: VersionFacts, resource: AttachedResource) -> bool:
     return version.live is not None and f"{item.kind}/{item.name}" in version.live.attached
 
 
-def _deed(resource: AttachedResource) -> str:
-    return "replicas" if resource.autoscales else resource.kind
+def _replaced(version: VersionFacts) -> tuple[AttachedObject, ...]:
+    if not version.live or not version.live.attached:
+        return ()
+    made = {
+        f"{item.kind}/{item.name}"
+        for item in objects_of(version.spec, version.build_id, version.spec.attached)
+    }
+    there = (item.partition("/") for item in version.live.attached if item not in made)
+    return tuple(AttachedObject(kind, name) for kind, _, name in there if name)

@@ -1,12 +1,19 @@
 """What the version table asks about one version, and the versions of a worker for which it is asked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from functools import cached_property
+from heapq import nlargest
 
 from twgen.cluster.pods import Applied, applied_template
-from twgen.model.policy import ConnectionChanges, HistorySource, VersionPatch
+from twgen.model.policy import (
+    MOST_VERSIONS,
+    ConnectionChanges,
+    HistorySource,
+    MissingTemplate,
+    VersionPatch,
+)
 from twgen.model.spec import Sunset, WorkerSpec
 from twgen.model.temporal import Version, VersionStatus
 from twgen.model.values import dataclass
@@ -63,6 +70,8 @@ class VersionFacts:
     """The ledger or the history of Git, whichever tells `remembered`."""
     twins: tuple[LiveDeployment, ...] = ()
     """Further Deployments of its build ID, less those that are being deleted."""
+    is_among_newest: bool = True
+    """One of the last MOST_VERSIONS that Temporal lists: a server as it comes has forgotten all others."""
     namesake: str = ""
     """A version that may have work and has no Deployment, whose own would be called as the live one here."""
 
@@ -95,6 +104,22 @@ class VersionFacts:
         """What is known of its pods: of those that run, else of those that Git remembers."""
         found = self.live or self.terminating
         return found.recorded if found else self.remembered
+
+    @property
+    def remembers_what_runs(self) -> bool:
+        """Git remembers it with the pod template of its Deployment, where it has one."""
+        found, remembered = self.live or self.terminating, self.remembered
+        return remembered is not None and (
+            found is None or remembered.template_hash == found.recorded.template_hash
+        )
+
+    @property
+    def is_loose(self) -> bool:
+        """Left out it would be pruned: nothing protects its Deployment, and only that has its manifest."""
+        # who would rather have the run fail is not overruled
+        policy = self.spec.policy
+        is_held = not self.live or self.live.protected or policy.missing_template is MissingTemplate.FAIL
+        return not (is_held or self.remembers_what_runs or HistorySource.CLUSTER in policy.history)
 
     @property
     def place(self) -> str:
@@ -186,6 +211,12 @@ class VersionFacts:
         return self.sunset.scaledown_delay + self.sunset.delete_delay
 
     @property
+    def is_left_over(self) -> bool:
+        """Nothing needs it: only where no cluster was read may there still be a Deployment to take away."""
+        drained_for = self.drained_for
+        return self.never_active or (drained_for is not None and drained_for > self.both_delays)
+
+    @property
     def drained_for(self) -> timedelta | None:
         """How long it has been drained; None: it is not, or since nobody knows when."""
         drainage = self.version.drainage if self.version else None
@@ -239,6 +270,7 @@ def version_facts(
     memories = {HistorySource.LEDGER: world.ledger, HistorySource.GIT: world.history.versions}
     sources = [source for source in spec.policy.history if source in memories]
     known = {spec.build_id, *live, *versions}
+    newest = _newest(versions) if world.deployments is None else versions.keys()
     for build_id in sorted(known if among is None else known & among):
         version = versions.get(build_id)
         source = next((source for source in sources if build_id in memories[source]), HistorySource.GIT)
@@ -257,6 +289,7 @@ def version_facts(
             remembered=memories[source].get(build_id) if source in sources else None,
             remembered_by=source,
             twins=tuple(other for other in several[1:] if not other.terminating),
+            is_among_newest=build_id in newest,
             namesake=names.get(deployment.name, "") if deployment else "",
         )
 
@@ -266,3 +299,15 @@ def known_to_temporal(world: WorkerWorld) -> dict[str, Version | None]:
     found: dict[str, Version | None] = dict.fromkeys(routed_build_ids(world.temporal))
     listed_ones = world.temporal.versions if world.temporal else ()
     return found | {version.build_id: version for version in listed_ones}
+
+
+def _newest(versions: Mapping[str, Version | None]) -> AbstractSet[str]:
+    """The build IDs of the MOST_VERSIONS that Temporal has known for the shortest time."""
+    if len(versions) <= MOST_VERSIONS:
+        return versions.keys()
+    created = {
+        build_id: version.created_at
+        for build_id, version in versions.items()
+        if version and version.created_at
+    }
+    return set(nlargest(MOST_VERSIONS, created, key=lambda build_id: (created[build_id], build_id)))

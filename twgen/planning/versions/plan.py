@@ -8,15 +8,16 @@ from twgen.cluster.marks import changed_marks
 from twgen.cluster.pods import replaceable_injection
 from twgen.errors import StateUnavailable
 from twgen.model.plan import LaterAction, VersionAction, VersionPlan, WorkerVersions
-from twgen.model.policy import HistorySource, MissingTemplate
+from twgen.model.policy import Driver, HistorySource, MissingTemplate
 from twgen.model.reasons.versions import VersionReason as Reason
 from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import VersionStatus
 from twgen.model.world import LiveDeployment, RecordedDeployment, WorkerWorld
+from twgen.planning.drivers import is_applied_by_hook
 from twgen.planning.ownership import deleted_with_others, doubts_about_cluster
 from twgen.planning.sentences import counted, listed
 from twgen.planning.version_status import may_have_work
-from twgen.planning.versions.attached import attached_to, objects_of, replicas_are_external
+from twgen.planning.versions.attached import AttachedTo, attached_to, objects_of, replicas_are_external
 from twgen.planning.versions.facts import VersionFacts, version_facts
 from twgen.planning.versions.patching import is_as_patched, with_patch
 from twgen.planning.versions.table import Decision, decide
@@ -24,6 +25,8 @@ from twgen.planning.versions.warnings import version_warnings, versions_of_other
 from twgen.versioning.names import versioned_deployment_name
 
 _KEEP, _UPDATE, _NONE = VersionAction.KEEP, VersionAction.UPDATE, VersionAction.NONE
+_UNSEEN = {Reason.NOT_NEEDED, Reason.NEVER_ACTIVE_FOR_LONG, Reason.DRAINED_PAST_BOTH_DELAYS}
+"""Of a version without Deployment: it has had its time."""
 
 
 def plan_worker_versions(
@@ -52,13 +55,27 @@ def plan_worker_versions(
             told = f": the history of Git does not tell, since {ends}" if ends else ""
             raise StateUnavailable(f"{spec.worker_deployment}: {plan.build_id}: {plan.because}{told}")
     warnings += versions_of_others(plans)
-    return WorkerVersions(spec, tuple(plans), tuple(warnings), not_created, not_deployed)
+    return WorkerVersions(
+        spec, tuple(plans), tuple(warnings), not_created, not_deployed, _were_attached(world)
+    )
 
 
-def holds_a_place(version: VersionFacts | VersionPlan) -> bool:
-    """A version beside the target counts against maxVersions: every one but a drained one at zero."""
-    is_at_zero = version.live is not None and version.live.replicas == 0
-    return not (version.status is VersionStatus.DRAINED and is_at_zero)
+def _were_attached(world: WorkerWorld) -> frozenset[str] | None:
+    if world.deployments is None:
+        return None
+    return frozenset(
+        item.partition("/")[0] for live in world.deployments for item in (*live.attached, *live.gone)
+    )
+
+
+def holds_a_place(version: VersionFacts | VersionPlan, reason: Reason) -> bool:
+    """A version beside the target counts against maxVersions: every one but a drained one at zero.
+
+    Nor does one count that is only rendered because its Deployment was not looked for.
+    """
+    if not version.live:
+        return reason not in _UNSEEN
+    return not (version.status is VersionStatus.DRAINED and version.live.replicas == 0)
 
 
 def later_actions(spec: WorkerSpec, world: WorkerWorld, now: datetime) -> dict[str, LaterAction]:
@@ -98,15 +115,17 @@ def _with_manifest(version: VersionFacts, decision: Decision, not_created: str) 
 def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
     spec = version.spec
     is_without = decision.reason in {Reason.VERSION_CAP_REACHED, Reason.OF_OTHERS}
-    is_without = is_without or decision.action is VersionAction.DROP
-    kept, leaving = ((), ()) if is_without else attached_to(version)
+    # without its Deployment an object would have no owner, and nothing would name it: it would stay for ever
+    has_none = version.world.deployments is not None and not version.live and decision.action is _NONE
+    is_without = is_without or has_none or decision.action is VersionAction.DROP
+    found = AttachedTo(()) if is_without else attached_to(version)
     own = "" if version.is_of_others else versioned_deployment_name(spec.name, version.build_id)
     return VersionPlan(
         build_id=version.build_id,
         status=version.status,
         deployment=version.live.name if version.live else own,
         action=decision.action,
-        because=decision.because,
+        because=decision.because + _swap_told(version, found),
         reason=decision.reason,
         replicas=decision.replicas,
         protected=decision.protected,
@@ -115,10 +134,24 @@ def _planned(version: VersionFacts, decision: Decision) -> VersionPlan:
         is_doubtful=decision.action is _KEEP and version.is_doubtful,
         replaced_injection=decision.replaced_injection,
         patch=decision.patch,
-        attached=objects_of(spec, version.build_id, kept),
-        leaving=objects_of(spec, version.build_id, leaving),
+        attached=objects_of(spec, version.build_id, found.kept),
+        leaving=objects_of(spec, version.build_id, found.leaving),
+        replaced=found.replaced,
+        following=objects_of(spec, version.build_id, found.following),
         replicas_are_external=replicas_are_external(version),
     )
+
+
+def _swap_told(version: VersionFacts, found: AttachedTo) -> str:
+    """What becomes of an attached object that goes, as the end of a sentence."""
+    if not found.replaced:
+        is_late = version.spec.policy.driver is Driver.HOOK
+        late = [item.name for item in found.leaving if is_late and is_applied_by_hook(version.spec, item)]
+        return f"; {listed(late)} goes with the next sync that runs the hook" if late else ""
+    goes = listed([f"{item.kind} {item.name}" for item in found.replaced])
+    if not found.following:
+        return f"; {goes} goes"
+    return f"; {goes} makes room for {listed([f'{item.kind} {item.name}' for item in found.following])}"
 
 
 def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> Decision:
@@ -161,11 +194,10 @@ def _kept(version: VersionFacts, live: LiveDeployment, decision: Decision) -> De
 def _from_history(version: VersionFacts) -> RecordedDeployment | None:
     """A version's manifest from the sources of the policy: of one that is deployed, what runs."""
     found = version.live or version.terminating
-    if found and (version.is_target or HistorySource.CLUSTER in version.spec.policy.history):
+    is_source = HistorySource.CLUSTER in version.spec.policy.history
+    if found and (version.is_target or is_source or version.is_loose):
         return found.recorded
-    remembered = version.remembered
-    tells_of_others = found and remembered and remembered.template_hash != found.recorded.template_hash
-    return None if tells_of_others else remembered
+    return version.remembered if version.remembers_what_runs else None
 
 
 def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Decision]]) -> str:
@@ -179,7 +211,7 @@ def _why_not_created(spec: WorkerSpec, decided: Iterable[tuple[VersionFacts, Dec
     holding = [
         version
         for version, decision in (decided if may_wait else ())
-        if not version.is_target and decision.reason is not Reason.NOT_NEEDED and holds_a_place(version)
+        if not version.is_target and holds_a_place(version, decision.reason)
     ]
     if len(holding) < spec.policy.max_versions:
         return ""

@@ -136,14 +136,20 @@ WITHOUT_DEPLOYMENT: _Table = (
         lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
         lambda v: _create(_recorded(v), f"{_state(v)}, yet {_open_workflows(v)}{_absence(v)}")),
     Row(Reason.NOT_NEEDED,
-        lambda v: (v.status in LOOKS_IDLE and v.world.deployments is not None)
-        or (v.never_active and (not v.recorded or not _shorter(v.registered_for, v.both_delays)))
-        or _longer(v.drained_for, v.both_delays)
-        or v.is_of_others,
+        lambda v: v.is_of_others
+        or (v.status in LOOKS_IDLE and v.world.deployments is not None)
+        or (v.is_left_over and not (v.recorded and v.is_among_newest)),
         lambda _: _drop("it has no Deployment and needs none")),
+    Row(Reason.NEVER_ACTIVE_FOR_LONG,
+        lambda v: v.never_active and _longer(v.registered_for, v.both_delays),
+        lambda v: _scale_down("it was never active, and Temporal has known it for"
+                              f" {_age(v.registered_for)}{_may_be_there(v)}")),
     Row(Reason.NEVER_ACTIVE,
         lambda v: v.never_active,
         lambda _: _scale_down("it was never active and is not the target")),
+    Row(Reason.DRAINED_PAST_BOTH_DELAYS,
+        lambda v: _longer(v.drained_for, v.both_delays),
+        lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}{_may_be_there(v)}")),
     Row(Reason.DRAINED_PAST_SCALEDOWN,
         lambda v: _longer(v.drained_for, v.sunset.scaledown_delay),
         lambda v: _scale_down(f"it is drained for {_age(v.drained_for)}, longer than {_scaledown_delay(v)}")),
@@ -239,11 +245,6 @@ def _longer(age: timedelta | None, limit: timedelta) -> bool:
     return age is not None and age > limit
 
 
-def _shorter(age: timedelta | None, limit: timedelta) -> bool:
-    """The age is known, and not above the limit."""
-    return age is not None and age <= limit
-
-
 def _age(length: timedelta | None) -> str:
     return spoken(length or timedelta())
 
@@ -285,6 +286,14 @@ def _other_build_id(v: VersionFacts) -> str:
 
 def _open_workflows(v: VersionFacts) -> str:
     return f"{counted(v.open_workflows, 'open workflow')} {'needs' if v.open_workflows == 1 else 'need'} it"
+
+
+def _may_be_there(v: VersionFacts) -> str:
+    """Why a version is still rendered when both sunset delays are over, as the end of a sentence."""
+    return (
+        f", longer than both sunset delays ({spoken(v.both_delays)}); the cluster was not read, so its"
+        " Deployment may still be there"
+    )
 
 
 def _absence(v: VersionFacts) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from twgen.cluster.marks import waits_to_recreate
 from twgen.cluster.pods import fits_its_hash
 from twgen.model.plan import VersionAction, VersionPlan
+from twgen.model.policy import Driver, OwnerReferences
 from twgen.model.problem import quoted
 from twgen.model.reasons.versions import VersionReason
 from twgen.model.spec import WorkerSpec
@@ -15,12 +16,12 @@ from twgen.planning.version_status import IN_ROUTING, may_have_work
 from twgen.planning.versions.facts import VersionFacts
 from twgen.planning.versions.patching import patch_warnings
 from twgen.versioning.injection import generation_of
-from twgen.versioning.names import RESTARTED_AT
+from twgen.versioning.names import GONE, RESTARTED_AT
 
 _RESTARTED = f"metadata.annotations['{RESTARTED_AT}']"
 _LOST = "nothing can run its workflows until its manifest is back in twgen.lock"
 _STAYS = "its Deployment is not rendered and stays as it is"
-_UNPROTECTED = "its Deployment is not rendered, and may be pruned, since nothing protects it"
+_LOOSE = "it is rendered as it runs, since nothing protects its Deployment from being pruned"
 _ANOTHER_BUILD_ID = "change the image tag, or set spec.workerOptions.unsafeCustomBuildID"
 _MOST_NAMED = 10
 _APPLIED = {VersionAction.KEEP, VersionAction.UPDATE}
@@ -30,6 +31,7 @@ _UNREAD = "if it is there, its prune protection holds it"
 def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
     """The warnings about one version, each a sentence that names it."""
     name = version.build_id
+    why = f" ({version.world.history.ends})" if version.world.history.ends else ""
     if version.lives_elsewhere:
         yield from _about_another_place(version, plan)
     if plan.reason is VersionReason.RUNS_ANOTHER_BUILD and version.live:
@@ -42,10 +44,9 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         yield f"{name} is not rendered: maxVersions ({version.spec.policy.max_versions}) is reached"
     elif plan.action is VersionAction.NONE:
         fate = _UNREAD if version.world.deployments is None else _LOST
-        if version.live:
-            fate = _STAYS if version.live.protected else _UNPROTECTED
-        why = version.world.history.ends
-        yield f"{name} has no manifest to render{f' ({why})' if why else ''}: {fate}"
+        yield f"{name} has no manifest to render{why}: {_STAYS if version.live else fate}"
+    elif version.is_loose and plan.action in _APPLIED and not (version.is_target or version.applied):
+        yield f"{name} has no manifest in the sources of spec.history{why}: {_LOOSE}"
     if version.status in IN_ROUTING and plan.replicas == 0:
         says = "its spec says" if version.spec.replicas == 0 else "its Deployment is at"
         yield f"{name} is {version.status.value.lower()} and {says} zero replicas"
@@ -211,10 +212,23 @@ def _about_deployment(version: VersionFacts, plan: VersionPlan, live: LiveDeploy
             f"{name} keeps the connection that it has: which of its variables and volumes were injected"
             " cannot be told from the team's own; a new version gets the changed connection"
         )
-    rendered = {f"{item.kind}/{item.name}" for item in (*plan.attached, *plan.leaving)}
-    for item in live.attached if plan.action is not VersionAction.DROP else ():
-        if item not in rendered:
-            yield (
-                f"{name}: {item} is no longer rendered, and stays until its Deployment goes:"
-                " delete it when it is not wanted"
-            )
+    yield from _about_replaced(version, plan, live)
+
+
+def _about_replaced(version: VersionFacts, plan: VersionPlan, live: LiveDeployment) -> Iterator[str]:
+    """What goes and nobody deletes, with the commands of whoever does."""
+    policy, namespace = version.spec.policy, version.spec.namespace
+    by_hand = policy.driver is Driver.NONE or policy.owner_references is not OwnerReferences.RENDER
+    if not plan.replaced or not (by_hand or policy.driver is Driver.AUTO):
+        return
+    goes = listed([f"{item.kind} {item.name}" for item in plan.replaced])
+    waits = [f"{item.kind} {item.name}" for item in plan.following]
+    if not waits and plan.replicas_are_external and version.spec.replicas is not None:
+        waits = ["spec.replicas"]
+    follows = f", and {listed(waits)} {'waits' if len(waits) == 1 else 'wait'} until then" if waits else ""
+    gone = ",".join(f"{item.kind}/{item.name}" for item in plan.replaced)
+    commands = [f"kubectl delete {item.kind.lower()} -n {namespace} {item.name}" for item in plan.replaced]
+    commands.append(f"kubectl annotate deployment -n {namespace} {live.name} --overwrite {GONE}={gone}")
+    run = f"run `{' && '.join(commands)}` and apply a new render"
+    who = run if by_hand else f"the Job of its rollout does so; without one, {run}"
+    yield f"{version.build_id}: {goes} has no template any more and is to be deleted{follows}: {who}"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from twgen.clients.deadline import Deadline
 from twgen.clients.kubernetes import KubernetesClient, listed
+from twgen.cluster.applications import asked_since
 from twgen.errors import InvalidInput, StateUnavailable
 from twgen.model.diagnosis import ArgoApplication, ArgoInstallation, Plugin
 from twgen.model.operator import Operator
@@ -57,11 +58,13 @@ async def read_argocd(client: KubernetesClient, namespace: str, deadline: Deadli
     not_checked: dict[str, str] = {}
     if repo_server:
         labels = value_at(repo_server, "spec", "selector", "matchLabels") or {}
+        pod = value_at(repo_server, "spec", "template", "spec") or {}
+        container = next((one for one in _containers(repo_server) if one["name"] == PLUGIN), {})
         argocd = replace(
             argocd,
             plugin=await _plugin(client, repo_server, deadline),
             pods=await pods_that_wait(client, namespace, labels, deadline),
-            operator=await _operator(client, repo_server, deadline),
+            operator=await mounted_operator(client, namespace, pod, container, deadline),
         )
     try:
         argocd = replace(argocd, settings=await _settings(client, namespace, deadline))
@@ -90,7 +93,7 @@ async def _plugin(client: KubernetesClient, repo_server: Object, deadline: Deadl
     pod, namespace = value_at(repo_server, "spec", "template", "spec"), repo_server["metadata"]["namespace"]
     mounts = {mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     missing = []
-    for name in _config_maps(repo_server, container):
+    for name in _config_maps(pod, container):
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
         status, _ = await client.ask("GET", path, deadline)
         if status == HTTPStatus.NOT_FOUND:
@@ -112,23 +115,23 @@ async def _plugin(client: KubernetesClient, repo_server: Object, deadline: Deadl
     )
 
 
-def _config_maps(repo_server: Object, container: Object) -> Iterable[str]:
+def _config_maps(pod: Object, container: Object) -> Iterable[str]:
     """The ConfigMaps that a container mounts.
 
     Not its Secrets: whoever may ask whether one is there may read it, and that is not the doctor's to want.
     """
     mounted = {mount.get("name") for mount in container.get("volumeMounts") or ()}
-    for volume in value_at(repo_server, "spec", "template", "spec", "volumes") or ():
+    for volume in pod.get("volumes") or ():
         name = value_at(volume, "configMap", "name")
         if name and volume.get("name") in mounted:
             yield str(name)
 
 
-async def _operator(client: KubernetesClient, repo_server: Object, deadline: Deadline) -> Operator | None:
-    """What the operator decided, where a ConfigMap says it that may be read and is right."""
-    container = next((one for one in _containers(repo_server) if one["name"] == PLUGIN), {})
-    namespace = repo_server["metadata"]["namespace"]
-    for name in _config_maps(repo_server, container):
+async def mounted_operator(
+    client: KubernetesClient, namespace: str, pod: Object, container: Object, deadline: Deadline
+) -> Operator | None:
+    """The OperatorConfig of a ConfigMap that a container mounts, if it may be read and is valid."""
+    for name in _config_maps(pod, container):
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
         _, answer = await client.ask("GET", path, deadline)
         text = value_at(answer, "data", "operator.yaml")
@@ -189,6 +192,7 @@ def _application(item: Object) -> ArgoApplication:
         renders_by_path=_BY_PATH in (value_at(item, "metadata", "annotations") or {}),
         sync_options=frozenset(map(str, value_at(policy, "syncOptions") or ())),
         errors=tuple(_errors(item)),
+        asked_since=asked_since(item),
     )
 
 

@@ -14,6 +14,7 @@ from twgen.model.paths import value_at
 from twgen.model.times import later
 from twgen.planning.diagnosis.argocd import seconds_of
 from twgen.planning.diagnosis.rights import service_account
+from twgen.reading.installation.argocd import mounted_operator
 from twgen.reading.installation.pods import pods_that_wait
 from twgen.reading.rollout import read_path
 from twgen.versioning.names import DEPLOYMENT_NAME_LABEL, is_dns_name, rollout_name
@@ -59,11 +60,27 @@ async def read_tick(client: KubernetesClient, deadline: Deadline) -> TickInstall
                 namespace="" if everywhere not in _FALSE else own if is_dns_name(own) else None,
                 every=None if every is None else timedelta(seconds=every),
                 pods=await pods_that_wait(client, namespace, labels, deadline) if labels else (),
+                drains=await _drains(client, namespace, template, variables, deadline),
             )
             ticks.append(found)
     if len(ticks) > 1:
         raise StateUnavailable(f"there are several: {', '.join(tick.name for tick in ticks)}")
     return ticks[0] if ticks else None
+
+
+async def _drains(
+    client: KubernetesClient,
+    namespace: str,
+    template: Mapping[str, Any],
+    variables: Mapping[str, str],
+    deadline: Deadline,
+) -> bool | None:
+    """Whether its OperatorConfig lets it end workflows; None: that cannot be read."""
+    if not variables.get("TWGEN_OPERATOR_CONFIG"):
+        return False
+    pod = template["spec"]
+    operator = await mounted_operator(client, namespace, pod, pod["containers"][0], deadline)
+    return operator.tick_drains if operator else None
 
 
 async def _variables(

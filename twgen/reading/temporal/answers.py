@@ -13,6 +13,7 @@ from twgen.model.temporal import (
     Drainage,
     GateRun,
     GateStatus,
+    OtherWorker,
     RampingVersion,
     Routing,
     TaskQueue,
@@ -33,10 +34,16 @@ if TYPE_CHECKING:
         DescribeWorkerDeploymentResponse,
         DescribeWorkerDeploymentVersionResponse,
         DescribeWorkflowExecutionResponse,
+        GetWorkflowExecutionHistoryReverseResponse,
+        ListWorkerDeploymentsResponse,
     )
 
 TASK_QUEUE_TYPES = {1: TaskQueueType.WORKFLOW, 2: TaskQueueType.ACTIVITY, 3: TaskQueueType.NEXUS}
 """By the number that the API has for them."""
+_FAILING_ATTEMPT = 3
+"""Of a workflow task: the second follows the first at once, later ones ever more slowly."""
+_LONGEST = 300
+"""Characters of what a workflow says that it failed with."""
 UNVERSIONED = ("", "")
 """The worker and build ID of a poller that has none."""
 Polled = Mapping[tuple[str, str], datetime | None]
@@ -126,10 +133,32 @@ def pollers(answer: "DescribeTaskQueueResponse") -> Polled:
     return found
 
 
+def listed_worker(summary: "ListWorkerDeploymentsResponse.WorkerDeploymentSummary") -> OtherWorker:
+    """A Worker Deployment of a list."""
+    return OtherWorker(summary.name, summary.latest_version_summary.deployment_version.build_id)
+
+
+def other_workers(worker: str, polled: Mapping[TaskQueue, Polled]) -> list[OtherWorker]:
+    """Those that polled the task queues of a worker lately and are no version of it."""
+    return sorted(
+        (
+            OtherWorker(name, build_id, task_queue=queue.name)
+            for queue, who in polled.items()
+            for name, build_id in who
+            if name != worker
+        ),
+        key=lambda other: (not other.name, other.name, other.build_id, other.task_queue),
+    )
+
+
 def with_pollers(
-    version: Version, worker: str, polled: Mapping[TaskQueue, Polled], now: datetime
+    version: Version,
+    worker: str,
+    polled: Mapping[TaskQueue, Polled],
+    tasks: Mapping[tuple[str, TaskQueue], bool],
+    now: datetime,
 ) -> tuple[TaskQueue, ...] | None:
-    """The task queues of a worker's version, with whether it polls those that were read just now."""
+    """The task queues of a worker's version, with what was read of them just now."""
     if version.task_queues is None:
         return None
     who = (worker, version.build_id)
@@ -139,6 +168,7 @@ def with_pollers(
             pollers=who in polled[queue],
             unversioned_pollers=UNVERSIONED in polled[queue],
             silent_seconds=_silence(polled[queue].get(who), now),
+            has_tasks=tasks.get((version.build_id, queue)),
         )
         if queue in polled
         else queue
@@ -161,6 +191,34 @@ def gate_run(
     # whatever has no end status is still open, paused included
     status = _GATE_STATUSES.get(info.status, GateStatus.RUNNING)
     return GateRun(task_queue, workflow_id, status, moment(info, "start_time"))
+
+
+def fails_by_task(answer: "DescribeWorkflowExecutionResponse | None") -> bool:
+    """The workflow task of an open run has failed more than once: its worker cannot carry it out."""
+    return answer is not None and answer.pending_workflow_task.attempt >= _FAILING_ATTEMPT
+
+
+def last_failure(answer: "GetWorkflowExecutionHistoryReverseResponse | None") -> str:
+    """What the newest event of a history that tells of a failure says, in one line; empty: nothing."""
+    for event in answer.history.events if answer else ():
+        if event.HasField("workflow_execution_terminated_event_attributes"):
+            return _one_line(event.workflow_execution_terminated_event_attributes.reason)
+        if event.HasField("workflow_execution_failed_event_attributes"):
+            failure = event.workflow_execution_failed_event_attributes.failure
+        elif event.HasField("workflow_task_failed_event_attributes"):
+            failure = event.workflow_task_failed_event_attributes.failure
+        else:
+            continue
+        # an outer failure says which activity or child failed, and the innermost why
+        while failure.HasField("cause"):
+            failure = failure.cause
+        return _one_line(failure.message)
+    return ""
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def failure_count(

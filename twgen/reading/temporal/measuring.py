@@ -20,7 +20,7 @@ from twgen.model.spec import WorkerSpec
 from twgen.model.temporal import TaskQueue, TaskQueueType, Version
 from twgen.model.times import format_time
 from twgen.planning.visibility import quoted_text
-from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, failure_count
+from twgen.reading.temporal.answers import failure_count
 from twgen.reading.temporal.shared import SharedReads, all_of
 
 if TYPE_CHECKING:
@@ -160,45 +160,21 @@ class Measuring:
         return max(found, key=lambda one: one.seconds, default=Backlog("", 0, 0.0, 0.0))
 
     async def _backlog_of(self, task_queue: str) -> Backlog:
-        """What waits of a task queue, of workflows, activities or Nexus, whichever waits longest.
-
-        Of what is not bound to a version yet, 1.29.1 tells beside all versions, and 1.32.0 as part of each.
-        This form of the question, which servers call enhanced, tells on both what comes for a version and
-        what its workers take.
-        """
-        from temporalio.api.enums.v1 import DescribeTaskQueueMode
-        from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
-        from temporalio.api.taskqueue.v1 import TaskQueue as Named
-        from temporalio.api.taskqueue.v1 import TaskQueueVersionSelection
-        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
-
-        version = f"{self._spec.worker_deployment}:{self._target.build_id}"
-        request = DescribeTaskQueueRequest(
-            namespace=self._spec.temporal_namespace,
-            task_queue=Named(name=task_queue),
-            api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
-            versions=TaskQueueVersionSelection(build_ids=[version], unversioned=True),
-            task_queue_types=[TypeNumber.ValueType(number) for number in TASK_QUEUE_TYPES],
-            report_stats=True,
-        )
-
-        def value(answer: Any) -> Backlog:
-            of_version, shared = (answer.versions_info[name].types_info for name in (version, ""))
-            found = [
-                Backlog(
-                    task_queue=task_queue,
-                    seconds=max(_age(of_version[number].stats), _age(shared[number].stats)),
-                    added=of_version[number].stats.tasks_add_rate,
-                    dispatched=of_version[number].stats.tasks_dispatch_rate,
-                )
-                for number in TASK_QUEUE_TYPES
-            ]
-            return max(found, key=lambda one: one.seconds)
-
-        return await self._shared.ask(self._spec, "describe_task_queue", request, value)
+        """What waits of a task queue, of workflows, activities or Nexus, whichever waits longest."""
+        told = await self._shared.tasks(self._spec, task_queue, self._target.build_id)
+        found = [
+            Backlog(
+                task_queue=task_queue,
+                seconds=max(_age(of_version), _age(of_all)),
+                added=of_version.tasks_add_rate,
+                dispatched=of_version.tasks_dispatch_rate,
+            )
+            for of_version, of_all in told.values()
+        ]
+        return max(found, key=lambda one: one.seconds)
 
     def _queues(self) -> Sequence[TaskQueue]:
-        return self._target.task_queues or ()
+        return self._target.own_task_queues
 
     def _named(self, build_id: str) -> str:
         return quoted_text(f"{self._spec.worker_deployment}:{build_id}")

@@ -1,18 +1,25 @@
 """Asking Temporal about one worker; every answer is a value."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
+from twgen.errors import StateUnavailable
 from twgen.model.spec import WorkerSpec
-from twgen.model.temporal import GateRun, TaskQueue, Version, WorkerDeployment
+from twgen.model.temporal import GateRun, OtherWorker, TaskQueue, Version, WorkerDeployment
 from twgen.reading.temporal.answers import (
     TASK_QUEUE_TYPES,
     Polled,
     described_version,
+    fails_by_task,
     gate_run,
+    last_failure,
     pollers,
     worker_deployment,
 )
 from twgen.reading.temporal.shared import Held, SharedReads
+
+_EVENTS = 10
+"""Of a history, the newest: a failure is the last of them, or a signal has come since."""
 
 
 class TemporalReader:
@@ -65,28 +72,54 @@ class TemporalReader:
         )
         return await self._shared.ask(self._spec, "describe_task_queue", request, pollers)
 
+    async def has_tasks(self, build_id: str, queue: TaskQueue) -> bool:
+        """Tasks of a version wait in a task queue, or have come lately: Temporal's own question."""
+        told = await self._shared.tasks(self._spec, queue.name, build_id)
+        return any(stats.approximate_backlog_count or stats.tasks_add_rate for stats in told[queue.type])
+
     async def gate_run(self, task_queue: str, workflow_id: str) -> GateRun | None:
-        """The latest run of a gate workflow; None: it has none."""
+        """The latest run of a gate workflow, with why it fails; None: it has none."""
         from temporalio.api.common.v1 import WorkflowExecution
         from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 
         request = DescribeWorkflowExecutionRequest(
             namespace=self._spec.temporal_namespace, execution=WorkflowExecution(workflow_id=workflow_id)
         )
-        return await self._shared.ask(
+        run, fails = await self._shared.ask(
             self._spec,
             "describe_workflow_execution",
             request,
-            lambda answer: gate_run(task_queue, workflow_id, answer),
+            lambda answer: (gate_run(task_queue, workflow_id, answer), fails_by_task(answer)),
             may_be_absent=True,
         )
+        if run is None or not (fails or run.status.has_failed):
+            return run
+        failure = await self._failure(workflow_id)
+        return replace(run, failure=failure or ("no failure is recorded" if fails else ""))
+
+    async def _failure(self, workflow_id: str) -> str:
+        """What the newest events of a workflow's latest run say of its failure; empty: nothing."""
+        from temporalio.api.common.v1 import WorkflowExecution
+        from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
+
+        request = GetWorkflowExecutionHistoryReverseRequest(
+            namespace=self._spec.temporal_namespace,
+            execution=WorkflowExecution(workflow_id=workflow_id),
+            maximum_page_size=_EVENTS,
+        )
+        method = "get_workflow_execution_history_reverse"
+        try:
+            return await self._shared.ask(self._spec, method, request, last_failure, may_be_absent=True)
+        except StateUnavailable:
+            # it explains a decision, and decides nothing
+            return ""
 
     async def server_version(self) -> str:
         """The version of the worker's server."""
         return await self._shared.server_version(self._spec)
 
-    async def worker_deployments(self) -> int:
-        """How many Worker Deployments its Temporal namespace has, as far as they are counted."""
+    async def worker_deployments(self) -> Sequence[OtherWorker]:
+        """The Worker Deployments of its Temporal namespace, as far as they are counted."""
         return await self._shared.worker_deployments(self._spec)
 
     async def open_workflows(self, build_ids: Collection[str]) -> Mapping[str, int]:

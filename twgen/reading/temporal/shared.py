@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from twgen.clients.deadline import Deadline
 from twgen.clients.temporal import Call, TemporalClients
 from twgen.model.spec import InTemporal
+from twgen.model.temporal import OtherWorker, TaskQueueType
 from twgen.planning.namespaces import MOST_COUNTED
 from twgen.planning.visibility import pinned_to, quoted_text, still_open
-from twgen.reading.temporal.answers import moment
+from twgen.reading.temporal.answers import TASK_QUEUE_TYPES, listed_worker, moment
 
 if TYPE_CHECKING:
+    from temporalio.api.taskqueue.v1 import TaskQueueStats
     from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 
 Answer = TypeVar("Answer")
@@ -61,7 +63,7 @@ class SharedReads:
         self._deadline = deadline
         self._server_versions: dict[str, asyncio.Task[str]] = {}
         self._counts: defaultdict[tuple[str, str], _Counts] = defaultdict(_Counts)
-        self._worker_deployments: dict[tuple[str, str], asyncio.Task[int]] = {}
+        self._worker_deployments: dict[tuple[str, str], asyncio.Task[list[OtherWorker]]] = {}
         self._reporting: dict[tuple[str, str], asyncio.Task[bool]] = {}
         self._listed: Counter[tuple[str, str]] = Counter()
         self._second_looks = 0
@@ -107,30 +109,30 @@ class SharedReads:
             known[address] = await asyncio.shield(self._server_versions[address])
         return known[address]
 
-    async def worker_deployments(self, spec: InTemporal) -> int:
-        """How many Worker Deployments the worker's Temporal namespace has, MOST_COUNTED at most."""
+    async def worker_deployments(self, spec: InTemporal) -> Sequence[OtherWorker]:
+        """The Worker Deployments of the worker's Temporal namespace, MOST_COUNTED at most."""
         key = (spec.connection.host_port, spec.temporal_namespace)
         if key not in self._worker_deployments:
             self._worker_deployments[key] = asyncio.create_task(self._list_worker_deployments(spec))
         # a worker that is cut must not cut the answer of the others
         return await asyncio.shield(self._worker_deployments[key])
 
-    async def _list_worker_deployments(self, spec: InTemporal) -> int:
+    async def _list_worker_deployments(self, spec: InTemporal) -> list[OtherWorker]:
         """In two calls at most; since 1.32.0 a page may hold fewer than were asked for."""
         from temporalio.api.workflowservice.v1 import ListWorkerDeploymentsRequest
 
-        found, page = 0, b""
+        found, page = list[OtherWorker](), b""
         for _ in range(2):
             request = ListWorkerDeploymentsRequest(
                 namespace=spec.temporal_namespace, page_size=MOST_COUNTED // 2, next_page_token=page
             )
-            number, page = await self.ask(
+            more, page = await self.ask(
                 spec,
                 "list_worker_deployments",
                 request,
-                lambda answer: (len(answer.worker_deployments), answer.next_page_token),
+                lambda answer: ([*map(listed_worker, answer.worker_deployments)], answer.next_page_token),
             )
-            found += number
+            found += more
             if not page:
                 break
         return found
@@ -149,6 +151,39 @@ class SharedReads:
             )
             self._reporting[key] = asyncio.create_task(asking)
         return await asyncio.shield(self._reporting[key])
+
+    async def tasks(
+        self, spec: InTemporal, task_queue: str, build_id: str
+    ) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
+        """How many tasks of a version are in a task queue, and of no version yet, by what they carry.
+
+        Of the latter 1.29.1 tells beside all versions, and 1.32.0 as part of each. This form of the question,
+        which servers call enhanced, tells on both what comes for a version and what its workers take.
+        """
+        from temporalio.api.enums.v1 import DescribeTaskQueueMode
+        from temporalio.api.enums.v1 import TaskQueueType as TypeNumber
+        from temporalio.api.taskqueue.v1 import TaskQueue as Named
+        from temporalio.api.taskqueue.v1 import TaskQueueVersionSelection
+        from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+
+        version = f"{spec.worker_deployment}:{build_id}"
+        request = DescribeTaskQueueRequest(
+            namespace=spec.temporal_namespace,
+            task_queue=Named(name=task_queue),
+            api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
+            versions=TaskQueueVersionSelection(build_ids=[version], unversioned=True),
+            task_queue_types=[TypeNumber.ValueType(number) for number in TASK_QUEUE_TYPES],
+            report_stats=True,
+        )
+
+        def value(answer: Any) -> Mapping[TaskQueueType, tuple["TaskQueueStats", "TaskQueueStats"]]:
+            of_version, of_none = (answer.versions_info[name].types_info for name in (version, ""))
+            return {
+                kind: (of_version[number].stats, of_none[number].stats)
+                for number, kind in TASK_QUEUE_TYPES.items()
+            }
+
+        return await self.ask(spec, "describe_task_queue", request, value)
 
     async def open_workflows(self, spec: InTemporal, build_ids: Collection[str]) -> Mapping[str, int]:
         """How many open workflows are pinned to each of a worker's versions.

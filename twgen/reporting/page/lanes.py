@@ -1,7 +1,8 @@
 """The lanes of a worker on the page: each of its versions through time, as far as its status tells."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from twgen.model.temporal import VersionStatus
@@ -10,9 +11,11 @@ from twgen.planning.sentences import counted, in_days, plain_percentage
 
 _ACTIONS = {"ScaleDown": "no pods", "Drop": "gone"}
 """What becomes of a version's Deployment, by what its sunset brings."""
-_STAGES = {status.value: status.value.lower() for status in VersionStatus}
+_UNVERSIONED = "unversioned workers"
 _MOST_MOMENTS = 12
 _NOW = "now"
+_ALL = 100.0
+"""Percent."""
 
 
 class Stretch(NamedTuple):
@@ -27,7 +30,7 @@ class Stretch(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One version through time."""
+    """One version through time, or the workers without a version."""
 
     build_id: str
     is_target: bool
@@ -42,84 +45,142 @@ class Lanes(NamedTuple):
     lanes: tuple[Lane, ...]
 
 
-class _Change(NamedTuple):
-    """What a version is from a moment on."""
+class _Event(NamedTuple):
+    """What happens to the pods or workflows of a version."""
 
     at: datetime
     says: str
-    stage: str
+
+
+class _Traffic(NamedTuple):
+    """The share of each version in the new workflows from a moment on, in percent: 100 in all."""
+
+    at: datetime
+    shares: Mapping[str, float]
 
 
 def lanes_of(worker: Mapping[str, Any], now: datetime) -> Lanes:
-    """The lanes of a worker of a Status document."""
-    changes = {
-        version["buildID"]: [
-            change._replace(at=change.at.replace(microsecond=0)) for change in _changes(worker, version, now)
-        ]
-        for version in worker.get("versions", ())
-    }
-    moments = {now, *(change.at for found in changes.values() for change in found)}
-    ordered = sorted(moments)
+    """The lanes of a worker of a Status document.
+
+    Where the shares of a time are known, those of all versions are told, else none: a status tells of the
+    last change of traffic and of the next one.
+    """
+    now = now.replace(microsecond=0)
+    versions: Sequence[Mapping[str, Any]] = worker.get("versions", ())
+    traffic = _traffic(worker, now)
+    events = {version["buildID"]: list(_events(worker, version, now)) for version in versions}
+    begins = [_time(version["since"]) for version in versions if version["since"]]
+    happens = [event.at for found in events.values() for event in found]
+    moments = {*begins, *happens, *(one.at for one in traffic)}
     # of many versions the latest past and the nearest future are told
-    past = [moment for moment in ordered if moment < now][-_MOST_MOMENTS // 2 :]
-    to_come = [moment for moment in ordered if moment > now][: _MOST_MOMENTS // 2]
+    past = sorted(moment for moment in moments if moment < now)[-_MOST_MOMENTS // 2 :]
+    to_come = sorted(moment for moment in moments if moment > now)[: _MOST_MOMENTS // 2]
     shown = [*past, now, *to_come]
-    lanes = tuple(
+    lanes = [
         Lane(
             version["buildID"],
             version["isTarget"],
-            tuple(_stretches(changes[version["buildID"]], shown, now)),
+            _stretches([_cell(version, events[version["buildID"]], traffic, at, now) for at in shown]),
         )
-        for version in worker.get("versions", ())
-    )
-    return Lanes(tuple(_when(moment, now) for moment in shown), lanes)
+        for version in versions
+    ]
+    if any(_UNVERSIONED in one.shares for one in traffic):
+        cells = [_unversioned_cell(traffic, moment, now) for moment in shown]
+        lanes.append(Lane(_UNVERSIONED, is_target=False, stretches=_stretches(cells)))
+    return Lanes(tuple(_when(moment, now) for moment in shown), tuple(lanes))
 
 
-def _changes(worker: Mapping[str, Any], version: Mapping[str, Any], now: datetime) -> Iterator[_Change]:
-    status, since = version["status"], version["since"]
-    stage = _STAGES.get(status, "unknown")
-    yield _Change(min(parse_time(since), now) if since else now, _stands(version, now), stage)
+def _traffic(worker: Mapping[str, Any], now: datetime) -> list[_Traffic]:
+    """What is known of the traffic: since its last change, and after its next one."""
+    taking = [version for version in worker.get("versions", ()) if version["percentage"] is not None]
+    shares = {version["buildID"]: float(version["percentage"]) for version in taking}
+    without_version = worker.get("unversionedPercentage")
+    if without_version is not None:
+        shares[_UNVERSIONED] = float(without_version)
+    begins = [_time(version["since"]) for version in taking if version["since"]]
+    # when workers without a version got their share is not told
+    is_known = bool(taking) and len(begins) == len(taking) and without_version is None
+    known = [_Traffic(min(now, max(begins)) if is_known else now, shares)] if shares else []
+    change = worker.get("next")
+    if change and change["at"] and _time(change["at"]) > now:
+        current = [version["buildID"] for version in taking if version["status"] == VersionStatus.CURRENT]
+        share = _ALL if change["action"] == "SetCurrent" else float(change["percentage"])
+        after = {(current or [_UNVERSIONED])[0]: _ALL - share, change["buildID"] or _UNVERSIONED: share}
+        known.append(
+            _Traffic(_time(change["at"]), {build_id: part for build_id, part in after.items() if part})
+        )
+    return known
+
+
+def _events(worker: Mapping[str, Any], version: Mapping[str, Any], now: datetime) -> Iterator[_Event]:
     for ending in worker.get("draining", ()):
         if ending["buildID"] == version["buildID"] and not ending["begun"]:
             types = ", ".join(ending["workflowTypes"]) or "all workflows"
-            yield _Change(max(parse_time(ending["at"]), now), f"{ending['action']}: {types}", stage)
-    change = worker.get("next")
-    if change and change["at"] and change["buildID"] == version["buildID"]:
-        is_all = change["action"] == "SetCurrent"
-        share = "all of the traffic" if is_all else f"{plain_percentage(change['percentage'])} %"
-        wanted = VersionStatus.CURRENT if is_all else VersionStatus.RAMPING
-        yield _Change(parse_time(change["at"]), share, wanted.value.lower())
+            yield _Event(max(_time(ending["at"]), now), f"{ending['action']}: {types}")
     if (later := version.get("next")) and later["action"] in _ACTIONS:
-        says = _ACTIONS[later["action"]]
-        yield _Change(parse_time(later["at"]), says, "gone" if later["action"] == "Drop" else stage)
+        yield _Event(max(_time(later["at"]), now), _ACTIONS[later["action"]])
 
 
-def _stands(version: Mapping[str, Any], now: datetime) -> str:
-    words = [version["status"]]
-    if version["percentage"] is not None:
-        words.append(f"{plain_percentage(version['percentage'])} %")
+def _cell(
+    version: Mapping[str, Any], events: list[_Event], traffic: list[_Traffic], at: datetime, now: datetime
+) -> Stretch:
+    """A version from one moment to the next."""
+    is_to_come = at >= now
+    if at < now and not (version["since"] and _time(version["since"]) <= at):
+        return Stretch("", "unknown", 1, is_to_come)
+    event = max((one for one in events if one.at <= at), default=None)
+    if event and event.says == _ACTIONS["Drop"]:
+        return Stretch(event.says, event.says, 1, is_to_come)
+    share, status = _share(version["buildID"], traffic, at), str(version["status"])
+    if traffic and now < traffic[-1].at <= at:
+        status = _status_after(version, traffic)
+    words = [status, *([f"{plain_percentage(share)} %"] if share is not None else [])]
+    if at == now:
+        words += _what_it_has(version, now)
+    if event:
+        words.append(event.says)
+    stage = status.lower() if status in set(VersionStatus) else "unknown"
+    return Stretch(", ".join(words), stage, 1, is_to_come)
+
+
+def _status_after(version: Mapping[str, Any], traffic: list[_Traffic]) -> str:
+    """The status of a version after the next change of traffic."""
+    after = traffic[-1].shares.get(version["buildID"])
+    if after is None:
+        has_share = version["percentage"] is not None
+        return str(VersionStatus.DRAINING if has_share else version["status"])
+    if version["status"] == VersionStatus.CURRENT or after == _ALL:
+        return str(VersionStatus.CURRENT)
+    return str(VersionStatus.RAMPING)
+
+
+def _unversioned_cell(traffic: list[_Traffic], at: datetime, now: datetime) -> Stretch:
+    share = _share(_UNVERSIONED, traffic, at)
+    says = f"{plain_percentage(share)} %" if share is not None else ""
+    return Stretch(says, "ramping" if says else "unknown", 1, at >= now)
+
+
+def _share(build_id: str, traffic: list[_Traffic], at: datetime) -> float | None:
+    known = [one for one in traffic if one.at <= at]
+    return known[-1].shares.get(build_id) if known else None
+
+
+def _what_it_has(version: Mapping[str, Any], now: datetime) -> Iterator[str]:
     if pods := version["pods"]:
-        words.append(f"{pods['available']}/{pods['wanted']} pods")
+        yield f"{pods['available']}/{pods['wanted']} pods"
     if version["openWorkflows"]:
         held = counted(version["openWorkflows"], "open workflow")
         oldest = version["oldestOpenAt"]
-        words.append(f"{held}, the oldest {in_days(now - parse_time(oldest))} old" if oldest else held)
-    return ", ".join(words)
+        yield f"{held}, the oldest {in_days(now - parse_time(oldest))} old" if oldest else held
 
 
-def _stretches(changes: list[_Change], shown: list[datetime], now: datetime) -> Iterator[Stretch]:
-    """From change to change, and anew from now on; the last one stays so."""
-    begins = {0, shown.index(now), *(shown.index(change.at) for change in changes if change.at in shown)}
-    ordered = sorted(begins)
-    for begin, end in zip(ordered, [*ordered[1:], len(shown)], strict=True):
-        told = [change for change in changes if change.at <= shown[begin]]
-        last = max(told, key=lambda change: change.at, default=None)
-        yield Stretch(
-            says=last.says if last else "",
-            stage=last.stage if last else "unknown",
-            columns=end - begin,
-            is_to_come=shown[begin] >= now,
-        )
+def _stretches(cells: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """Cells that say the same are one stretch."""
+    return tuple(same._replace(columns=sum(cell.columns for cell in cells)) for same, cells in groupby(cells))
+
+
+def _time(text: str) -> datetime:
+    return parse_time(text).replace(microsecond=0)
 
 
 def _when(moment: datetime, now: datetime) -> str:

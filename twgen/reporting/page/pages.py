@@ -14,6 +14,7 @@ from twgen.model.status import RolloutStatus
 from twgen.model.timeline import Timeline
 from twgen.model.times import parse_time
 from twgen.planning.sentences import clock_time, plain_percentage, spoken
+from twgen.planning.worker_status import URGENCY, urgency
 from twgen.reporting.page.lanes import Lanes, lanes_of
 from twgen.reporting.plan.phrases import SIGNS
 from twgen.reporting.printable import printable
@@ -22,9 +23,6 @@ from twgen.reporting.timeline.picture import timeline_svg
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-_NEEDS_A_PERSON = (Phase.BLOCKED, Phase.WAITING, Phase.MOVING, Phase.SETTLED)
-"""The first are shown first."""
 
 
 class Share(NamedTuple):
@@ -106,12 +104,12 @@ def _page(**told: Any) -> str:
 
 def _fleet(statuses: Sequence[RolloutStatus], now: datetime) -> Mapping[str, Any]:
     rows = sorted((_shown(status, now) for status in statuses), key=_urgency)
-    numbers = [(phase, sum(row.phase is phase for row in rows)) for phase in _NEEDS_A_PERSON]
+    numbers = [(phase, sum(row.phase is phase for row in rows)) for phase in URGENCY]
     return {"rows": rows, "numbers": [(SIGNS[phase], phase, number) for phase, number in numbers if number]}
 
 
 def _urgency(row: _Shown) -> tuple[object, ...]:
-    return (not row.is_alarm, _NEEDS_A_PERSON.index(row.phase), row.since, row.worker)
+    return (*urgency(row.phase, is_alarm=row.is_alarm), row.since, row.worker)
 
 
 def _shown(status: RolloutStatus, now: datetime) -> _Shown:

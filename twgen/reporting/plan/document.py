@@ -85,6 +85,7 @@ def ending_items(worker: WorkerPlan) -> list[dict[str, Any]]:
             "at": format_time(ending.at),
             "begun": ending.is_begun,
             "workflows": ending.workflows,
+            "repeats": ending.repeats,
             "heldBy": ending.held_by,
         }
         for ending in worker.endings

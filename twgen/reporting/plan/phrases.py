@@ -11,6 +11,7 @@ from twgen.model.analysis import Judgement
 from twgen.model.draining import Ending, ScheduledEnding
 from twgen.model.plan import Phase, RoutingPlan, VersionAction, VersionPlan, WorkerPlan
 from twgen.planning.draining.endings import in_words
+from twgen.planning.draining.schedule import MOST_REPEATS, is_due
 from twgen.planning.sentences import counted, described_change, listed, spoken
 
 Item = TypeVar("Item")
@@ -52,7 +53,7 @@ def endings_of_versions(worker: WorkerPlan) -> list[list[ScheduledEnding]]:
 
 def endings_phrase(endings: Sequence[ScheduledEnding], now: datetime) -> str:
     """The same of one version: what was done, what is due and by which command, what comes."""
-    due = next((one for one in endings if one.is_next and one.at <= now and not one.held_by), None)
+    due = next((one for one in endings if not one.is_begun and is_due(one, now)), None)
     by = f" (`{_drain_command(due)}`, or `twgen tick` where its operator lets it)" if due else ""
     told = ", then ".join(_ending_phrase(ending, now) for ending in endings)
     return f"{endings[0].build_id}: {told}{by}"
@@ -63,12 +64,20 @@ def _ending_phrase(ending: ScheduledEnding, now: datetime) -> str:
     does = in_words(ending.what, f"those of type {listed(types)}" if types else "all")
     if ending.is_begun:
         number = "" if ending.workflows is None else f", {counted(ending.workflows, 'workflow')}"
-        return f"{does} (begun {spoken(now - ending.at)} ago{number})"
+        return f"{does} (begun {spoken(now - ending.at)} ago{number}{_again(ending)})"
     if ending.held_by:
         does = f"{does}, held up ({ending.held_by})"
     if ending.at <= now:
         return f"{does} (due for {spoken(now - ending.at)})"
     return f"{does} (in {spoken(ending.at - now)})"
+
+
+def _again(ending: ScheduledEnding) -> str:
+    """How often it was begun again, as the end of a sentence."""
+    if not ending.repeats:
+        return ""
+    told = f"; {counted(ending.repeats, 'time')} more for workflows that started later"
+    return told if ending.repeats < MOST_REPEATS else f"{told}, and not again: end what starts them"
 
 
 def _drain_command(ending: ScheduledEnding) -> str:

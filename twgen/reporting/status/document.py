@@ -1,5 +1,6 @@
 """A status as the document that tools read; its schema is `schemas/status.json`."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -7,7 +8,8 @@ from twgen.model.plan import RoutingAction, RoutingPlan
 from twgen.model.status import RolloutStatus, Status, VersionView, WorkerView
 from twgen.model.temporal import VersionStatus
 from twgen.model.times import format_time
-from twgen.reporting.plan.document import attached_objects, ending_items, judgement_items
+from twgen.planning.sentences import timed
+from twgen.reporting.plan.document import ending_items, judgement_items
 from twgen.versioning.names import TWGEN_API
 
 _NOT_STARTED = "NotStarted"
@@ -31,13 +33,13 @@ def rollout_status(status: Status, since: datetime, intent_hash: str) -> Rollout
     versions = {version.plan.build_id: version for version in worker.versions}
     target = versions.get(spec.build_id)
     current = (name for name, item in versions.items() if item.plan.status is VersionStatus.CURRENT)
-    # the sentence counts down, and is read later
-    until = f" (at {status.now:%H:%M} UTC; until {routing.due_at:%H:%M} UTC)" if routing.due_at else ""
     return RolloutStatus(
         worker=spec.worker_deployment,
         phase=routing.phase,
         reason=routing.reason,
-        message="; ".join(filter(None, (worker.plan.unserved, routing.because))) + until,
+        message=timed(
+            "; ".join(filter(None, (worker.plan.unserved, routing.because))), status.now, routing.due_at
+        ),
         target=spec.build_id,
         current="".join(current),
         percentage=(target.percentage if target else None) or 0,
@@ -63,7 +65,10 @@ def _told(status: RolloutStatus) -> tuple[object, ...]:
             "analysis": [judged.get("verdict") for judged in worker.get("analysis") or ()],
             # of one that is late, those after it come later with every look
             "draining": [{**ending, "at": ""} for ending in worker.get("draining") or ()],
-            "versions": [{**version, "because": ""} for version in worker.get("versions") or ()],
+            "versions": [
+                {**version, "because": "", "attached": _states(version)}
+                for version in worker.get("versions") or ()
+            ],
         }
         for worker in workers
     ]
@@ -73,6 +78,11 @@ def _told(status: RolloutStatus) -> tuple[object, ...]:
         status.intent,
         untimed,
     )
+
+
+def _states(version: Mapping[str, Any]) -> list[Any]:
+    """How its attached objects stand; what a condition says of it may count."""
+    return [[item.get(key) for key in ("kind", "name", "state")] for item in version.get("attached") or ()]
 
 
 def _worker(worker: WorkerView) -> dict[str, Any]:
@@ -164,7 +174,10 @@ def _version(version: VersionView) -> dict[str, Any]:
         }
         if live
         else None,
-        "attached": attached_objects(plan),
+        "attached": [
+            {"kind": item.kind, "name": item.name, "state": item.state.value, "message": item.says}
+            for item in version.attached
+        ],
         "action": plan.action.value,
         "reason": plan.reason,
         "because": plan.because,

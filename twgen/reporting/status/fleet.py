@@ -1,12 +1,12 @@
 """How many rollouts go, by what each of them left in its cluster."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from twgen.model.reasons.routing import RoutingReason
 from twgen.model.status import RolloutStatus
 from twgen.model.times import format_time
+from twgen.planning.diagnosis.findings import findings_of_strays
 from twgen.planning.sentences import plain_percentage, spoken
 from twgen.reporting.printable import printable
 from twgen.versioning.names import TWGEN_API
@@ -23,15 +23,24 @@ def fleet_lines(statuses: Sequence[RolloutStatus], now: datetime) -> list[str]:
     ]
 
 
+def stray_lines(strays: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each worker that no intent names any more, with its Deployments that are still there."""
+    return [
+        printable(f"{one.about}: {one.says}: {one.because}; {one.remedy}")
+        for one in findings_of_strays(strays)
+    ]
+
+
 def _shares(status: RolloutStatus) -> str:
-    """Who has the traffic, where that was read."""
-    if status.reason == RoutingReason.INVALID_INTENT:
-        return ""
-    return f" at {plain_percentage(status.percentage)} %, current {status.current or 'none'}"
+    """Which versions have the traffic, as far as that was read."""
+    share = "" if status.percentage is None else f" at {plain_percentage(status.percentage)} %"
+    return share if status.current is None else f"{share}, current {status.current or 'none'}"
 
 
-def fleet_document(statuses: Sequence[RolloutStatus], now: datetime) -> dict[str, Any]:
-    """The Status document of all of them, each as it was when its rollout wrote it."""
+def fleet_document(
+    statuses: Sequence[RolloutStatus], now: datetime, strays: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The Status document of all of them, each as it was when its rollout wrote it; `strays` as lines."""
     return {
         "apiVersion": TWGEN_API,
         "kind": "Status",
@@ -42,5 +51,6 @@ def fleet_document(statuses: Sequence[RolloutStatus], now: datetime) -> dict[str
             f"{status.worker}: {status.phase}: {status.message}"
             for status in statuses
             if not status.document.get("workers")
-        ],
+        ]
+        + list(strays),
     }

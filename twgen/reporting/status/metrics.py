@@ -67,7 +67,8 @@ def _of_rollouts(statuses: tuple[RolloutStatus, ...], now: datetime | None) -> I
         for each in Phase:
             phase.add_metric([*worker, each.value], int(status.phase is each))
         reason.add_metric([*worker, printable(status.reason)], 1)
-        percentage.add_metric(worker, status.percentage)
+        if status.percentage is not None:
+            percentage.add_metric(worker, status.percentage)
         failing.add_metric(worker, int(bool(status.failing)))
         if now:
             age.add_metric(worker, max(0.0, (now - status.since).total_seconds()))

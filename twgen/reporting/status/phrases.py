@@ -1,10 +1,10 @@
 """What the tree and the lines of a status say alike; their texts have been made printable."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from twgen.model.plan import Phase, RoutingAction, VersionAction
-from twgen.model.status import Ownership, VersionView, WorkerView
+from twgen.model.status import AttachedState, Ownership, VersionView, WorkerView
 from twgen.model.temporal import GateStatus, VersionStatus
 from twgen.planning.sentences import clock_time, counted, how_to_resume, in_days, spoken
 from twgen.reporting.plan.phrases import next_change
@@ -27,9 +27,8 @@ _GATES: Mapping[GateStatus | None, str] = {
 }
 
 
-def phase_counts(workers: Iterable[WorkerView]) -> str:
+def phase_counts(phases: Sequence[Phase]) -> str:
     """How many workers are in which phase: `1 Blocked, 3 Settled`."""
-    phases = [worker.plan.routing.phase for worker in workers]
     return ", ".join(f"{phases.count(phase)} {phase}" for phase in reversed(Phase) if phase in phases)
 
 
@@ -73,19 +72,26 @@ def gate_phrase(worker: WorkerView) -> str:
     return "; ".join(f"{workflow_type}: {', '.join(told)}" for workflow_type, told in runs.items())
 
 
-def state_phrase(version: VersionView, now: datetime) -> str:
-    """Where a version stands, since when, what holds it, and what gave it its share of the traffic."""
-    status = version.plan.status
-    if version.since is None:
+def status_phrase(
+    status: VersionStatus, since: datetime | None, open_workflows: int | None, now: datetime
+) -> str:
+    """Where a version stands, since when, and how many workflows hold it."""
+    if since is None:
         state = _AGELESS.get(status, status.value)
     else:
-        state = _STATES.get(status, f"{status.value} for {{age}}").format(age=spoken(now - version.since))
-    held = f", {counted(version.open_workflows, 'open workflow')}" if version.open_workflows else ""
+        state = _STATES.get(status, f"{status.value} for {{age}}").format(age=spoken(now - since))
+    return f"{state}, {counted(open_workflows, 'open workflow')}" if open_workflows else state
+
+
+def state_phrase(version: VersionView, now: datetime) -> str:
+    """Where a version stands, since when, what holds it, and what gave it its share of the traffic."""
+    held = version.open_workflows
+    state = status_phrase(version.plan.status, version.since, held, now)
     if held and version.oldest_open_at:
-        held = f"{held}, the oldest {in_days(now - version.oldest_open_at)} old"
+        state = f"{state}, the oldest {in_days(now - version.oldest_open_at)} old"
     moved = version.moved
     cause = f", moved by {moved.application or moved.identity}" if moved else ""
-    return state + held + (f"{cause} (intent {moved.intent[:8]})" if moved and moved.intent else cause)
+    return state + (f"{cause} (intent {moved.intent[:8]})" if moved and moved.intent else cause)
 
 
 def pods_phrase(version: VersionView) -> str:
@@ -107,6 +113,11 @@ def trouble_phrases(version: VersionView, namespace: str) -> Iterator[str]:
         yield f"its Deployment cannot progress: {live.stalled}"
     if version.pod_problem:
         yield f"its newest Pod: {version.pod_problem}"
+    for item in version.attached:
+        if item.state is AttachedState.MISSING:
+            yield f"{item.kind} {item.name} is missing: {item.says}"
+        elif item.state is AttachedState.FAILING:
+            yield f"{item.kind} {item.name}: {item.says}"
 
 
 def outlook_phrase(version: VersionView, now: datetime) -> str:

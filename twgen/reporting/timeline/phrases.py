@@ -83,7 +83,8 @@ def summary(worker: WorkerTimeline) -> Iterator[str]:
         if reached and lane.build_id:
             yield f"{lane.build_id} is {', '.join(reached)}."
     if worker.outcome is not Outcome.SETTLED:
-        yield f"{_ENDS[worker.outcome]} {offset(worker.ends)}: {worker.because}."
+        since = worker.ends if worker.outcome is Outcome.UNFINISHED else worker.stands_since
+        yield f"{_ENDS[worker.outcome]} {offset(since)}: {worker.because}."
     if worker.most_replicas is None:
         yield "How many replicas run at once is not known: the spec leaves the number to others."
     else:

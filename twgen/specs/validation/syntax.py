@@ -197,4 +197,4 @@ def share(value: int | str) -> str:
         return Range(0)(value)
     if not re.fullmatch(r"[0-9]+%", value):
         return f"{quoted(value)} is not a percentage such as 25%"
-    return f"{value} is above 100%" if int(value[:-1]) > 100 else ""  # noqa: PLR2004 - percent
+    return "" if re.fullmatch(r"0*(100|[0-9]{1,2})%", value) else f"{quoted(value)} is above 100%"

@@ -1,0 +1,107 @@
+"""What a version has and no template makes any more is named until it is gone, and its successor waits."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.planning.situations import RAMPS, live, planned, routing, situation, temporal, version
+from tests.strategies import AUTOSCALER, BUDGET, BUSY_AUTOSCALER, with_policy
+from twgen.model.plan import VersionPlan, WorkerVersions
+from twgen.model.policy import Driver, OwnerReferences
+from twgen.model.spec import WorkerSpec
+from twgen.model.temporal import VersionStatus
+from twgen.planning.refresh import plan_hash
+from twgen.rendering.attached import attached_manifests
+from twgen.rendering.deployments import version_deployment
+from twgen.versioning.names import attached_resource_name
+
+SCALED = replace(RAMPS, attached=(AUTOSCALER,), replicas=None)
+RENAMED = replace(SCALED, attached=(replace(AUTOSCALER, name="other"), BUDGET))
+OLD, NEW = (
+    f"HorizontalPodAutoscaler/{attached_resource_name('payments', name, 'v3')}" for name in ("cpu", "other")
+)
+BUDGETED = f"PodDisruptionBudget/{attached_resource_name('payments', BUDGET.name, 'v3')}"
+
+
+def versions(spec: WorkerSpec, **annotations: str) -> WorkerVersions:
+    manifest = live("v3")
+    manifest["metadata"]["annotations"] |= {f"twgen.io/{name}": text for name, text in annotations.items()}
+    says = temporal(version(status=VersionStatus.CURRENT), traffic=routing("v3"))
+    return planned(situation(says, [manifest]), spec).versions
+
+
+def the_version(found: WorkerVersions) -> VersionPlan:
+    [only] = found.versions
+    return only
+
+
+def annotations(spec: WorkerSpec, found: WorkerVersions) -> Mapping[str, Any]:
+    told: Mapping[str, Any] = version_deployment(spec, the_version(found), "me")["metadata"]["annotations"]
+    return told
+
+
+def names(spec: WorkerSpec, found: WorkerVersions) -> list[str]:
+    return [
+        f"{item['kind']}/{item['metadata']['name']}" for item in attached_manifests(spec, the_version(found))
+    ]
+
+
+def test_successor_is_rendered_once_its_predecessor_is_gone_and_what_does_something_else_at_once() -> None:
+    waiting, gone = versions(RENAMED, attached=OLD), versions(RENAMED, attached=f"{BUDGETED},{OLD}", gone=OLD)
+    assert names(RENAMED, waiting) == [BUDGETED]
+    assert annotations(RENAMED, waiting)["twgen.io/attached"] == f"{BUDGETED},{OLD}", (
+        "nothing else remembers it"
+    )
+    assert names(RENAMED, gone) == [NEW, BUDGETED]
+    assert annotations(RENAMED, gone)["twgen.io/attached"] == f"{NEW},{BUDGETED}"
+    assert plan_hash(waiting) != plan_hash(gone), "tick has it rendered again"
+
+
+def test_replicas_of_the_spec_wait_for_the_autoscaler_to_go() -> None:
+    spec = replace(RAMPS, replicas=3)
+    waiting = the_version(versions(spec, attached=OLD))
+    assert waiting.replicas_are_external
+    assert not the_version(versions(spec, attached=OLD, gone=OLD)).replicas_are_external
+
+
+def test_object_that_is_there_again_counts_as_gone_no_longer() -> None:
+    again = versions(SCALED, attached=OLD, gone=OLD)
+    assert annotations(SCALED, again)["twgen.io/gone"] == ""
+    assert "twgen.io/gone" not in annotations(SCALED, versions(SCALED, attached=OLD, gone=""))
+    assert "twgen.io/gone" not in annotations(RENAMED, versions(RENAMED, attached=OLD, gone=OLD))
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ({"driver": Driver.JOB}, ""),
+        ({"driver": Driver.HOOK}, ""),
+        ({"driver": Driver.AUTO}, "the Job of its rollout does so; without one, run `kubectl delete"),
+        ({"driver": Driver.NONE}, "until then: run `kubectl delete horizontalpodautoscaler -n shop"),
+        ({"owner_references": OwnerReferences.NONE, "driver": Driver.JOB}, "until then: run `kubectl delete"),
+    ],
+)
+def test_whoever_has_to_delete_it_reads_the_commands(policy: dict[str, Any], told: str) -> None:
+    found = versions(with_policy(RENAMED, **policy), attached=OLD)
+    assert "makes room for HorizontalPodAutoscaler other" in the_version(found).because
+    warnings = [warning for warning in found.warnings if "has no template any more" in warning]
+    assert len(warnings) == bool(told)
+    assert all(told in warning and f"twgen.io/gone={OLD}`" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(("driver", "is_told"), [(Driver.HOOK, True), (Driver.JOB, False)])
+def test_plan_says_that_an_autoscaler_which_leaves_waits_for_the_next_hook(
+    driver: Driver, *, is_told: bool
+) -> None:
+    spec = with_policy(replace(RAMPS, attached=(BUSY_AUTOSCALER,), replicas=None), driver=driver)
+    old = live("v1")
+    name = attached_resource_name("payments", BUSY_AUTOSCALER.name, "v1")
+    old["metadata"]["annotations"]["twgen.io/attached"] = f"HorizontalPodAutoscaler/{name}"
+    says = temporal(
+        version("v1", VersionStatus.DRAINING), version(status=VersionStatus.CURRENT), traffic=routing("v3")
+    )
+    draining, _ = planned(situation(says, [old, live("v3")]), spec).versions.versions
+    assert draining.leaving
+    assert ("goes with the next sync that runs the hook" in draining.because) is is_told

@@ -1,0 +1,156 @@
+"""What is attached to one version is warned of where it spoils what else is there."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.specs.parsing import CONNECTION, attach, parsed, policy, scaler, told, worker
+
+EVICTS_NONE = "lets no pod be evicted, so that no node with one can be drained: write maxUnavailable: 1"
+PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
+PLACE = "spec.template.spec"
+
+
+def budget(when: str = "", **limits: Any) -> dict[str, Any]:
+    spec = {"selector": {"matchLabels": {}}, **limits}
+    found = attach({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec}, "budget")
+    found["metadata"]["annotations"] = {"twgen.io/when": when} if when else {}
+    return found
+
+
+def hpa(when: str = "", **spec: Any) -> dict[str, Any]:
+    found = scaler("scaling", "HorizontalPodAutoscaler", "autoscaling/v2", **{"maxReplicas": 5, **spec})
+    found["metadata"]["annotations"] = {"twgen.io/when": when} if when else {}
+    return found
+
+
+def keda() -> dict[str, Any]:
+    triggers = [{"type": "cpu", "metadata": {"value": "60"}}]
+    return scaler("scaling", "ScaledObject", "keda.sh/v1alpha1", minReplicaCount=1, triggers=triggers)
+
+
+def warned(*documents: dict[str, Any], **spec: Any) -> list[str]:
+    found = parsed(worker(**spec), CONNECTION, *documents)
+    assert told((*found.problems, *found.unknown_fields)) == []
+    return told(found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("limits", "doubt"),
+    [
+        ({"maxUnavailable": 0}, f"maxUnavailable: 0 {EVICTS_NONE}"),
+        ({"maxUnavailable": "0%"}, f"maxUnavailable: 0% {EVICTS_NONE}"),
+        ({"minAvailable": "100%"}, f"minAvailable: 100% {EVICTS_NONE}"),
+        ({"maxUnavailable": "100%"}, f"maxUnavailable: 100% {PROTECTS_NONE}"),
+        ({"minAvailable": 0}, f"minAvailable: 0 {PROTECTS_NONE}"),
+        ({"minAvailable": "0%"}, f"minAvailable: 0% {PROTECTS_NONE}"),
+    ],
+)
+@pytest.mark.parametrize("spec", [{}, {"replicas": 1}, {"replicas": 3}])
+def test_budget_that_is_none_however_many_pods_there_are_is_warned_of_once(
+    limits: dict[str, Any], doubt: str, spec: dict[str, int]
+) -> None:
+    assert warned(budget(**limits), **spec) == [f"{PLACE}.{doubt}"]
+
+
+def test_budget_is_told_of_without_its_worker_too() -> None:
+    found = told(parsed(budget(maxUnavailable=0)).warnings)
+    assert f"{PLACE}.maxUnavailable: 0 {EVICTS_NONE}" in found
+
+
+@given(
+    pods=st.integers(1, 12),
+    field=st.sampled_from(["minAvailable", "maxUnavailable"]),
+    limit=st.integers(0, 14) | st.integers(0, 100).map(lambda share: f"{share}%"),
+)
+def test_budget_is_warned_of_exactly_when_all_or_none_may_be_evicted(
+    pods: int, field: str, limit: int | str
+) -> None:
+    # as the disruption controller counts: shares are rounded up, and no number is below zero
+    share = int(limit[:-1]) if isinstance(limit, str) else 0
+    number = -(-share * pods // 100) if isinstance(limit, str) else limit
+    healthy = number if field == "minAvailable" else max(0, pods - number)
+    evicts_none = healthy >= pods
+    # the one pod of a version may go: a budget that kept it would hold up every drain
+    says_all = limit in {"100%", "0%", 0}
+    protects_none = healthy == 0 and (pods > 1 or says_all)
+    found = warned(budget(**{field: limit}), replicas=pods)
+    assert [text.endswith(EVICTS_NONE) for text in found] == [True] * evicts_none + [False] * protects_none
+
+
+def test_budget_is_measured_by_the_fewest_and_the_most_pods_of_an_autoscaler() -> None:
+    said = f"{PLACE}.minAvailable: 2 where minReplicas of scaling is 2 {EVICTS_NONE}"
+    assert warned(budget(minAvailable=2), hpa(minReplicas=2)) == [said]
+    assert warned(budget(minAvailable=1), hpa(minReplicas=2)) == []
+    said = f"{PLACE}.maxUnavailable: 5 where maxReplicas of scaling is 5 {PROTECTS_NONE}"
+    assert warned(budget(maxUnavailable=5), hpa()) == [said]
+    said = f"{PLACE}.minAvailable: 50% where minReplicaCount of scaling is 1 {EVICTS_NONE}"
+    assert warned(budget(minAvailable="50%"), keda(), template=POD) == [said]
+
+
+def test_budget_is_measured_by_the_pods_that_draining_versions_have() -> None:
+    draining = policy(drainingReplicas=1)
+    said = f"{PLACE}.minAvailable: 2 where drainingReplicas is 1 {EVICTS_NONE}"
+    assert warned(budget(minAvailable=2), draining, replicas=3) == [said]
+    assert warned(budget("Draining", minAvailable=2), draining, replicas=3) == [said]
+    assert warned(budget("Target,Current,Ramping", minAvailable=2), draining, replicas=3) == []
+    assert warned(budget(maxUnavailable=1), draining, replicas=3) == []
+
+
+def test_budget_is_in_order_where_nobody_here_says_how_many_pods_there_are() -> None:
+    assert warned(budget(minAvailable=1)) == []
+    # the target is scaled by nobody here, before it is current
+    assert warned(budget("Target", minAvailable=1), hpa("Current", minReplicas=1)) == []
+
+
+def vpa(mode: str | None = "Auto", *policies: dict[str, Any], when: str = "") -> dict[str, Any]:
+    spec: dict[str, Any] = {"targetRef": {}, "resourcePolicy": {"containerPolicies": list(policies)}}
+    spec |= {"updatePolicy": {"updateMode": mode}} if mode else {}
+    template = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "spec": spec}
+    found = attach(template, "requests")
+    found["metadata"]["annotations"] = {"twgen.io/when": when} if when else {}
+    return found
+
+
+def by(resource: str, kind: str = "Utilization") -> dict[str, Any]:
+    value = {"averageUtilization": 70} if kind == "Utilization" else {"averageValue": "1"}
+    return {"type": "Resource", "resource": {"name": resource, "target": {"type": kind, **value}}}
+
+
+REQUESTS = {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+POD = {"spec": {"containers": [{"name": "w", "image": "payments:v3", **REQUESTS}]}}
+
+
+@pytest.mark.parametrize("mode", [None, "Auto", "Recreate", "Initial"])
+def test_vpa_that_changes_what_an_hpa_measures_by_is_warned_of(mode: str | None) -> None:
+    why, off = f"{PLACE}: changes the cpu requests by whose use", 'scaling scales: write updateMode: "Off"'
+    apart = ", or controlledResources: [memory]"
+    hpas = [f"{why} HorizontalPodAutoscaler {off}{apart}"]
+    assert warned(vpa(mode), hpa(metrics=[by("cpu")]), template=POD) == hpas
+    assert warned(vpa(mode), keda(), template=POD) == [f"{why} ScaledObject {off}{apart}"]
+    by_both = hpa(metrics=[by("cpu"), by("memory")])
+    assert warned(vpa(mode), by_both, template=POD) == [f"{why} HorizontalPodAutoscaler {off}"]
+
+
+def test_vpa_beside_pods_that_are_wrong_themselves_is_told_of_without_them() -> None:
+    pod = {"spec": {"containers": [None, {"name": "w"}]}}
+    assert parsed(worker(template=pod), CONNECTION, vpa(), hpa(metrics=[by("cpu")])).problems
+
+
+@pytest.mark.parametrize(
+    ("vertical", "horizontal"),
+    [
+        (vpa("Off"), hpa(metrics=[by("cpu")])),
+        (vpa("Auto"), hpa(metrics=[by("cpu", "AverageValue")])),
+        (vpa("Auto", {"containerName": "*", "controlledResources": ["memory"]}), hpa(metrics=[by("cpu")])),
+        (vpa("Auto", {"containerName": "w", "mode": "Off"}), hpa(metrics=[by("cpu")])),
+        (vpa("Auto", when="Draining"), hpa("Target,Current,Ramping", metrics=[by("cpu")])),
+    ],
+    ids=["only told", "by an amount", "another resource", "not this container", "never of one version"],
+)
+def test_vpa_beside_an_hpa_that_measures_by_something_else_is_in_order(
+    vertical: dict[str, Any], horizontal: dict[str, Any]
+) -> None:
+    assert warned(vertical, horizontal, template=POD) == []

@@ -1,0 +1,62 @@
+"""`twgen diff`."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from twgen.cli.options import INPUT, READING, options, paths_argument
+from twgen.cli.render import rendered
+from twgen.cli.settings import settings_of
+from twgen.errors import InvalidInput, StateUnavailable
+from twgen.model.paths import value_at
+from twgen.rendering.manifests import FORMATS, Manifest
+
+_SIGNALLED = 128
+
+
+@click.command()
+@paths_argument
+@options("snapshot", "now", *READING, *INPUT, "identity", "namespace", "operator_config")
+@options("no_hooks", "field_manager", "strict", "quiet")
+def command(**params: Any) -> None:
+    """Show what applying the manifests would change in the cluster. Changes nothing.
+
+    It runs `kubectl diff --server-side`. What is no longer rendered is not shown: `twgen plan` says it.
+
+    \b
+    twgen diff .
+    twgen diff . --no-hooks
+
+    Ends as kubectl does: with 0 when there is no difference, 1 when there is one, 2 or more after an error.
+    If the render fails, kubectl is not run.
+    """
+    settings = settings_of(params)
+    if settings.surroundings.needs_identity:
+        raise InvalidInput("a plugin of Argo CD only renders: run `twgen diff` outside of a render")
+    kubectl = shutil.which("kubectl")
+    if not kubectl:
+        raise StateUnavailable("there is no kubectl on PATH, which compares the manifests: install it")
+    manifests = rendered(settings, with_rollouts=not params["no_hooks"])
+    given = FORMATS["yaml"](manifests)
+    try:
+        compared = subprocess.run(  # noqa: S603 - by its full name
+            [kubectl, *_arguments(params, manifests)], input=given, stderr=sys.stderr, check=False
+        )
+    except OSError as error:
+        raise StateUnavailable(f"cannot run {kubectl}: {error.strerror}") from error
+    code = compared.returncode
+    raise click.exceptions.Exit(code if code >= 0 else _SIGNALLED - code)
+
+
+def _arguments(params: Mapping[str, Any], manifests: Sequence[Manifest]) -> list[str]:
+    # what Argo CD or a controller has set is a difference too, and no error; nothing is taken from them
+    arguments = ["diff", "--server-side", "--force-conflicts", f"--field-manager={params['field_manager']}"]
+    arguments += [f"--{name}={params[name]}" for name in ("kubeconfig", "context") if params[name]]
+    # kubectl refuses objects of another namespace than the one it is given
+    if params["namespace"] and not all(value_at(item, "metadata", "namespace") for item in manifests):
+        arguments.append(f"--namespace={params['namespace']}")
+    return [*arguments, "--filename=-"]

@@ -1,0 +1,102 @@
+"""What an API server answers: whether a path asks for it, and what twgen looks at in it is there."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from twgen.cluster.deployments import DEPLOYMENT, METADATA
+from twgen.model.paths import value_at
+from twgen.model.problem import Finding
+from twgen.model.record_shapes import Field, excerpt
+from twgen.model.shapes import FLAG, TEXT, TEXTS, TIME, Shape, listing, whole_number
+from twgen.versioning.names import resource_of_kind
+
+_PATH = re.compile(
+    r"/(?:api/(?P<core>[^/]+)|apis/(?P<group>[^/]+/[^/]+))"
+    r"(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[^/]+)(?:/(?P<name>[^/]+))?"
+)
+_LIST = "List"
+_CREATED = Field("metadata", excerpt(Field("creationTimestamp", TIME, required=True)), required=True)
+_STATE = excerpt(Field("reason", TEXT), Field("message", TEXT), Field("exitCode", whole_number()))
+_STATES = excerpt(Field("waiting", _STATE), Field("terminated", _STATE))
+_CONTAINER = excerpt(Field("state", _STATES), Field("lastState", _STATES))
+_CONDITION = excerpt(
+    Field("type", TEXT, required=True),
+    Field("status", TEXT, required=True),
+    Field("reason", TEXT),
+    Field("message", TEXT),
+    Field("lastTransitionTime", TEXT),
+)
+_POD_STATUS = excerpt(
+    Field("phase", TEXT),
+    Field("conditions", listing(_CONDITION)),
+    Field("initContainerStatuses", listing(_CONTAINER)),
+    Field("containerStatuses", listing(_CONTAINER)),
+)
+_JOB_STATUS = excerpt(Field("conditions", listing(_CONDITION)))
+_RESOURCE = excerpt(Field("kind", TEXT, required=True), Field("namespaced", FLAG))
+_OBJECT = excerpt(Field("metadata", METADATA, required=True))
+_SHAPES: Mapping[str, Shape] = {
+    "Deployment": DEPLOYMENT,
+    "Pod": excerpt(_CREATED, Field("status", _POD_STATUS)),
+    "Job": excerpt(_CREATED, Field("status", _JOB_STATUS)),
+    "ConfigMap": excerpt(Field("data", TEXTS), Field("binaryData", TEXTS)),
+    "Secret": excerpt(Field("data", TEXTS)),
+}
+"""By kind, what twgen looks at beside the metadata; the Deployment of a snapshot has the same shape."""
+_VERSIONS = listing(excerpt(Field("groupVersion", TEXT, required=True)))
+_SERVED: Mapping[str, tuple[re.Pattern[str], Shape]] = {
+    "APIGroup": (re.compile("/apis/[^/]+"), excerpt(Field("versions", _VERSIONS, required=True))),
+    "APIResourceList": (
+        re.compile("/(api|apis/[^/]+)/[^/]+"),
+        excerpt(Field("resources", listing(_RESOURCE), required=True)),
+    ),
+}
+"""Where an API server says what it serves."""
+
+
+def wrong_answer(path: str, answer: Mapping[str, Any]) -> str:
+    """Why this is not what a path asks for; empty: it is, or nobody knows better. Items are not looked at."""
+    kind, api_version = answer.get("kind"), answer.get("apiVersion")
+    if not (asked := _PATH.fullmatch(path)):
+        for wanted, (form, shape) in _SERVED.items():
+            if form.fullmatch(path):
+                return _first(shape, answer) if kind == wanted else f"it is of kind {kind!r}, not {wanted}"
+        return ""
+    is_list, version = not asked["name"], asked["core"] or asked["group"]
+    one = str(kind).removesuffix(_LIST) if is_list else str(kind)
+    is_kind = resource_of_kind(one) == asked["resource"] and (not is_list or str(kind) != one)
+    if not is_kind or api_version != version:
+        wanted = f"{'a list of ' if is_list else ''}{asked['resource']} of {version}"
+        return f"it is of kind {kind!r} of {api_version!r}, not {wanted}"
+    return "" if is_list else wrong_object(path, answer)
+
+
+def wrong_object(path: str, value: Any) -> str:
+    """Why this is no object of that path, or of a list there; empty: it is one."""
+    asked = _PATH.fullmatch(path)
+    resource = asked["resource"] if asked else ""
+    if said := _first(_OBJECT, value):
+        name = value_at(value, "metadata", "name")
+        return f"{f'{name!r} of ' if isinstance(name, str) else ''}{resource}: {said}"
+    metadata = value["metadata"]
+    name, namespace = metadata["name"], metadata.get("namespace")
+    place = f"{namespace}/{name}" if namespace else name
+    if asked and asked["namespace"] and namespace != asked["namespace"]:
+        return f"{place} is not in namespace {asked['namespace']}"
+    if asked and asked["name"] and name != asked["name"]:
+        return f"{place} is another object"
+    # the items of a list leave it out
+    if (kind := value.get("kind")) is not None and resource_of_kind(str(kind)) != resource:
+        return f"{place} is of kind {kind!r}, not one of {resource}"
+    for known, shape in _SHAPES.items():
+        if resource_of_kind(known) == resource and (said := _first(shape, value)):
+            return f"{known} {place}: {said}"
+    return ""
+
+
+def _first(shape: Shape, value: Any) -> str:
+    """The first thing that is wrong."""
+    findings: list[Finding] = []
+    shape.read(value, None, findings)
+    return f"{findings[0].path} {findings[0].message}".strip() if findings else ""

@@ -1,0 +1,117 @@
+"""How the objects stand that are attached to the versions of a worker."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from twgen.model.operator import GroupKind
+from twgen.model.plan import VersionPlan, WorkerVersions
+from twgen.model.status import AttachedState, AttachedView, RolloutStatus
+from twgen.planning.cluster_changes import AttachedInCluster, Condition
+
+_FAILS = {
+    "AbleToScale": "False",  # these two of a HorizontalPodAutoscaler
+    "ScalingActive": "False",
+    "Ready": "False",  # these two of a ScaledObject
+    "Fallback": "True",
+    "DisruptionAllowed": "False",  # of a PodDisruptionBudget
+    "ConfigUnsupported": "True",  # of a VerticalPodAutoscaler
+    "Available": "False",  # by custom of other kinds
+    "Degraded": "True",
+    "Failed": "True",
+    "Stalled": "True",
+}
+"""The status by which a condition says that its object does not do what it is for."""
+_FINE = {
+    ("ScalingActive", "ScalingDisabled"),  # there are no pods
+    ("DisruptionAllowed", "InsufficientPods"),  # what it is for
+}
+"""Conditions, with their reasons, that are no trouble all the same."""
+_WHY_MISSING = "it was deleted, or refused when it was applied: its last sync says which"
+_LONGEST = 500
+"""Characters of a condition's message."""
+
+
+NamedObject = tuple[str, str, str]
+"""The namespace, the kind and the name of an object."""
+
+
+class AttachedRead(NamedTuple):
+    """What was read of the objects that twgen attached to versions in one namespace."""
+
+    found: tuple[AttachedInCluster, ...]
+    unread: Mapping[str, str] = {}
+    """Why the objects of a kind could not be read, by kind."""
+
+
+def attached_to_read(workers: Iterable[WorkerVersions]) -> dict[str, set[GroupKind]]:
+    """The kinds of what is attached to live versions, by Kubernetes namespace."""
+    wanted: dict[str, set[GroupKind]] = {}
+    for worker in workers:
+        kinds = {item.kind for version in worker.versions if version.live for item in version.attached}
+        groups = {GroupKind.of(resource.template) for resource in worker.spec.attached}
+        if found := {group for group in groups if group.kind in kinds}:
+            wanted.setdefault(worker.spec.namespace, set()).update(found)
+    return wanted
+
+
+def attached_views(version: VersionPlan, read: AttachedRead | None) -> tuple[AttachedView, ...]:
+    """How each object stands that is attached to a version; None: none of them was read."""
+    found = {(item.kind.kind, item.name): item for item in read.found} if read else {}
+    rendered = version.live.attached if version.live else ()
+    views = []
+    for item in version.attached:
+        live, says = found.get((item.kind, item.name)), ""
+        if not read or item.kind in read.unread:
+            state = AttachedState.UNREAD
+        elif live:
+            says = _trouble(live)
+            state = AttachedState.FAILING if says else AttachedState.READY
+        else:
+            # what was never applied is not missed
+            is_applied = f"{item.kind}/{item.name}" in rendered
+            state = AttachedState.MISSING if is_applied else AttachedState.PENDING
+            says = _WHY_MISSING if is_applied else ""
+        views.append(AttachedView(item.kind, item.name, state, says))
+    return tuple(views)
+
+
+def with_refusals(status: RolloutStatus, refused: Mapping[NamedObject, str]) -> RolloutStatus:
+    """The same with what a sync could not apply, of what is not there."""
+    namespace = status.worker.partition("/")[0]
+
+    def told(item: Mapping[str, Any]) -> Mapping[str, Any]:
+        why = refused.get((namespace, str(item.get("kind")), str(item.get("name"))))
+        if why is None or item.get("state") not in {AttachedState.MISSING, AttachedState.PENDING}:
+            return item
+        return {**item, "state": AttachedState.REFUSED.value, "message": why[:_LONGEST]}
+
+    workers = [
+        {
+            **worker,
+            "versions": [
+                {**version, "attached": [told(item) for item in version.get("attached", ())]}
+                for version in worker.get("versions", ())
+            ],
+        }
+        for worker in status.document.get("workers", ())
+    ]
+    return replace(status, document={**status.document, "workers": workers}) if workers else status
+
+
+def _trouble(item: AttachedInCluster) -> str:
+    """What an object says against itself; empty: nothing."""
+    if item.is_going:
+        return "it has been deleted and is not gone yet"
+    return "; ".join(_said(condition) for condition in item.conditions if _is_trouble(condition))
+
+
+def _is_trouble(condition: Condition) -> bool:
+    is_failing = _FAILS.get(condition.type) == condition.status
+    return is_failing and (condition.type, condition.reason) not in _FINE
+
+
+def _said(condition: Condition) -> str:
+    why = ": ".join(filter(None, (condition.reason, condition.message[:_LONGEST])))
+    said = f"{condition.type} is {condition.status}"
+    return f"{said} ({why})" if why else said

@@ -1,0 +1,123 @@
+"""Which marks of a version still count: a mark decides nothing after the stay that it was made in."""
+
+from datetime import datetime, timedelta
+
+from twgen.model.marks import Lifetime, Mark, MarkKey, read_mark
+from twgen.model.temporal import RampingVersion, Version, VersionStatus, WorkerDeployment
+from twgen.planning.routing.rollbacks import CLOCKS_DIFFER, was_replaced_when_deactivated
+from twgen.planning.version_status import status_of
+
+_SAME_MOMENT = timedelta(seconds=1)
+"""A server moves what it says of one moment by milliseconds from one answer to the next."""
+_WRITTEN_WITHIN = timedelta(seconds=30)
+"""How long after a change of traffic twgen has written down who made it."""
+_ALL = 100
+"""Percent."""
+
+
+def stay_began(version: Version, temporal: WorkerDeployment) -> datetime | None:
+    """When its present stay began; None: nobody knows.
+
+    A server forgets when a version lost its share once it has one again: the begin of a ramp tells then.
+    """
+    if ramp := _ramp(version, temporal):
+        return ramp.since or ramp.percentage_changed_at
+    known = (version.created_at, _became_current(version, temporal), version.last_deactivated_at)
+    return max(filter(None, known), default=None)
+
+
+def is_retired(version: Version, temporal: WorkerDeployment, now: datetime) -> bool:
+    """A person has retired the worker of a version by a mark on it that still counts."""
+    mark = read_mark(MarkKey.RETIRED, (version.metadata or {}).get(MarkKey.RETIRED))
+    return mark is not None and is_in_force(mark, version, temporal, now)
+
+
+def is_in_force(
+    mark: Mark, version: Version, temporal: WorkerDeployment, now: datetime, apart: timedelta = timedelta()
+) -> bool:
+    """Whether the mark of a version still decides anything; `apart` is how far apart clocks may be."""
+    if mark.key.lifetime is Lifetime.RETIREMENT:
+        # retiring makes the mark before it takes the traffic away
+        has_traffic = temporal.routing.current or temporal.routing.ramping
+        is_over = _has_returned(mark, version, temporal) or _had_traffic_since(mark, temporal)
+        return not (has_traffic or is_over)
+    if status_of(version.build_id, version, temporal) is VersionStatus.CURRENT:
+        return False
+    if mark.key.lifetime is Lifetime.RETURN:
+        return not _has_returned(mark, version, temporal)
+    # it makes a rollout faster: only as twgen writes it, and not from a future that nobody has seen
+    if not mark.is_ours or mark.made_in is None or mark.made_in > now + CLOCKS_DIFFER:
+        return False
+    if mark.key is MarkKey.MOVED_BY:
+        ramp = _ramp(version, temporal)
+        since = ramp.percentage_since if ramp else None
+        return bool(since and mark.at and mark.at >= since - _WRITTEN_WITHIN - apart)
+    # a gate drains its version too, but one that is skipped has not started
+    is_over = mark.key is MarkKey.GATE_SKIPPED and _has_drained_since(version, mark.made_in)
+    return not is_over and _is_of_stay(mark, stay_began(version, temporal))
+
+
+def _is_of_stay(mark: Mark, stay: datetime | None) -> bool:
+    """It was made in the stay that began then; one that names no stay goes by its time."""
+    if stay is None:
+        return True
+    if mark.stay:
+        return abs(mark.stay - stay) <= _SAME_MOMENT
+    return mark.at is not None and mark.at >= stay
+
+
+def _has_returned(mark: Mark, version: Version, temporal: WorkerDeployment) -> bool:
+    """Since it was made, the version became current, or lost a share and got another one."""
+    made_in = mark.made_in
+    if made_in is None or _is_of_stay(mark, stay_began(version, temporal)):
+        return False
+    after = made_in + _SAME_MOMENT
+    became_current = _became_current(version, temporal) or _was_made_current(version)
+    left = version.last_deactivated_at
+    if became_current and became_current > after:
+        return True
+    if not _ramp(version, temporal):
+        return False
+    # a pause that came in the very moment of the first share was made before it, and counts
+    was_active = version.first_activated_at is not None and version.first_activated_at <= made_in
+    return bool(left and left > after) or (mark.was_ramping if mark.stay else was_active)
+
+
+def _had_traffic_since(mark: Mark, temporal: WorkerDeployment) -> bool:
+    """Since it was made, a version became current, or got its first share."""
+    # what had traffic then lost it a moment later: that a version was left tells nothing
+    moments = (
+        moment
+        for version in temporal.versions
+        for moment in (version.first_activated_at, _became_current(version, temporal))
+        if moment
+    )
+    # of other versions the stay says nothing, and clocks differ
+    return mark.at is not None and any(moment > mark.at + CLOCKS_DIFFER for moment in moments)
+
+
+def _ramp(version: Version, temporal: WorkerDeployment) -> RampingVersion | None:
+    ramp = temporal.routing.ramping
+    return ramp if ramp and ramp.build_id == version.build_id else None
+
+
+def _became_current(version: Version, temporal: WorkerDeployment) -> datetime | None:
+    """When it last became current, at the latest; None: never, as far as anything tells."""
+    current = temporal.routing.current
+    since = current.since if current and current.build_id == version.build_id else None
+    # a server before 1.30 tells only that another version took its place
+    replaced = version.last_deactivated_at if was_replaced_when_deactivated(version, temporal) else None
+    return since or version.last_current_at or replaced
+
+
+def _was_made_current(version: Version) -> datetime | None:
+    """When twgen made it current, by its own note: before 1.30 a server tells only of the last one."""
+    moved = read_mark(MarkKey.MOVED_BY, (version.metadata or {}).get(MarkKey.MOVED_BY))
+    return moved.at if moved and moved.details.get("percentage") == _ALL else None
+
+
+def _has_drained_since(version: Version, moment: datetime) -> bool:
+    drainage = version.drainage
+    if not drainage or drainage.status is not VersionStatus.DRAINED:
+        return False
+    return drainage.changed_at is not None and drainage.changed_at > moment

@@ -1,0 +1,127 @@
+"""The pods of a plain Deployment as those of a worker: without the variables that twgen sets itself."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from twgen.model.paths import value_at
+from twgen.model.policy import EnvironmentNames
+from twgen.model.problem import quoted
+from twgen.model.spec import Connection, SecretKey
+from twgen.specs.variables import Values, known_value, references, with_references
+from twgen.versioning.injection import (
+    ADDRESS,
+    NAMESPACE,
+    TASK_QUEUE,
+    Identity,
+    Place,
+    injection,
+    is_ever_injected,
+    place_of,
+)
+
+_KEY = "TEMPORAL_API_KEY"
+_OF_CONNECTION = ("TEMPORAL_API", "TEMPORAL_TLS")
+"""How the variables begin that credentials are told in: a Connection names a Secret in their place."""
+
+Container = Mapping[str, Any]
+
+
+class ImportedPods(NamedTuple):
+    """The `spec` of a pod template, and what its variables told."""
+
+    spec: Mapping[str, Any]
+    place: Place
+    task_queue: str
+    """Empty: none, or the pods' own variable goes on telling it."""
+    key: Mapping[str, str]
+    """The key of the Secret that holds the API key; empty: none is told."""
+    notes: tuple[str, ...]
+    """What somebody has to look at."""
+    worker: str
+    """The container that stands first now, since it seems to be the worker; empty: there is no other."""
+
+
+def knows_temporal(container: Container) -> bool:
+    """One of its variables is Temporal's."""
+    return any(str(variable.get("name")).startswith("TEMPORAL_") for variable in container.get("env") or ())
+
+
+def imported_pods(pod: Mapping[str, Any]) -> ImportedPods:
+    """What becomes of the pods of a Deployment; of what they say of Temporal the first container is right."""
+    containers: list[Container] = list(pod["containers"])
+    # a sidecar may stand before it, or know Temporal too: the image of the first container names the version
+    containers.sort(key=lambda one: (TASK_QUEUE not in _told(one), not knows_temporal(one)))
+    told = [_told(container) for container in containers]
+    plain = ({name: text for name, text in values.items() if text} for values in told)
+    place = place_of({"containers": [{"env": [*map(_variable, values.items())]} for values in plain]})
+    variables = [variable for container in containers for variable in container.get("env") or ()]
+    keys = (value_at(one, "valueFrom", "secretKeyRef") for one in variables if one.get("name") == _KEY)
+    key: Mapping[str, Any] = next((one for one in keys if value_at(one, "name") and value_at(one, "key")), {})
+    queues = {values[TASK_QUEUE] for values in told if TASK_QUEUE in values}
+    is_used = any(TASK_QUEUE in references(str(one.get("value"))) for one in variables)
+    # one that other variables refer to, or that differs, is told by the pods' own variable as before
+    queue = "" if is_used or len(queues) != 1 else queues.pop() or ""
+    secret = SecretKey(str(key["name"]), str(key["key"])) if key else None
+    connection = Connection("", place.address, api_key_secret=secret)
+    injected = injection(connection, Identity("", "", ""), EnvironmentNames.CURRENT).names
+    gone = injected | ({TASK_QUEUE} if queue else set())
+    gone |= {name for values in told for name in values if name.startswith(_OF_CONNECTION)}
+    gone = frozenset(name for name in gone if is_ever_injected(name))
+    notes = [note for one in zip(containers, told, strict=True) for note in _notes(*one, place, gone, key)]
+    return ImportedPods(
+        spec={**pod, "containers": [_without(container, gone) for container in containers]},
+        place=place,
+        task_queue=queue,
+        key={"name": secret.name, "key": secret.key} if secret else {},
+        notes=tuple(dict.fromkeys(notes)),
+        worker=str(containers[0].get("name")) if len(containers) > 1 else "",
+    )
+
+
+def _variable(item: tuple[str, str]) -> dict[str, str]:
+    return {"name": item[0], "value": item[1]}
+
+
+def _told(container: Container) -> dict[str, str | None]:
+    """What the variables of a container say."""
+    values: dict[str, str | None] = {}
+    for variable in container.get("env") or ():
+        values[str(variable.get("name"))] = known_value(variable, values)
+    return values
+
+
+def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
+    """The container without these variables; what referred to one of them says itself what that said."""
+    kept, before = [], dict[str, str | None]()
+    for variable in container.get("env") or ():
+        name, text = str(variable.get("name")), variable.get("value")
+        if name not in gone:
+            known = {one: said for one, said in before.items() if one in gone and one != _KEY}
+            filled = isinstance(text, str) and with_references(text, known.get)
+            kept.append({**variable, "value": filled} if filled else variable)
+        before[name] = known_value(variable, before)
+    rest = {field: item for field, item in container.items() if field != "env"}
+    return {**rest, **({"env": kept} if kept else {})}
+
+
+def _notes(
+    container: Container, told: Values, place: Place, gone: frozenset[str], key: Mapping[str, Any]
+) -> Iterator[str]:
+    places = {ADDRESS: place.address, NAMESPACE: place.temporal_namespace}
+    before = dict[str, str | None]()
+    for variable in container.get("env") or ():
+        name = str(variable.get("name"))
+        is_key = name == _KEY and key and value_at(variable, "valueFrom", "secretKeyRef") == key
+        if name in gone and name.startswith(_OF_CONNECTION) and not is_key:
+            yield f"{name} is left out, which the Connection is for"
+        elif name in places and told[name] is None:
+            is_for = "the Connection" if name == ADDRESS else "temporalNamespace"
+            yield f"{name} is left out, which {is_for} is for"
+        elif name in places and told[name] != places[name]:
+            whose = f"{name} of container {quoted(str(container.get('name')))}"
+            yield f"{whose} is left out: it says {quoted(str(told[name]))}, and each container gets the same"
+        elif name not in gone:
+            for one in references(str(variable.get("value") or "")):
+                if one in gone and one in before and (before[one] is None or one == _KEY):
+                    yield f"{name} refers to {one}, which is left out: write what it is to say"
+        before[name] = known_value(variable, before)

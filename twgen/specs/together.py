@@ -1,0 +1,128 @@
+"""What the objects attached to one version do to each other, or make of the number of its pods."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from twgen.model.operator import GroupKind
+from twgen.model.paths import value_at
+from twgen.model.spec import AttachedResource, AttachedWhile, WorkerSpec
+from twgen.specs.doubts import utilizations
+from twgen.specs.limits import PERCENTAGE
+from twgen.specs.spec_document import SpecDocument
+from twgen.specs.when import may_meet
+
+_VPA = GroupKind("autoscaling.k8s.io", "VerticalPodAutoscaler")
+_BUDGET = GroupKind("policy", "PodDisruptionBudget")
+_BOUNDS = (("minReplicas", 1, "maxReplicas", 0), ("minReplicaCount", 1, "maxReplicaCount", 100))
+"""How the kinds of autoscalers call their bounds, and what those are when they are left out.
+
+Of no pods none can be evicted, so that 1 is the fewest.
+"""
+_WITH_TRAFFIC = frozenset({AttachedWhile.TARGET, AttachedWhile.CURRENT, AttachedWhile.RAMPING})
+_DRAINING = frozenset({AttachedWhile.DRAINING})
+_ALL = 100
+_EVICTS_NONE = "lets no pod be evicted, so that no node with one can be drained: write maxUnavailable: 1"
+_PROTECTS_NONE = "protects no pods: write maxUnavailable: 1"
+
+
+class _Pods(NamedTuple):
+    """How many pods a version has, and what the fields are called that say so."""
+
+    fewest: int
+    most: int
+    least_field: str
+    most_field: str
+
+
+def warn_of_neighbours(templates: Iterable[SpecDocument], workers: Iterable[WorkerSpec]) -> None:
+    """Note each budget that fits no number of pods, and each VPA that changes what an HPA measures by."""
+    documents = {id(spec.document): spec for spec in templates}
+    for worker in workers:
+        for resource in worker.attached:
+            fields = documents[id(resource.document)].fields
+            kind = GroupKind.of(resource.template)
+            if kind == _BUDGET and (found := next(_doubts_of_budget(resource, worker), None)):
+                fields.warning(f"template.spec.{found[0]}", found[1])
+            for doubt in _doubts_of_vpa(resource, worker) if kind == _VPA else ():
+                fields.warning("template.spec", doubt)
+
+
+def doubt_of_limit(budget: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Why a budget protects nothing, or lets nothing be evicted, however many pods there are, and where."""
+    for field, none, nothing in (
+        ("maxUnavailable", _EVICTS_NONE, _PROTECTS_NONE),
+        ("minAvailable", _PROTECTS_NONE, _EVICTS_NONE),
+    ):
+        limit = budget.get(field)
+        if _share(limit) == 0 or (limit == 0 and not isinstance(limit, bool)):
+            return field, f"{limit} {none}"
+        if _share(limit) == _ALL:
+            return field, f"{limit} {nothing}"
+    return None
+
+
+def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[tuple[str, str]]:
+    """Why a budget fits no number of pods that its versions have, and the field that says so."""
+    spec = value_at(budget.template, "spec")
+    if not isinstance(spec, dict) or doubt_of_limit(spec):
+        return
+    for words in (_WITH_TRAFFIC, _DRAINING):
+        pods = _pods(worker, words) if may_meet(budget.when, words) else None
+        for field in ("minAvailable", "maxUnavailable") if pods else ():
+            limit = spec.get(field)
+            if field == "minAvailable" and pods and _of(limit, pods.fewest) >= pods.fewest:
+                yield field, f"{limit} where {pods.least_field} is {pods.fewest} {_EVICTS_NONE}"
+            elif field == "maxUnavailable" and pods and _of(limit, pods.most) >= pods.most > 1:
+                yield field, f"{limit} where {pods.most_field} is {pods.most} {_PROTECTS_NONE}"
+
+
+def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> _Pods | None:
+    """How many pods the versions of these words have; None: nobody here says."""
+    scalers = [item for item in worker.attached if item.autoscales and may_meet(item.when, words)]
+    if scalers and scalers[0].when and not words <= scalers[0].when:
+        return None
+    if scalers:
+        spec = value_at(scalers[0].template, "spec")
+        least, fewest, most, at_most = _BOUNDS[scalers[0].kind == "ScaledObject"]
+        bounds = spec.get(least) or fewest, spec.get(most) or at_most
+        return _Pods(*bounds, *(f"{field} of {scalers[0].name}" for field in (least, most)))
+    draining = worker.policy.draining_replicas if words == _DRAINING else None
+    field = "drainingReplicas" if draining else "replicas"
+    pods = draining or worker.replicas
+    return _Pods(pods, pods, field, field) if pods else None
+
+
+def _of(limit: Any, pods: int) -> int:
+    """The pods that a limit means, of so many; a share is rounded up, as Kubernetes does it."""
+    share = _share(limit)
+    return limit if isinstance(limit, int) else -(-pods * share // _ALL) if share is not None else 0
+
+
+def _share(limit: Any) -> int | None:
+    """The percentage that a limit is; None: it is none, or one that is refused."""
+    share = int(limit[:-1]) if isinstance(limit, str) and re.search(PERCENTAGE, limit) else None
+    return None if share is None or share > _ALL else share
+
+
+def _doubts_of_vpa(vpa: AttachedResource, worker: WorkerSpec) -> Iterator[str]:
+    """https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/docs/known-limitations.md."""
+    if value_at(vpa.template, "spec", "updatePolicy", "updateMode") == "Off":
+        return
+    policies = value_at(vpa.template, "spec", "resourcePolicy", "containerPolicies") or []
+    named = {value_at(policy, "containerName") or "*": policy for policy in policies}
+    containers = value_at(worker.template.content, "spec", "containers") or ()
+    for other in worker.attached:
+        if not other.autoscales or not may_meet(vpa.when, other.when):
+            continue
+        measured = list(utilizations(value_at(other.template, "spec")))
+        rest = {"cpu", "memory"}.difference(name for name, _ in measured)
+        for resource, only in measured:
+            for name in (name for item in containers if only in {"", name := value_at(item, "name")}):
+                policy = named.get(name, named.get("*", {}))
+                controlled = value_at(policy, "controlledResources")
+                if value_at(policy, "mode") != "Off" and (controlled is None or resource in controlled):
+                    why = f"changes the {resource} requests by whose use {other.kind} {other.name} scales"
+                    apart = f", or controlledResources: [{', '.join(rest)}]" if rest else ""
+                    yield f'{why}: write updateMode: "Off"{apart}'
+                    return
