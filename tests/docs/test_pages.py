@@ -60,5 +60,5 @@ def test_no_cell_of_a_table_has_more_than_25_words(page: Path) -> None:
 
 
 def test_site_leads_to_every_page() -> None:
-    listed = re.findall(r'= "(\w+\.md)"', (ROOT / "zensical.toml").read_text())
+    listed = re.findall(r'= "([\w-]+\.md)"', (ROOT / "zensical.toml").read_text())
     assert sorted(listed) == sorted(page.name for page in PAGES if page.name != "README.md")
