@@ -230,5 +230,8 @@ def _about_replaced(version: VersionFacts, plan: VersionPlan, live: LiveDeployme
     commands = [f"kubectl delete {item.kind.lower()} -n {namespace} {item.name}" for item in plan.replaced]
     commands.append(f"kubectl annotate deployment -n {namespace} {live.name} --overwrite {GONE}={gone}")
     run = f"run `{' && '.join(commands)}` and apply a new render"
+    have = (
+        "has no template any more and is" if len(plan.replaced) == 1 else "have no template any more and are"
+    )
     who = run if by_hand else f"the Job of its rollout does so; without one, {run}"
-    yield f"{version.build_id}: {goes} has no template any more and is to be deleted{follows}: {who}"
+    yield f"{version.build_id}: {goes} {have} to be deleted{follows}: {who}"
