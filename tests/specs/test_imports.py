@@ -251,6 +251,7 @@ def test_of_several_deployments_those_are_taken_that_know_temporal() -> None:
         {"spec": {"template": {"spec": {"containers": {"a": "b"}}}}},
         {"spec": {"template": {"spec": {"containers": ["a"]}}}},
         {"spec": {"template": {"spec": {"containers": [{"env": ["a"]}]}}}},
+        {"spec": {"template": {"spec": {"containers": [{"image": 5}]}}}},
         {"spec": {"template": {"metadata": "text", "spec": {"containers": [{}]}}}},
     ],
 )
@@ -292,6 +293,7 @@ def test_second_object_of_a_file_is_left_and_told() -> None:
         ),
         ({"affinity": {"podAffinity": {"x": [{"labelSelector": {"matchLabels": {"team": "pay"}}}]}}}, ""),
         ({"topologySpreadConstraints": [{"labelSelector": None}, None]}, ""),
+        ({"topologySpreadConstraints": [{"labelSelector": {"matchLabels": 5}}]}, ""),
         ({}, ""),
     ],
 )  # fmt: skip

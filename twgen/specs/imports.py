@@ -169,6 +169,7 @@ def _is_sound(value: Any) -> bool:
         and all(isinstance(metadata.get(field) or {}, dict) for field in ("labels", "annotations"))
         and all(
             isinstance(one, dict)
+            and isinstance(one.get("image") or "", str)
             and isinstance(one.get("env") or [], list)
             and all(isinstance(variable, dict) for variable in one.get("env") or ())
             for one in containers
@@ -283,7 +284,8 @@ def _selecting_labels(rules: Any) -> set[str]:
         return set()
     selector = rules.get("labelSelector")
     expressions = value_at(selector, "matchExpressions")
-    names = [*(value_at(selector, "matchLabels") or ())]
+    labels = value_at(selector, "matchLabels")
+    names = [*labels] if isinstance(labels, dict) else []
     names += [value_at(one, "key") for one in expressions] if isinstance(expressions, list) else []
     return {str(name) for name in names}.union(*(_selecting_labels(rule) for rule in rules.values()))
 
