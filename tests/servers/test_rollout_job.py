@@ -31,7 +31,7 @@ from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 
-PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @side_by_side
@@ -307,8 +307,8 @@ def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_
 
 @side_by_side
 def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: Story) -> None:
-    text = PAGE.read_text().replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
-    wait, tell, pause = re.findall(r"^```\n((?:kubectl|target=).*?)^```$", text, re.MULTILINE | re.DOTALL)
+    wait, tell, *_ = commands_of("jobs.md", story)
+    [pause] = commands_of("steer.md", story)
     pause, go_on = pause.splitlines()
 
     def shell(commands: str) -> str:
@@ -336,6 +336,12 @@ def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: 
     shell(go_on)
     shell(wait)
     assert story.share("v2") == 100
+
+
+def commands_of(page: str, story: Story) -> list[str]:
+    """The blocks of kubectl's commands on a page, for the worker of the story."""
+    text = (DOCS / page).read_text().replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
+    return re.findall(r"^```\n((?:kubectl|target=).*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def most_memory(story: Story) -> float:
