@@ -39,12 +39,10 @@ def main() -> None:
     replace(ROOT / "README.md", "Deployment ", objects(output("render", ".", "--snapshot", "before.yaml")))
     page = ROOT / "docs" / "status.md"
     moment = ("--now", "2026-11-21T05:28:00Z")
-    command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", *moment, "--color", "never"]
-    with terminal(command, EXAMPLE, 80) as shown:
-        shown.end()
-    replace(page, "… shop/payments  Waiting  Temporal", shown.text.replace("\r\n", "\n"))
+    told = on_terminal("status", ".", "--snapshot", "snapshot.yaml", *moment)
+    replace(page, "… shop/payments  Waiting  Temporal", told)
     page = ROOT / "docs" / "simulate.md"
-    replace(page, "✓ shop/payments  Settled", output("simulate", "."))
+    replace(page, "✓ shop/payments  Settled", on_terminal("simulate", "."))
     picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
@@ -83,7 +81,7 @@ def rollbacks() -> list[str]:
             specs = shutil.copytree(EXAMPLE, Path(folder) / "specs")
             worker = specs / "worker.yaml"
             worker.write_text(worker.read_text().replace(":v3.0.0", f":{tag}"))
-            told.append(output("plan", ".", "--snapshot", snapshot, folder=specs))
+            told.append(on_terminal("plan", ".", "--snapshot", snapshot, folder=specs))
     return told
 
 
@@ -91,6 +89,13 @@ def output(*command: str, folder: Path = EXAMPLE) -> str:
     """What twgen prints in a folder, by default that of the example."""
     ended = subprocess.run([TWGEN, *command], cwd=folder, capture_output=True, text=True, check=True)
     return ended.stdout
+
+
+def on_terminal(*command: str, folder: Path = EXAMPLE) -> str:
+    """What twgen shows on a terminal of 80 columns, without colours; a page has no room for more."""
+    with terminal([TWGEN, *command, "--color", "never"], folder, 80) as shown:
+        shown.end()
+    return shown.text.replace("\r", "")
 
 
 def objects(manifests: str) -> str:

@@ -26,7 +26,8 @@ NAMES = ("rollout", "measured-ramps", "steer", "rollback", "jobs")
 PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in NAMES)
 SHOWN = [line for language, block in BLOCK.findall(PAGE) if not language for line in block.splitlines()]
 NAMED = re.findall(r"^\| `(twgen [^`]+)` \|", PAGE, re.MULTILINE)
-CHANGING = sorted({*NAMED, *(line for line in SHOWN if re.match("twgen (?!simulate )[^>]*$", line))})
+COMMANDS = [line.partition(" | ")[0] for line in SHOWN if re.match("twgen (?!simulate )[^>]*$", line)]
+CHANGING = sorted({*NAMED, *COMMANDS})
 
 
 @pytest.mark.parametrize("command", CHANGING)

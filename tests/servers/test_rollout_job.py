@@ -340,7 +340,9 @@ def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: 
 
 def commands_of(page: str, story: Story) -> list[str]:
     """The blocks of kubectl's commands on a page, for the worker of the story."""
-    text = (DOCS / page).read_text().replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
+    text = (
+        (DOCS / page).read_text().replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
+    )
     return re.findall(r"^```\n((?:kubectl|target=).*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
