@@ -69,7 +69,7 @@ def foretold(page: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         specs = shutil.copytree(EXAMPLE, Path(folder) / "specs")
         (specs / "policy.yaml").write_text(policy)
-        told = output("simulate", ".", "--starts-per-hour", "100", "--failing", "0.2", folder=specs)
+        told = on_terminal("simulate", ".", "--starts-per-hour", "100", "--failing", "0.2", folder=specs)
     return told[told.index(SHORT) :]
 
 
