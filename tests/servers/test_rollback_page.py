@@ -10,7 +10,8 @@ from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 
 from testing.install import TEMPORAL_CLI, installed
 from testing.processes import eventually
-from tests.servers.live import ENVIRONMENT
+from tests.servers.live import ENVIRONMENT, policy_document, worker_document, write_specs
+from tests.servers.side_by_side import side_by_side
 from tests.servers.terminal import SOON, Story, becomes_current, on_both_servers
 from tests.servers.workflows import start
 
@@ -42,6 +43,22 @@ def test_reset_starts_workflows_of_a_bad_version_again_on_the_older_one(story: S
         return {version_of(story, each) for each in names} == {"v1"}
 
     eventually(are_reset, SOON)
+
+
+@side_by_side
+def test_version_that_was_replaced_long_ago_gets_all_traffic_at_once_by_the_command_of_the_page(
+    story: Story,
+) -> None:
+    becomes_current(story, "v1")
+    becomes_current(story, "v2")
+    name = story.worker.name.removeprefix("live/")
+    short = policy_document(name, rollbackWindow="1s")
+    worker = worker_document(name, "v1", steps=(25,), gate="GateWorkflow")
+    write_specs(story.folder, story.worker.server.address, worker, short)
+    eventually(lambda: "its gate" in story.run("promote").stderr, SOON)
+    [command] = set(re.findall(r"^twgen (promote \..*)$", PAGE.read_text(), re.MULTILINE))
+    promoted = story.run(*command.replace(" .", "").split())
+    assert (promoted.code, story.shares()) == (0, {"v1": 100, "v2": 0}), promoted
 
 
 def types(story: Story, command: str) -> str:
