@@ -94,7 +94,8 @@ def output(*command: str, folder: Path = EXAMPLE) -> str:
 def on_terminal(*command: str, folder: Path = EXAMPLE) -> str:
     """What twgen shows on a terminal of 80 columns, without colours; a page has no room for more."""
     with terminal([TWGEN, *command, "--color", "never"], folder, 80) as shown:
-        shown.end()
+        if code := shown.end():
+            raise RuntimeError(code, shown.text)
     return shown.text.replace("\r", "")
 
 
