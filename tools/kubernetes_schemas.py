@@ -138,5 +138,7 @@ if __name__ == "__main__":
     for name, schema in GENERATED.items():
         (SCHEMAS / name).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
     for path in SCHEMAS.glob("*.json"):
-        moved = re.sub(r'(?<="\$id": )"[^"]*"', json.dumps(schema_address(path.name)), path.read_text(), count=1)
+        moved = re.sub(
+            r'(?<="\$id": )"[^"]*"', json.dumps(schema_address(path.name)), path.read_text(), count=1
+        )
         path.write_text(moved, encoding="utf-8")
