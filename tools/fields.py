@@ -149,7 +149,7 @@ def fields_page(name: str) -> str:
             f"# {kind.title}\n\n{kind.about}\n\n```yaml\n{kind.example}```\n\n{kind.after}\n",
             "If the first line of a file names the schema, editors check the file and complete its fields:\n",
             f"```text\n# yaml-language-server: $schema={schema['$id']}\n```\n",
-            f"A field marked * is required. All of it is in the [schema](../schemas/{name}.json) too.\n",
+            f"A field marked * is required. The list is made from the [schema](../schemas/{name}.json).\n",
             _section(f"Fields of {top.strip('.') or 'the document'}", direct, top),
             *(_section(place.strip("."), found, place) for place, found in sections.items()),
             _section("apiVersion, kind and metadata", head, ""),

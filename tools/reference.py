@@ -157,7 +157,7 @@ def _shared_options() -> str:
     parts = [
         "## Shared options\n",
         "Commands name these groups by their titles. Every command also takes `-h, --help`.\n",
-        f"In Argo CD, an Application may set {of_application}. The operator sets all others.\n",
+        f"In Argo CD, an Application may set only\n{of_application}. The operator sets all others.\n",
     ]
     shown: Mapping[str, click.Option] = {
         str(option.name): option
