@@ -418,4 +418,4 @@ def test_ramp_of_unknown_age_needs_a_person() -> None:
     undated = replace(traffic, ramping=replace(traffic.ramping, since=None, percentage_changed_at=None))
     plan = routed(after(version("v3", S.RAMPING), undated), STEPWISE)
     assert told(plan) == BLOCKED
-    assert "`twgen promote` goes on" in plan.because
+    assert "run `twgen promote` to continue" in plan.because
