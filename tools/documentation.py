@@ -33,14 +33,12 @@ SHORT = "  in short:"
 def main() -> None:
     """Run the commands and put their output in its place."""
     for beginning, command in PLANS.items():
-        replace(ROOT / "README.md", beginning, output(*command))
-    replace(ROOT / "README.md", "Deployment ", objects(output("render", ".", "--snapshot", "before.yaml")))
+        replace(ROOT / "README.md", beginning, on_terminal(*command))
+    rendered = objects(output("render", ".", "--snapshot", "before.yaml"))
+    replace(ROOT / "docs" / "concepts.md", "Deployment ", rendered)
     page = ROOT / "docs" / "terminal.md"
-    moment = ("--now", "2026-11-21T05:28:00Z")
-    command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", *moment, "--color", "never"]
-    with terminal(command, EXAMPLE, 80) as shown:
-        shown.end()
-    replace(page, "… shop/payments  Waiting  Temporal", shown.text.replace("\r\n", "\n"))
+    status = ("status", ".", "--snapshot", "snapshot.yaml", "--now", "2026-11-21T05:28:00Z")
+    replace(page, "… shop/payments  Waiting  Temporal", on_terminal(*status))
     replace(page, "✓ shop/payments  Settled", output("simulate", "."))
     picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
@@ -74,6 +72,14 @@ def output(*command: str, folder: Path = EXAMPLE) -> str:
     """What twgen prints in a folder, by default that of the example."""
     ended = subprocess.run([TWGEN, *command], cwd=folder, capture_output=True, text=True, check=True)
     return ended.stdout
+
+
+def on_terminal(*command: str) -> str:
+    """The text that twgen shows in the folder of the example, on a terminal of 80 columns without colours."""
+    with terminal([TWGEN, *command, "--color", "never"], EXAMPLE, 80) as shown:
+        if code := shown.end():
+            raise RuntimeError(code, shown.text)
+    return shown.text.replace("\r\n", "\n")
 
 
 def objects(manifests: str) -> str:
