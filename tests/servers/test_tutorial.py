@@ -1,4 +1,4 @@
-"""The tutorial, as a reader works through it: its blocks in one bash, and the output of each on a terminal."""
+"""The tutorial, as a reader works through it: its blocks in one bash, and their output on a terminal."""
 
 import os
 import re
