@@ -28,7 +28,7 @@ def main() -> None:
         text = page.read_text()
         linked |= set(_LINK.findall(text))
         page.write_text(_LINK.sub(lambda link: f"]({_place(link[1])}", text))
-    for path in linked:
+    for path in linked - {"README.md"}:
         place = _COPY / _place(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, place)
@@ -51,6 +51,8 @@ def _box(warning: re.Match[str]) -> str:
 
 def _place(path: str) -> str:
     """Other files are copied as text: a browser would download YAML, and Markdown would become a page."""
+    if path == "README.md":
+        return "index.md"
     return f"files/{path}" + ("" if path.endswith((".json", ".svg")) else ".txt")
 
 
