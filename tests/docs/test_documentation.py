@@ -113,7 +113,7 @@ def test_readme_shows_plans_of_the_example_with_its_cluster_and_a_change_of_traf
 
 
 def test_page_shows_the_status_of_the_example() -> None:
-    page = ROOT / "docs" / "terminal.md"
+    page = ROOT / "docs" / "status.md"
     [command] = [
         line for block in blocks(page, "") for line in block.splitlines() if "status . --snap" in line
     ]
@@ -121,8 +121,8 @@ def test_page_shows_the_status_of_the_example() -> None:
 
 
 def test_page_shows_the_simulation_of_the_example() -> None:
-    page = ROOT / "docs" / "terminal.md"
-    assert run("simulate", ".").stdout in blocks(page, "text")
+    page = ROOT / "docs" / "simulate.md"
+    assert on_terminal("simulate", ".") in blocks(page, "text")
     drawn = run("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     assert (page.parent / "simulated-rollout.svg").read_text() == drawn.stdout
 
