@@ -12,8 +12,6 @@ _LINK = re.compile(r"\]\(\.\./([^)#]+)")
 """The beginning of a link from a page to a file outside `docs`."""
 _FROM_THE_ROOT = re.compile(r"""(\]\(|src="|srcset="|href=")(?!https?:|\.\./|#)(?:docs/)?""")
 """The beginning of a link of the README, with the folder that the pages are in."""
-
-
 _WARNING = re.compile(r"^> \*\*(.+?)[.:]?\*\* *((?:.*\n> )*.*)$", re.MULTILINE)
 """A quotation of the README that begins with bold words: GitHub and PyPI know no other box."""
 
