@@ -38,8 +38,9 @@ ROLLBACKS = {"snapshot.yaml": "v2.0.1", "before.yaml": "v1.4.2"}
 def main() -> None:
     """Run the commands and put their output in its place."""
     for beginning, command in PLANS.items():
-        replace(ROOT / "README.md", beginning, output(*command))
-    replace(ROOT / "README.md", "Deployment ", objects(output("render", ".", "--snapshot", "before.yaml")))
+        replace(ROOT / "README.md", beginning, on_terminal(*command))
+    rendered = objects(output("render", ".", "--snapshot", "before.yaml"))
+    replace(ROOT / "docs" / "concepts.md", "Deployment ", rendered)
     page = ROOT / "docs" / "status.md"
     moment = ("--now", "2026-11-21T05:28:00Z")
     told = on_terminal("status", ".", "--snapshot", "snapshot.yaml", *moment)
@@ -98,7 +99,7 @@ def output(*command: str, folder: Path = EXAMPLE) -> str:
 
 
 def on_terminal(*command: str, folder: Path = EXAMPLE) -> str:
-    """What twgen shows on a terminal of 80 columns, without colours; a page has no room for more."""
+    """The text that twgen shows on a terminal of 80 columns, without colours: a page has no room for more."""
     with terminal([TWGEN, *command, "--color", "never"], folder, 80) as shown:
         if code := shown.end():
             raise RuntimeError(code, shown.text)

@@ -14,6 +14,7 @@ from tools.fields import KINDS, fields_page
 from tools.printed import DOCUMENTS, Printed, json_documents, json_page
 from tools.published_schemas import SCHEMAS
 from tools.reference import commands_page
+from tools.website import home
 from twgen.model.problem import Document
 from twgen.reading.schemas import schema_problems
 from twgen.yaml.reader import read_documents
@@ -110,4 +111,32 @@ def test_no_cell_of_a_table_has_more_than_25_words(page: Path) -> None:
 
 def test_site_leads_to_every_page() -> None:
     listed = re.findall(r'= "([\w-]+\.md)"', (ROOT / "zensical.toml").read_text())
-    assert sorted(listed) == sorted(page.name for page in PAGES if page.name != "README.md")
+    made_of_readme = {"README.md": "index.md"}
+    assert sorted(listed) == sorted(made_of_readme.get(page.name, page.name) for page in PAGES)
+
+
+def test_home_page_of_the_site_is_the_readme_with_links_from_its_own_folder() -> None:
+    readme = (ROOT / "README.md").read_text()
+    link = re.compile(r"(?<=\]\()[^)]+")
+    before, after = link.findall(readme), link.findall(home(readme))
+    assert len(before) == len(after) > 20
+    for path, there in zip(before, after, strict=True):
+        if "://" in path:
+            assert there == path
+        else:
+            assert (ROOT / "docs" / there).resolve() == ROOT / path
+    words = re.compile(r"\w+")
+    assert [word for word in words.findall(link.sub("", home(readme))) if word != "danger"] == words.findall(
+        link.sub("", readme)
+    )
+
+
+def test_warning_of_the_readme_is_a_box_on_the_site() -> None:
+    assert '\n!!! danger "Do not `kubectl apply` the specs"\n    ' in home((ROOT / "README.md").read_text())
+    shown = home("Text.\n\n> **Stop:** read\n> [this](docs/a.md).\n\nMore.\n")
+    assert shown == 'Text.\n\n!!! danger "Stop"\n    read\n    [this](a.md).\n\nMore.\n'
+
+
+def test_home_page_shows_pictures_that_the_readme_has_as_html() -> None:
+    shown = '<source srcset="docs/dark.svg"><img src="docs/light.svg"><a href="https://temporal.io">'
+    assert home(shown) == shown.replace("docs/", "")
