@@ -12,12 +12,9 @@ from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "plain-deployments.md").read_text()
-DEPLOYMENT, SPEC = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-COMMANDS = [
-    line
-    for block in re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    for line in block.splitlines()
-]
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+DEPLOYMENT, SPEC = (text for language, text in BLOCKS if language == "yaml")
+COMMANDS = [line for language, text in BLOCKS if not language for line in text.splitlines()]
 WORLD = """\
 apiVersion: twgen.io/v1alpha1
 kind: Snapshot
