@@ -241,7 +241,7 @@ def return_(story: ApplicationStory, terminal: Terminal) -> None:
     assert {owner for _, owner in owned} == {"WorkerDeployment"}
     worker = custom_resource(story.cluster, story.namespace, "WorkerDeployment", "payments")
     assert owners(story, "deployments") == {("WorkerDeployment", uid(worker))}
-    terminal.run(unmark)
+    assert " annotated" in terminal.run(unmark)
     assert "condition met" in terminal.run(start)
     assert story.manager() == ""
     terminal.run(apply)
