@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 WITH_SPECS = sorted(file.parent for file in EXAMPLES.glob("*/worker.yaml"))
 RECORDED = EXAMPLES / "three-versions"
 TWGEN = Path(sys.executable).with_name("twgen")
-IMAGE = "registry.example.com/tools/twgen:0.1.0"
+INSTALLS = "pip install git+https://git.example.com/tools/twgen.git@v0.1.0"
 
 
 def run(
@@ -157,7 +157,8 @@ def test_application_is_that_of_the_page_and_the_project_of_the_page_permits_bot
 def steps_of_github() -> list[str]:
     [workflow] = documents("ci/github.yaml")
     jobs = workflow["jobs"]
-    return [step["run"] for job in ("check", "plan") for step in jobs[job]["steps"] if "run" in step]
+    runs = [step["run"] for job in ("check", "plan") for step in jobs[job]["steps"] if "run" in step]
+    return [run for run in runs if run != INSTALLS]
 
 
 def steps_of_gitlab() -> list[str]:
@@ -170,20 +171,18 @@ def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any)
     shutil.copytree(RECORDED, repository := tmp_path / "repository")
     (commands := tmp_path / "bin").mkdir()
     (commands / "twgen").symlink_to(TWGEN)
-    # what stands in for docker runs what the image would
-    docker = f'#!/bin/sh\nwhile [ "$1" != {IMAGE} ]; do shift; done; shift; exec {TWGEN} "$@"\n'
-    (commands / "docker").write_text(docker)
-    (commands / "docker").chmod(0o755)
+    # this one keeps the comment in a file
+    (commands / "gh").write_text(
+        '#!/bin/sh\nfor last; do :; done; cp "$last" "$GITHUB_STEP_SUMMARY.comment"\n'
+    )
+    (commands / "gh").chmod(0o755)
     variables = {
         **ENVIRONMENT,
         "PATH": f"{commands}{os.pathsep}{ENVIRONMENT['PATH']}",
         "RUNNER_TEMP": str(tmp_path),
         "TWGEN_SNAPSHOT": "snapshot.yaml",  # in place of the servers, which the runner of the plan reaches
-        "GITHUB_WORKSPACE": str(repository),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
-        "TWGEN": documents("ci/github.yaml")[0]["env"]["TWGEN"].replace(
-            "${{ github.workspace }}", str(repository)
-        ),
+        "PULL_REQUEST": "7",
     }
     for step in steps():
         ended = subprocess.run(
@@ -195,8 +194,11 @@ def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any)
             check=False,
         )
         assert ended.returncode == 0, (step, ended.stderr)
-    told = next(file for file in (tmp_path / "summary.md", repository / "plan.md") if file.exists())
-    assert "shop/payments" in told.read_text()
+    plans = tmp_path / "summary.md.comment", repository / "plan.md"
+    [plan] = [file for file in plans if file.exists()]
+    assert "### shop/payments: " in plan.read_text()
+    if steps is steps_of_github:
+        assert "is current and gets all new workflows" in (tmp_path / "summary.md").read_text()
     spec = repository / "worker.yaml"
     spec.write_text(spec.read_text().replace("payments:v3.0.0", "payments:v3.0.1"))
     ended = subprocess.run(
@@ -213,23 +215,46 @@ def test_commands_of_ci_run_in_a_repository_of_specs(tmp_path: Path, steps: Any)
 def test_snippets_of_the_page_on_ci_say_what_the_examples_say() -> None:
     page = (EXAMPLES.parent / "docs" / "ci.md").read_text()
     snippets = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shown = [document for text in snippets for document in read_documents(text)]
     [workflow], [pipeline] = documents("ci/github.yaml"), documents("ci/gitlab.yaml")
-    steps = workflow["jobs"]["check"]["steps"]
-    [shown] = [document for text in snippets for document in read_documents(text) if "steps" in document]
-    [checkout] = [
-        document for text in snippets for document in read_documents(text) if isinstance(document, list)
+    jobs = workflow["jobs"]
+    [shortest] = [document for document in shown if "jobs" in document]
+    assert [step["run"] for step in shortest["jobs"]["check"]["steps"] if "run" in step] == [
+        INSTALLS,
+        "twgen validate . --strict",
+        "twgen lock . --check",
     ]
-    assert shown["permissions"] == workflow["permissions"]
-    used = {step["uses"] for step in (*checkout, *shown["steps"]) if "uses" in step}
-    assert used == {step["uses"] for step in steps if "uses" in step}
-    for step in (*checkout, *shown["steps"]):
-        if "run" in step:
-            [command] = re.findall(rf"{IMAGE} (.*)", step["run"])
-            assert any(f"$TWGEN {command.partition(' >')[0]}" in each.get("run", "") for each in steps)
-    [sets_up] = [document for text in snippets for document in read_documents(text) if "default" in document]
-    assert sets_up == {name: pipeline[name] for name in sets_up}
-    [specs] = [
-        document["specs"] for text in snippets for document in read_documents(text) if "specs" in document
+    used = {step["uses"] for step in jobs["check"]["steps"] if "uses" in step}
+    assert {step["uses"] for step in shortest["jobs"]["check"]["steps"] if "uses" in step} < used
+    [sarif] = [document for document in shown if "steps" in document]
+    assert sarif["permissions"] == jobs["check"]["permissions"]
+    named = [
+        {name: value for name, value in step.items() if name != "name"} for step in jobs["check"]["steps"]
     ]
+    assert [step for step in sarif["steps"] if step not in named] == []
+    for name in ("plan", "rollout"):
+        [job] = [document[name] for document in shown if name in document]
+        assert job == jobs[name]
+    [specs] = [document["specs"] for document in shown if "specs" in document]
     assert specs["script"] == pipeline["specs"]["script"][:1]
     assert specs["artifacts"] == pipeline["specs"]["artifacts"]
+
+
+def test_examples_of_ci_install_twgen_by_one_command() -> None:
+    [workflow], [pipeline] = documents("ci/github.yaml"), documents("ci/gitlab.yaml")
+    [renders] = documents("rendered/render.yaml")
+    for job in (*workflow["jobs"].values(), *renders["jobs"].values()):
+        assert INSTALLS in [step.get("run") for step in job["steps"]]
+    assert pipeline["default"]["before_script"] == [INSTALLS.replace("install", "install --quiet")]
+
+
+@pytest.mark.packaging
+def test_command_of_ci_installs_a_twgen_that_starts(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True)
+    root = EXAMPLES.parent
+    command = INSTALLS.replace("https://git.example.com/tools/twgen.git@v0.1.0", f"file://{root}@HEAD")
+    subprocess.run([tmp_path / "bin" / "pip", *command.split()[1:]], check=True, capture_output=True)
+    ended = subprocess.run(
+        [tmp_path / "bin" / "twgen", "version"], check=True, capture_output=True, text=True
+    )
+    assert ended.stdout.startswith("twgen ")
