@@ -252,7 +252,9 @@ def test_examples_of_ci_install_twgen_by_one_command() -> None:
 def test_command_of_ci_installs_a_twgen_that_starts(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True)
     root = EXAMPLES.parent
-    command = INSTALLS.replace("https://git.example.com/tools/twgen.git@v0.1.0", f"file://{root}@HEAD")
+    asked = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    head = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+    command = INSTALLS.replace("https://git.example.com/tools/twgen.git@v0.1.0", f"file://{root}@{head}")
     subprocess.run([tmp_path / "bin" / "pip", *command.split()[1:]], check=True, capture_output=True)
     ended = subprocess.run(
         [tmp_path / "bin" / "twgen", "version"], check=True, capture_output=True, text=True

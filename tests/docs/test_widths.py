@@ -9,9 +9,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
     "back",
     "charts",
+    "ci",
     "controller",
     "plain-deployments",
     "policies",
+    "rendered-manifests",
     "scaling",
     "specs",
     "workers",
