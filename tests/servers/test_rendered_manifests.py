@@ -48,6 +48,8 @@ class Runner:
 
     workspace: Path
     variables: Mapping[str, str]
+    moves_traffic: bool = True
+    """The workflow has its last step."""
 
     def step(self, step: Object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -65,7 +67,8 @@ class Runner:
         [workflow] = read_documents((EXAMPLES / "render.yaml").read_text())
         steps = [step for step in workflow["jobs"]["render"]["steps"] if "run" in step]
         assert steps[0]["run"].startswith("pip install")  # this test has it already
-        for step in steps[1:]:
+        assert steps[-1]["run"].startswith("twgen rollout")
+        for step in steps[1 : None if self.moves_traffic else -1]:
             ended = self.step(step)
             if ended.returncode:
                 break
@@ -108,9 +111,9 @@ class Flux:
     def _prune(self, kind: str, name: str) -> None:
         """Flux asks the live object whether it may go."""
         cluster, namespace = self._story.cluster, self._story.namespace
-        live = cluster.get(kind.lower(), name, namespace)
-        if live["metadata"]["annotations"].get(PRUNE) != "disabled":
-            cluster.kubectl("delete", kind, name, "--namespace", namespace)
+        for live in cluster.list(f"{kind.lower()}s", namespace):
+            if live["metadata"]["name"] == name and live["metadata"]["annotations"][PRUNE] != "disabled":
+                cluster.kubectl("delete", kind, name, "--namespace", namespace, "--ignore-not-found")
 
 
 def new_runner(story: Story, folder: Path) -> Runner:
@@ -238,3 +241,25 @@ def test_worker_that_leaves_the_specs_keeps_its_pods(story: Story) -> None:
     git("-C", str(environments), "push", "--quiet")
     flux.reconcile()
     assert story.replicas() == {"v1": 1}
+
+
+@side_by_side
+def test_job_of_a_rollout_stays_when_it_is_applied_again_and_goes_with_the_next(story: Story) -> None:
+    runner = new_runner(story, story.folder.parent / "ci")
+    flux = Flux(story, runner.workspace.parent / "environments.git")
+    image = {"image": "registry.example.com/twgen:testing"}
+    config = {"apiVersion": "twgen.io/v1alpha1", "kind": "OperatorConfig", "rollout": image}
+    (operator := runner.workspace / "operator.yaml").write_text(write_documents([config]))
+    named = {**runner.variables, "TWGEN_OPERATOR_CONFIG": str(operator)}
+    runner = replace(runner, variables=named, moves_traffic=False)
+    for build_id in ("v1", "v2"):
+        commit(runner, story, build_id)
+        runner.succeeds()
+        flux.reconcile()
+        story.stands("Settled", build_id)
+        ended = story.job("Complete")
+        runner.succeeds()
+        flux.reconcile()
+        [again] = story.jobs()
+        told = [(job["metadata"]["uid"], job["metadata"]["generation"]) for job in (ended, again)]
+        assert told[0] == told[1]
