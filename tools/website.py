@@ -4,11 +4,18 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from string import Template
+
+from twgen import __version__
 
 ROOT = Path(__file__).parents[1]
-_COPY = ROOT / "build" / "docs"
-_LINK = re.compile(r"\]\(\.\./([^)#]+)")
+_BUILD = ROOT / "build"
+_COPY = _BUILD / "docs"
+_SITE = ROOT / "site"
+_LINK = re.compile(r"\]\(\.\./([^)#]+)(?:#[^)]*)?")
+"""Without its anchor, which a file that is shown as text does not have."""
 
 
 def main() -> None:
@@ -25,9 +32,24 @@ def main() -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, place)
     built = subprocess.run(
-        [Path(sys.executable).with_name("zensical"), "build", "--strict"], cwd=ROOT, check=False
+        [Path(sys.executable).with_name("zensical"), "build", "--strict", "-f", _configuration()],
+        cwd=_BUILD,
+        check=False,
     )
+    shutil.rmtree(_SITE, ignore_errors=True)
+    if not built.returncode:
+        (_BUILD / "site").rename(_SITE)
     sys.exit(built.returncode)
+
+
+def _configuration() -> Path:
+    """The configuration of the site, with the address of the source and the version of the program."""
+    shutil.copytree(ROOT / "tools" / "site", _BUILD / "theme", dirs_exist_ok=True)
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+    text = Template((ROOT / "zensical.toml").read_text())
+    file = _BUILD / "zensical.toml"
+    file.write_text(text.substitute(source=source, version=__version__))
+    return file
 
 
 def _place(path: str) -> str:
