@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.terminal import terminal
 from tools.monitoring import dashboard_text, prometheus_rule_text
+from tools.pictures import write as write_pictures
 from tools.plugin import chart_values_text, plugin_text
 from tools.ramps import TITLE, ramps_text
 from tools.reasons import reasons_page
@@ -42,8 +43,7 @@ def main() -> None:
         shown.end()
     replace(page, "… shop/payments  Waiting  Temporal", shown.text.replace("\r\n", "\n"))
     replace(page, "✓ shop/payments  Settled", output("simulate", "."))
-    picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
-    (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
+    write_pictures()
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
     (ROOT / "docs" / "options.md").write_text(options_page())
     (ROOT / "docs" / "fields.md").write_text(fields_page())
