@@ -18,7 +18,8 @@ class Source(Enum):
 class Server:
     """A program, the package that it comes from, and the environment variable that names another one.
 
-    The variable names the program itself or a folder that may hold it.
+    The variable names the program itself or a folder that may hold it. The seconds were measured on two quiet
+    cores, after the programs before it in `SERVERS`, whose compiled packages Go uses again.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Server:
     source: Source
     variable: str = ""
     needs_go: tuple[int, ...] = (1, 26)
+    seconds: float = 12.0
 
 
 TEMPORAL_CLI = Server(
@@ -37,6 +39,7 @@ TEMPORAL_CLI = Server(
     package="github.com/temporalio/cli/cmd/temporal",
     source=Source.GO_MODULE,
     variable="TEMPORAL_CLI",
+    seconds=180,
 )
 """The Temporal CLI whose development server is 1.29.1, the lowest that is supported."""
 
@@ -48,11 +51,12 @@ TEMPORAL_SERVER = Server(
     source=Source.GO_MODULE,
     variable="TEMPORAL_SERVER",
     needs_go=(1, 26, 10),
+    seconds=330,
 )
 """The newest Temporal server."""
 
 
-def _kubernetes(program: str) -> Server:
+def _kubernetes(program: str, seconds: float) -> Server:
     return Server(
         name=program,
         version="1.36.1",
@@ -60,16 +64,17 @@ def _kubernetes(program: str) -> Server:
         package=f"k8s.io/kubernetes/cmd/{program}",
         source=Source.KUBERNETES,
         variable="KUBEBUILDER_ASSETS",
+        seconds=seconds,
     )
 
 
-KUBE_APISERVER = _kubernetes("kube-apiserver")
+KUBE_APISERVER = _kubernetes("kube-apiserver", 150)
 """The Kubernetes API server."""
 
-KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager")
+KUBE_CONTROLLER_MANAGER = _kubernetes("kube-controller-manager", 45)
 """What makes Pods of Deployments and Jobs."""
 
-KUBECTL = _kubernetes("kubectl")
+KUBECTL = _kubernetes("kubectl", 20)
 """The Kubernetes command line."""
 
 HELM = Server(
@@ -79,6 +84,7 @@ HELM = Server(
     package="helm.sh/helm/v3/cmd/helm",
     source=Source.GO_MODULE,
     variable="HELM",
+    seconds=25,
 )
 """Helm, at the version that the image of Argo CD has; `make bench` compares with it."""
 
@@ -89,11 +95,12 @@ KUSTOMIZE = Server(
     package="sigs.k8s.io/kustomize/kustomize/v5",
     source=Source.GO_MODULE,
     variable="KUSTOMIZE",
+    seconds=10,
 )
 """Kustomize, at the version that the image of Argo CD has."""
 
 
-def _argo_cd(version: str, needs_go: tuple[int, ...]) -> Server:
+def _argo_cd(version: str, needs_go: tuple[int, ...], seconds: float) -> Server:
     return Server(
         name="argocd",
         version=version,
@@ -101,13 +108,14 @@ def _argo_cd(version: str, needs_go: tuple[int, ...]) -> Server:
         package="github.com/argoproj/argo-cd/v3/cmd",
         source=Source.ARGO_CD,
         needs_go=needs_go,
+        seconds=seconds,
     )
 
 
-ARGO_CD = _argo_cd("3.6.1", (1, 27))
+ARGO_CD = _argo_cd("3.6.1", (1, 27), 160)
 """Every server of Argo CD, told by ARGOCD_BINARY_NAME which one to be; its kinds are beside it, in `crds`."""
 
-ARGO_CD_3_2 = _argo_cd("3.2.6", (1, 26))
+ARGO_CD_3_2 = _argo_cd("3.2.6", (1, 26), 110)
 """An older one, for the stories of hooks: it judges the health of what a hook waits for otherwise."""
 
 WORKER_CONTROLLER = Server(
@@ -116,6 +124,7 @@ WORKER_CONTROLLER = Server(
     program="cmd",
     package="github.com/temporalio/temporal-worker-controller/cmd",
     source=Source.WORKER_CONTROLLER,
+    seconds=30,
 )
 """The Temporal Worker Controller, whose workers move here and back; its kinds are beside it, in `crds`."""
 
