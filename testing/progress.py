@@ -26,6 +26,8 @@ class Steps:
         self._seconds = {name: expected / faster for name, expected in seconds.items()}
         self._over: dict[str, float] = {}
         """The seconds that each finished step really took."""
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
 
     @property
     def left(self) -> str:
@@ -39,7 +41,6 @@ class Steps:
     def shown(self) -> Iterator["Steps"]:
         """Show them until the block ends."""
         with ExitStack() as opened:
-            self._bar, self._task = None, TaskID(0)
             if sys.stderr.isatty():
                 columns = (
                     TextColumn("{task.description}"),

@@ -43,13 +43,16 @@ def main() -> None:
 
 
 def _configuration() -> Path:
-    """The configuration of the site, with the address of the source and the version of the program."""
     shutil.copytree(ROOT / "tools" / "site", _BUILD / "theme", dirs_exist_ok=True)
-    source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
-    text = Template((ROOT / "zensical.toml").read_text())
     file = _BUILD / "zensical.toml"
-    file.write_text(text.substitute(source=source, version=__version__))
+    file.write_text(configuration())
     return file
+
+
+def configuration() -> str:
+    """The configuration of the site, with the address of the source and the version of the program."""
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+    return Template((ROOT / "zensical.toml").read_text()).substitute(source=source, version=__version__)
 
 
 def _place(path: str) -> str:
