@@ -43,7 +43,8 @@ def main() -> None:
         shown.end()
     replace(page, "… shop/payments  Waiting  Temporal", shown.text.replace("\r\n", "\n"))
     replace(page, "✓ shop/payments  Settled", output("simulate", "."))
-    write_pictures()
+    picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
+    (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
     (ROOT / "docs" / "options.md").write_text(options_page())
     (ROOT / "docs" / "fields.md").write_text(fields_page())
@@ -57,6 +58,7 @@ def main() -> None:
     operator = ROOT / "deploy" / "tick" / "prometheus-operator"
     (operator / "prometheusrule.yaml").write_text(prometheus_rule_text())
     (ROOT / "deploy" / "grafana-dashboard.json").write_text(dashboard_text())
+    write_pictures()
 
 
 def foretold(page: Path) -> str:

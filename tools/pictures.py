@@ -81,7 +81,6 @@ def write() -> None:
     PICTURES.mkdir(exist_ok=True)
     for name, text in drawings().items():
         (PICTURES / name).write_text(text)
-    (ROOT / "docs" / "simulated-rollout.svg").write_text(drawings()["simulated-rollout-light.svg"])
     page = dashboard()
     if fingerprint(page) != (PICTURES / "dashboard.sha256").read_text():
         _photograph(page)

@@ -127,6 +127,8 @@ def test_page_shows_the_status_of_the_example() -> None:
 def test_page_shows_the_simulation_of_the_example() -> None:
     page = ROOT / "docs" / "terminal.md"
     assert run("simulate", ".").stdout in blocks(page, "text")
+    drawn = run("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
+    assert (page.parent / "simulated-rollout.svg").read_text() == drawn.stdout
 
 
 def test_page_tells_of_every_reason_once() -> None:
