@@ -14,20 +14,27 @@ ROOT = Path(__file__).parents[1]
 _BUILD = ROOT / "build"
 _COPY = _BUILD / "docs"
 _SITE = ROOT / "site"
-_LINK = re.compile(r"\]\(\.\./([^)#]+)(?:#[^)]*)?")
-"""Without its anchor, which a file that is shown as text does not have."""
+_LINK = re.compile(r"\]\(\.\./([^)#]+)(#[^)]*)?")
+"""A link from a page to a file outside `docs`, and its anchor."""
+_FROM_THE_ROOT = re.compile(r"""(\]\(|src="|srcset="|href=")(?!https?:|\.\./|#)(?:docs/)?""")
+"""The beginning of a link of the README, with the folder that the pages are in."""
+_WARNING = re.compile(r"^> \*\*(.+?)[.:]?\*\* *((?:.*\n> )*.*)$", re.MULTILINE)
+"""A quotation of the README that begins with bold words: GitHub and PyPI know no other box."""
 
 
 def main() -> None:
-    """Copy the pages, with all that they link to out of their folder, and build what was copied."""
+    """Copy the pages, with every file that they link to outside `docs`, and build the site from the copy."""
     shutil.rmtree(_COPY, ignore_errors=True)
     shutil.copytree(ROOT / "docs", _COPY)
+    # at the addresses that they have as `$id`
+    shutil.copytree(ROOT / "schemas", _COPY / "schemas")
+    (_COPY / "index.md").write_text(home((ROOT / "README.md").read_text()))
     linked = set()
     for page in _COPY.glob("*.md"):
         text = page.read_text()
-        linked |= set(_LINK.findall(text))
-        page.write_text(_LINK.sub(lambda link: f"]({_place(link[1])}", text))
-    for path in linked:
+        linked |= {path for path, _ in _LINK.findall(text)}
+        page.write_text(_LINK.sub(_link, text))
+    for path in linked - {"README.md"}:
         place = _COPY / _place(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, place)
@@ -40,6 +47,12 @@ def main() -> None:
     if not built.returncode:
         (_BUILD / "site").rename(_SITE)
     sys.exit(built.returncode)
+
+
+def _link(link: re.Match[str]) -> str:
+    """The same link within the site; a file that is shown as text has no anchors."""
+    anchor = link[2] if link[1] == "README.md" else ""
+    return f"]({_place(link[1])}{anchor or ''}"
 
 
 def _configuration() -> Path:
@@ -55,8 +68,23 @@ def configuration() -> str:
     return Template((ROOT / "zensical.toml").read_text()).substitute(source=source, version=__version__)
 
 
+def home(readme: str) -> str:
+    """The README as a page of `docs`: its links begin in that folder, and its warning is an admonition."""
+    page = _FROM_THE_ROOT.sub(lambda link: link[1] + ("" if link[0].endswith("docs/") else "../"), readme)
+    return _WARNING.sub(_box, page)
+
+
+def _box(warning: re.Match[str]) -> str:
+    title, text = warning.groups()
+    return f'!!! danger "{title}"\n    ' + text.replace("\n> ", "\n    ")
+
+
 def _place(path: str) -> str:
-    """As text: a browser would not show YAML, and what is Markdown would be a page."""
+    """Other files are copied as text: a browser would download YAML, and Markdown would become a page."""
+    if path == "README.md":
+        return "index.md"
+    if path.startswith("schemas/"):
+        return path
     return f"files/{path}" + ("" if path.endswith((".json", ".svg")) else ".txt")
 
 
