@@ -14,7 +14,8 @@ _LINK = re.compile(r"\]\(\.\./([^)#]+)")
 def main() -> None:
     """Copy the pages, with all that they link to out of their folder, and build what was copied."""
     shutil.rmtree(_COPY, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", _COPY)
+    # the records of decisions are for maintainers, who read them in the repository
+    shutil.copytree(ROOT / "docs", _COPY, ignore=shutil.ignore_patterns("decisions"))
     linked = set()
     for page in _COPY.glob("*.md"):
         text = page.read_text()
