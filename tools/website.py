@@ -33,6 +33,7 @@ def main() -> None:
         place = _COPY / _place(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, place)
+    # by the makers of Material for MkDocs, whose support ends in May 2027; it checks links and anchors itself
     built = subprocess.run(
         [Path(sys.executable).with_name("zensical"), "build", "--strict"], cwd=ROOT, check=False
     )
