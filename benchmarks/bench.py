@@ -72,8 +72,8 @@ def many(folder: Path) -> Iterator[Row]:
     snapshot = str(specs.parent / "snapshot.json")
     plan = [TWGEN, "plan", str(specs), "--snapshot", snapshot, "-o", "json"]
     ours, reading = measured(plan, [*READ_FILES, snapshot, str(specs)], rounds=3)
-    # each worker takes 0.7 ms for its spec, pods, attached objects and five Deployments, and no part of that is
-    # a third: to save more would take compiled code or a second process
+    # each worker takes 0.7 ms for its spec, pods, attached objects and five Deployments, and no part of
+    # that is a third: to save more would take compiled code or a second process
     yield times("plan of 1,500 workers, 7,500 versions", (ours, reading), 2.2, "json.load and CSafeLoader")
     specs = write_inputs(folder / "1000", 1000, versions=1)
     render = [TWGEN, "render", str(specs), "--snapshot", str(specs.parent / "snapshot.json"), "-q"]
