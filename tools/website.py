@@ -25,7 +25,8 @@ _WARNING = re.compile(r"^> \*\*(.+?)[.:]?\*\* *((?:.*\n> )*.*)$", re.MULTILINE)
 def main() -> None:
     """Copy the pages, with every file that they link to outside `docs`, and build the site from the copy."""
     shutil.rmtree(_COPY, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", _COPY)
+    # maintainers read the records of decisions in the repository
+    shutil.copytree(ROOT / "docs", _COPY, ignore=shutil.ignore_patterns("decisions"))
     # at the addresses that they have as `$id`
     shutil.copytree(ROOT / "schemas", _COPY / "schemas")
     (_COPY / "index.md").write_text(home((ROOT / "README.md").read_text()))
@@ -38,6 +39,7 @@ def main() -> None:
         place = _COPY / _place(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, place)
+    # by the makers of Material for MkDocs, whose support ends in May 2027; it checks links and anchors itself
     built = subprocess.run(
         [Path(sys.executable).with_name("zensical"), "build", "--strict", "-f", _configuration()],
         cwd=_BUILD,
