@@ -1,4 +1,4 @@
-// A Temporal worker that twgen deploys: what differs between versions and servers is in its environment.
+// A Temporal worker for twgen: its environment names version and server.
 package main
 
 import (
@@ -20,16 +20,18 @@ func Charge(_ context.Context, order string) (string, error) {
 	return "charged " + order, nil
 }
 
-// PaymentWorkflow stays on the version that it started on: the worker's default below is pinned.
+// PaymentWorkflow is pinned to the version that it starts on: see main.
 func PaymentWorkflow(ctx workflow.Context, order string) (string, error) {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 10 * time.Second})
+	options := workflow.ActivityOptions{StartToCloseTimeout: 10 * time.Second}
+	ctx = workflow.WithActivityOptions(ctx, options)
 	var receipt string
 	err := workflow.ExecuteActivity(ctx, Charge, order).Get(ctx, &receipt)
 	return receipt, err
 }
 
 func main() {
-	// reads TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY and the TEMPORAL_TLS variables
+	// This reads TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY and
+	// the TEMPORAL_TLS variables.
 	options, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
 		log.Fatalln("The environment does not say how to reach Temporal:", err)

@@ -1,8 +1,10 @@
-"""A Temporal worker that twgen deploys: what differs between versions and servers is in its environment.
+"""A Temporal worker for twgen: its environment names version and server.
 
-In a pod twgen sets all of it. By hand, beside `temporal server start-dev`, after `pip install temporalio`:
+In a pod, twgen sets these variables. To run it by hand, start
+`temporal server start-dev`, run `pip install temporalio`, and then:
 
-    export TEMPORAL_ADDRESS=localhost:7233 TEMPORAL_DEPLOYMENT_NAME=shop/payments
+    export TEMPORAL_ADDRESS=localhost:7233
+    export TEMPORAL_DEPLOYMENT_NAME=shop/payments
     TEMPORAL_WORKER_BUILD_ID=dev python worker.py
 """
 
@@ -28,17 +30,22 @@ async def charge(order: str) -> str:
 
 @workflow.defn
 class PaymentWorkflow:
-    """Stays on the version that it started on: the worker's default below is pinned."""
+    """It is pinned to the version that it starts on: see main()."""
 
     @workflow.run
     async def run(self, order: str) -> str:
         """Pay for an order."""
-        return await workflow.execute_activity(charge, order, start_to_close_timeout=timedelta(seconds=10))
+        return await workflow.execute_activity(
+            charge,
+            order,
+            start_to_close_timeout=timedelta(seconds=10),
+        )
 
 
 async def main() -> None:
     """Poll until Kubernetes stops the pod."""
-    # reads TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY and the TEMPORAL_TLS variables
+    # This reads TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY and
+    # the TEMPORAL_TLS variables.
     client = await Client.connect(**ClientConfig.load_client_connect_config())
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)

@@ -151,8 +151,8 @@ def test_overlay_of_the_page_renders_the_example(checkout: Path) -> None:
 
 
 def test_commands_of_the_page_lock_and_validate_a_chart(checkout: Path) -> None:
-    commands = re.findall(r"^twgen (\w+ --input Helm .*)$", PAGE, re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["lock"]
+    commands = re.findall(r"^twgen (\w+ --input Helm .*)$", PAGE.replace("\\\n", ""), re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["validate", "lock"]
     for command in commands:
         ended = twgen(checkout / "chart", *shlex.split(command))
         assert ended.returncode == 0, ended.stderr

@@ -1,16 +1,26 @@
 """The pages as pages: short, led to, and the reference as the program has it."""
 
+import json
 import re
-from collections.abc import Callable
+import shlex
+import shutil
+import subprocess
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
-from tools.reference import fields_page, options_page
+from tools.fields import KINDS, fields_page
+from tools.printed import DOCUMENTS, Printed, json_documents, json_page
+from tools.published_schemas import SCHEMAS
+from tools.reference import commands_page
+from tools.website import home
+from twgen.model.problem import Document
+from twgen.reading.schemas import schema_problems
+from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
-GENERATED = ("fields", "options", "reasons")
+GENERATED = (*KINDS, "commands", "json", "reasons")
 FOR_MAINTAINERS = ("decisions",)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOR_USERS = [page for page in PAGES if page.stem not in {*GENERATED, *FOR_MAINTAINERS}]
@@ -37,9 +47,49 @@ def paragraphs(page: Path) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize(("page", "text"), [("options", options_page), ("fields", fields_page)])
-def test_page_of_reference_is_as_the_program_has_it(page: str, text: Callable[[], str]) -> None:
-    assert (ROOT / "docs" / f"{page}.md").read_text() == text()
+def test_page_of_commands_is_as_the_program_has_it() -> None:
+    assert (ROOT / "docs" / "commands.md").read_text() == commands_page()
+
+
+def test_page_of_printed_documents_is_as_the_program_prints_them() -> None:
+    assert (ROOT / "docs" / "json.md").read_text() == json_page()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_of_a_kind_lists_every_field_of_its_schema_once(kind: str) -> None:
+    page = (ROOT / "docs" / f"{kind}.md").read_text()
+    assert page == fields_page(kind)
+    described = (SCHEMAS / f"{kind}.json").read_text().count('"description":')
+    listed = re.findall(r"^- `\S+`", page, re.MULTILINE)
+    # the spec itself and the items of lists have no line
+    assert described - 4 <= len(listed) <= described
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_example_of_a_kind_fits_its_schema(kind: str) -> None:
+    examples = re.findall(r"^```yaml\n(.*?)^```$", fields_page(kind), re.MULTILINE | re.DOTALL)
+    assert examples
+    for text in examples:
+        [document] = read_documents(text)
+        assert list(schema_problems([Document("", 0, document)], ())) == []
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="needs jq")
+@pytest.mark.parametrize("printed", DOCUMENTS, ids=lambda printed: printed.title)
+def test_line_with_jq_prints_something_of_the_document(printed: Printed) -> None:
+    program = shlex.split(printed.jq.partition("| jq ")[2])
+    document = json_documents()[printed.title]
+    given = document["versions"] if printed.title == "Ledger" else [document]
+    ended = subprocess.run(
+        ["jq", *program],
+        input="\n".join(map(json.dumps, given)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # nothing of the example is about to be removed
+    assert bool(ended.stdout) is (printed.title != "Plan")
+    assert "null" not in ended.stdout
 
 
 @pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: page.stem)
@@ -61,4 +111,32 @@ def test_no_cell_of_a_table_has_more_than_25_words(page: Path) -> None:
 
 def test_site_leads_to_every_page() -> None:
     listed = re.findall(r'= "([\w-]+\.md)"', (ROOT / "zensical.toml").read_text())
-    assert sorted(listed) == sorted(page.name for page in PAGES if page.name != "README.md")
+    made_of_readme = {"README.md": "index.md"}
+    assert sorted(listed) == sorted(made_of_readme.get(page.name, page.name) for page in PAGES)
+
+
+def test_home_page_of_the_site_is_the_readme_with_links_from_its_own_folder() -> None:
+    readme = (ROOT / "README.md").read_text()
+    link = re.compile(r"(?<=\]\()[^)]+")
+    before, after = link.findall(readme), link.findall(home(readme))
+    assert len(before) == len(after) > 20
+    for path, there in zip(before, after, strict=True):
+        if "://" in path:
+            assert there == path
+        else:
+            assert (ROOT / "docs" / there).resolve() == ROOT / path
+    words = re.compile(r"\w+")
+    assert [word for word in words.findall(link.sub("", home(readme))) if word != "danger"] == words.findall(
+        link.sub("", readme)
+    )
+
+
+def test_warning_of_the_readme_is_a_box_on_the_site() -> None:
+    assert '\n!!! danger "Do not `kubectl apply` the specs"\n    ' in home((ROOT / "README.md").read_text())
+    shown = home("Text.\n\n> **Stop:** read\n> [this](docs/a.md).\n\nMore.\n")
+    assert shown == 'Text.\n\n!!! danger "Stop"\n    read\n    [this](a.md).\n\nMore.\n'
+
+
+def test_home_page_shows_pictures_that_the_readme_has_as_html() -> None:
+    shown = '<source srcset="docs/dark.svg"><img src="docs/light.svg"><a href="https://temporal.io">'
+    assert home(shown) == shown.replace("docs/", "")

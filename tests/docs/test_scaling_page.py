@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "scaling.md").read_text()
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 TARGET = "v3.0.0-97f7"
+AUTOSCALERS = {"HorizontalPodAutoscaler", "ScaledObject"}
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -40,7 +41,7 @@ def test_template_is_valid_and_scales_each_version(specs: Path, block: str) -> N
     ended = run(specs, "validate", ".", "--strict", "-q")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
     ended = run(specs, "render", ".", "--snapshot", "snapshot.yaml")
-    scalers = [item for item in read_documents(ended.stdout) if item["kind"] == "HorizontalPodAutoscaler"]
+    scalers = [item for item in read_documents(ended.stdout) if item["kind"] in AUTOSCALERS]
     names = {scaler["spec"]["scaleTargetRef"]["name"] for scaler in scalers}
     assert names == {"payments-v1-4-2-458f", "payments-v2-0-1-65b5", "payments-v3-0-0-97f7"}
 
@@ -57,3 +58,25 @@ def test_page_shows_what_is_filled_in(specs: Path) -> None:
     [shown] = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     for metric in scaler["spec"]["metrics"]:
         assert metric["external"]["metric"]["selector"]["matchLabels"] == read_documents(shown)[0]
+
+
+def test_trigger_of_keda_on_the_page_asks_for_the_backlog_of_one_version(specs: Path) -> None:
+    [block] = [text for text in BLOCKS if "kind: ScaledObject" in text]
+    (specs / "scaling.yaml").write_text(block)
+    ended = run(specs, "render", ".", "--snapshot", "snapshot.yaml")
+    scalers = [item for item in read_documents(ended.stdout) if item["kind"] == "ScaledObject"]
+    assert len(scalers) == 3
+    for scaler in scalers:
+        [trigger] = scaler["spec"]["triggers"]
+        assert trigger["metadata"]["namespace"] == "default"
+        assert trigger["metadata"]["workerDeploymentName"] == "shop/payments"
+        build_id = scaler["metadata"]["labels"]["temporal.io/build-id"]
+        assert trigger["metadata"]["workerDeploymentBuildId"] == build_id
+
+
+def test_autoscaler_of_the_page_leaves_replicas_out(specs: Path) -> None:
+    (specs / "scaling.yaml").write_text(BLOCKS[0])
+    ended = run(specs, "render", ".", "--snapshot", "snapshot.yaml")
+    deployments = [item for item in read_documents(ended.stdout) if item["kind"] == "Deployment"]
+    assert deployments
+    assert [item for item in deployments if "replicas" in item["spec"]] == []

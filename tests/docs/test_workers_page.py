@@ -1,4 +1,4 @@
-"""The page for who writes workers shows the examples and what is injected."""
+"""The page for authors of workers shows the examples and what is injected."""
 
 import re
 from itertools import product
@@ -24,8 +24,9 @@ CONNECTIONS = {
     ),
 }
 VARIABLES = {
-    name: set(re.split(" or ", when))
-    for name, when in re.findall(r"^(TEMPORAL_\w+)=\S+ +# ([^:\n]+)", PAGE, re.MULTILINE)
+    name: set(when.removeprefix("with ").partition(",")[0].split(" or "))
+    for when, names in re.findall(r"^# (.*)\n((?:TEMPORAL_\w+=.*\n)+)", PAGE, re.MULTILINE)
+    for name in re.findall(r"^(\w+)=", names, re.MULTILINE)
 }
 """The variables of the page, and what of a spec or a Connection each is there with."""
 [NAMES] = re.findall(r"^Current +HostPort .*\n((?:.+\n)+)```$", PAGE, re.MULTILINE)

@@ -95,7 +95,7 @@ def test_example_worker_registers_its_version_with_the_injected_variables_alone(
 
 def test_page_for_workers_shows_commands_that_find_the_version(newest_temporal: TemporalServer) -> None:
     page = (ROOT / "docs" / "workers.md").read_text()
-    commands = re.findall("^temporal (.*)$", page, re.MULTILINE)
+    commands = re.findall("^temporal (.*)$", page.replace("\\\n", ""), re.MULTILINE)
     assert len(commands) == 2
     with started("python", newest_temporal, "v3.0.0-97f7"):
         eventually(lambda: f"{WORKER}:v3.0.0-97f7" in registered(newest_temporal), 120)

@@ -1,4 +1,4 @@
-"""A worker moves here from the Temporal Worker Controller, and back, by the commands of docs/controller.md.
+"""A worker moves here from the Temporal Worker Controller, and back, by the commands of the pages about it.
 
 Kubernetes, Argo CD, Temporal and the controller are real.
 """
@@ -45,7 +45,7 @@ from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 
-PAGE = (Path(__file__).parents[2] / "docs" / "controller.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
 FINALIZER = "temporal.io/delete-protection"
 GROUP = "/apis/temporal.io/v1alpha1"
 SUNSET = {"scaledownDelay": "1h", "deleteDelay": "24h"}
@@ -59,10 +59,10 @@ FILES = {
 """Where the page has each object."""
 
 
-def steps_below(heading: str) -> list[str]:
-    """The commands of each step, in its order."""
-    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    _, *steps = re.split(r"^\*\*\d\. ", section, flags=re.MULTILINE)
+def steps_of(page: str) -> list[str]:
+    """The commands of each step of a page, in its order."""
+    section = (DOCS / page).read_text().partition("\n## The steps\n")[2].partition("\n## ")[0]
+    _, *steps = re.split(r"^### \d\. ", section, flags=re.MULTILINE)
     return ["".join(re.findall(r"^```\n(.*?)^```$", step, re.MULTILINE | re.DOTALL)) for step in steps]
 
 
@@ -183,7 +183,7 @@ def owners(story: ApplicationStory, kind: str) -> set[tuple[str, str]]:
 
 def leave(story: ApplicationStory, terminal: Terminal, versions: Mapping[str, str]) -> None:
     """The way to twgen; `versions` are the build IDs of v1, which drains, and of v2, which is current."""
-    write_down, stop, claim, disown, remove, render, start = steps_below("The steps")
+    write_down, stop, claim, disown, remove, render, start = steps_of("controller.md")
     told = f"WorkerDeployment/payments owns 2 Deployments, payments-{versions['v1']} and "
     before = standing(story)
     assert len(before) == 8, before
@@ -202,7 +202,9 @@ def leave(story: ApplicationStory, terminal: Terminal, versions: Mapping[str, st
     commit = story.argo.repository.commit("what runs")
     remembered_as_they_run(story)
     terminal.run(stop)
-    assert f"managed by {terminal.controller}" in terminal.run(claim)
+    said = terminal.run(claim)
+    assert f"managed by {terminal.controller}" in said
+    assert f"managed by {terminal.identity}" in said
     assert not succeeds(lambda: story.worker.set_current("")), "from here on Temporal refuses everybody else"
     assert "ownerReferences" not in terminal.run(disown)
     terminal.run(remove)
@@ -229,16 +231,18 @@ def remembered_as_they_run(story: ApplicationStory) -> None:
 
 def return_(story: ApplicationStory, terminal: Terminal) -> None:
     """The way back to the controller."""
-    stop, create, own, unmark, start, apply = steps_below("Back again")
+    stop, create, own, unmark, start, apply = steps_of("back.md")
     before = standing(story)
     assert len(before) == 11, before
-    terminal.run(stop)
+    assert "No resources found" in terminal.run(stop)
     terminal.run(create)
-    terminal.run(own)
+    [titles, *owned] = [line.split() for line in terminal.run(own).splitlines() if " patched" not in line]
+    assert titles == ["NAME", "OWNER"]
+    assert {owner for _, owner in owned} == {"WorkerDeployment"}
     worker = custom_resource(story.cluster, story.namespace, "WorkerDeployment", "payments")
     assert owners(story, "deployments") == {("WorkerDeployment", uid(worker))}
-    terminal.run(unmark)
-    terminal.run(start)
+    assert " annotated" in terminal.run(unmark)
+    assert "condition met" in terminal.run(start)
     assert story.manager() == ""
     terminal.run(apply)
 
