@@ -125,9 +125,10 @@ def test_twgen_is_uninstalled_by_the_commands_of_the_page_and_the_worker_stays(p
     story = replace(person.story, worker_name=OF_THE_PAGE)
     more = (autoscaler_document(OF_THE_PAGE), budget_document(OF_THE_PAGE))
     story.application.create()
-    story.commit("v1", *more, steps=())
+    commit = story.commit("v1", *more, steps=())
     story.stands("Settled", "v1")
     story.application.refresh("hard")
+    story.application.synced(commit)  # a sync that is cut off leaves a finalizer on its hook
     kept = uid(story.deployment("v1"))
 
     [delete] = commands("argocd", UNINSTALL)
