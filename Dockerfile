@@ -1,7 +1,11 @@
 # The sidecar of Argo CD's plugin and the Job of a rollout: `docker build -t twgen .`
 # BASE is a Debian, with a Python or without. For a package index or a CA of your own, which stay out of the image:
 # `--secret id=pip,src=pip.conf --secret id=ca,src=ca.pem`
-ARG BASE=python:3.13-slim
+ARG BASE=default
+
+# A tag, since its digest cannot be looked up where this file is tested. A release resolves it, builds on the digest
+# and records that as the label org.opencontainers.image.base.digest. Dependabot raises what a FROM line names.
+FROM python:3.13-slim AS default
 
 FROM ${BASE} AS base
 RUN set -eu; \
@@ -23,7 +27,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,ta
     export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1; \
     python3 -m venv venv; \
     python3 -m venv --without-pip /opt/twgen; \
-    python3 locked.py requirements.lock hatchling > build.lock; \
+    python3 locked.py requirements.lock hatchling hatch-fancy-pypi-readme > build.lock; \
     python3 locked.py requirements.lock twgen > runtime.lock; \
     venv/bin/pip install --require-hashes -r build.lock; \
     venv/bin/pip --python /opt/twgen/bin/python install --no-compile --require-hashes -r runtime.lock; \
@@ -36,7 +40,9 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,ta
     find . -name '*.pyi' -delete; \
     find . -depth -type d -name tests -exec rm -r {} +
 COPY . .
+ARG REVISION
 RUN set -eu; \
+    export TWGEN_REVISION="${REVISION:-}"; \
     venv/bin/pip wheel --no-deps --no-build-isolation --no-index --wheel-dir dist .; \
     venv/bin/pip --python /opt/twgen/bin/python install --no-deps --no-index --no-compile dist/*.whl; \
     python3 -m compileall -q --invalidation-mode unchecked-hash /opt/twgen
