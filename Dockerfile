@@ -32,11 +32,9 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,ta
     venv/bin/pip install --require-hashes -r build.lock; \
     venv/bin/pip --python /opt/twgen/bin/python install --no-compile --require-hashes -r runtime.lock; \
     venv/bin/pip --python /opt/twgen/bin/python uninstall --yes --quiet \
-        aiohttp aiohttp-retry aiohappyeyeballs aiosignal frozenlist multidict propcache yarl \
         markdown-it-py mdurl pygments types-protobuf; \
     cd /opt/twgen/lib/python3*/site-packages; \
-    rm -r kubernetes/aio kubernetes/client/api temporalio/bridge/sdk-core temporalio/contrib; \
-    find kubernetes/client/models -name '*.py' ! -name __init__.py -delete; \
+    rm -r temporalio/bridge/sdk-core temporalio/contrib; \
     find . -name '*.pyi' -delete; \
     find . -depth -type d -name tests -exec rm -r {} +
 COPY . .

@@ -1,0 +1,1 @@
+"""How a kubeconfig, or the account of a Pod, proves to an API server who asks."""
