@@ -35,7 +35,7 @@ def names(entries: str) -> set[str]:
 @pytest.mark.parametrize("package", ["twgen", "hatchling", "hatch-fancy-pypi-readme"])
 def test_locked_packages_are_those_that_the_installed_ones_need(package: str) -> None:
     needed = installed_closure(package)
-    assert needed
+    assert len(needed) > 3
     assert needed - names(locked(LOCK, package)) == set()
 
 
