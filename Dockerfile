@@ -21,7 +21,7 @@ RUN set -eu; \
     apt-get install -qq --no-install-recommends git ${missing:-}
 WORKDIR /build
 COPY requirements.lock tools/locked.py ./
-# left out: Rust sources, types, generated code and whole packages that twgen never imports: they are half of it all
+# left out: Rust sources, types and whole packages that twgen never imports
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,target=/run/ca.pem set -eu; \
     if [ -s /run/ca.pem ]; then export PIP_CERT=/run/ca.pem; fi; \
     export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1; \
