@@ -28,6 +28,8 @@ PLANS = {
 """The commands whose output the README shows, by how it begins."""
 SHORT = "  in short:"
 """How the end of a simulation begins."""
+ROLLBACKS = {"snapshot.yaml": "v2.0.1", "before.yaml": "v1.4.2"}
+"""The image tags that the example goes back to: in mid-ramp, and from a version that is current."""
 
 
 def main() -> None:
@@ -35,19 +37,20 @@ def main() -> None:
     for beginning, command in PLANS.items():
         replace(ROOT / "README.md", beginning, output(*command))
     replace(ROOT / "README.md", "Deployment ", objects(output("render", ".", "--snapshot", "before.yaml")))
-    page = ROOT / "docs" / "terminal.md"
+    page = ROOT / "docs" / "status.md"
     moment = ("--now", "2026-11-21T05:28:00Z")
-    command = [TWGEN, "status", ".", "--snapshot", "snapshot.yaml", *moment, "--color", "never"]
-    with terminal(command, EXAMPLE, 80) as shown:
-        shown.end()
-    replace(page, "… shop/payments  Waiting  Temporal", shown.text.replace("\r\n", "\n"))
-    replace(page, "✓ shop/payments  Settled", output("simulate", "."))
+    told = on_terminal("status", ".", "--snapshot", "snapshot.yaml", *moment)
+    replace(page, "… shop/payments  Waiting  Temporal", told)
+    page = ROOT / "docs" / "simulate.md"
+    replace(page, "✓ shop/payments  Settled", on_terminal("simulate", "."))
     picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
     (ROOT / "docs" / "options.md").write_text(options_page())
     (ROOT / "docs" / "fields.md").write_text(fields_page())
-    page = ROOT / "docs" / "rollout.md"
+    for told in rollbacks():
+        replace(ROOT / "docs" / "rollback.md", told.partition(", Temporal")[0], told)
+    page = ROOT / "docs" / "measured-ramps.md"
     replace(page, TITLE, ramps_text())
     replace(page, SHORT, foretold(page))
     (ROOT / "plugin.yaml").write_text(plugin_text())
@@ -66,14 +69,34 @@ def foretold(page: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         specs = shutil.copytree(EXAMPLE, Path(folder) / "specs")
         (specs / "policy.yaml").write_text(policy)
-        told = output("simulate", ".", "--starts-per-hour", "100", "--failing", "0.2", folder=specs)
+        told = on_terminal("simulate", ".", "--starts-per-hour", "100", "--failing", "0.2", folder=specs)
     return told[told.index(SHORT) :]
+
+
+def rollbacks() -> list[str]:
+    """The plan of each rollback of the example."""
+    told = []
+    for snapshot, tag in ROLLBACKS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            specs = shutil.copytree(EXAMPLE, Path(folder) / "specs")
+            worker = specs / "worker.yaml"
+            worker.write_text(worker.read_text().replace(":v3.0.0", f":{tag}"))
+            told.append(on_terminal("plan", ".", "--snapshot", snapshot, folder=specs))
+    return told
 
 
 def output(*command: str, folder: Path = EXAMPLE) -> str:
     """What twgen prints in a folder, by default that of the example."""
     ended = subprocess.run([TWGEN, *command], cwd=folder, capture_output=True, text=True, check=True)
     return ended.stdout
+
+
+def on_terminal(*command: str, folder: Path = EXAMPLE) -> str:
+    """What twgen shows on a terminal of 80 columns, without colours; a page has no room for more."""
+    with terminal([TWGEN, *command, "--color", "never"], folder, 80) as shown:
+        if code := shown.end():
+            raise RuntimeError(code, shown.text)
+    return shown.text.replace("\r", "")
 
 
 def objects(manifests: str) -> str:

@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 
 from testing.forking import forker
 from testing.processes import ENVIRONMENT
-from tests.terminal import terminal
-from tools.documentation import PLANS, objects
+from tools.documentation import PLANS, objects, on_terminal
 from tools.plugin import chart_values_text, plugin_text
 from tools.reasons import reasons_page
 from twgen.clients.profiles import load_profiles
@@ -115,18 +114,16 @@ def test_readme_shows_plans_of_the_example_with_its_cluster_and_a_change_of_traf
 
 
 def test_page_shows_the_status_of_the_example() -> None:
-    page = ROOT / "docs" / "terminal.md"
+    page = ROOT / "docs" / "status.md"
     [command] = [
         line for block in blocks(page, "") for line in block.splitlines() if "status . --snap" in line
     ]
-    with terminal([TWGEN, *shlex.split(command)[1:], "--color", "never"], EXAMPLE, 80) as shown:
-        assert shown.end() == 0
-    assert shown.text.replace("\r\n", "\n") in blocks(page, "text")
+    assert on_terminal(*shlex.split(command)[1:]) in blocks(page, "text")
 
 
 def test_page_shows_the_simulation_of_the_example() -> None:
-    page = ROOT / "docs" / "terminal.md"
-    assert run("simulate", ".").stdout in blocks(page, "text")
+    page = ROOT / "docs" / "simulate.md"
+    assert on_terminal("simulate", ".") in blocks(page, "text")
     drawn = run("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     assert (page.parent / "simulated-rollout.svg").read_text() == drawn.stdout
 

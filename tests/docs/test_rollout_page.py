@@ -12,7 +12,7 @@ from testing.forking import forker
 from tests.cases.story import STORIES
 from tests.docs.test_documentation import BLOCK, EXAMPLE
 from tests.servers.live import ENVIRONMENT
-from tools.documentation import foretold
+from tools.documentation import foretold, rollbacks
 from tools.ramps import BOUND, FAILING, ramps_text, simulated_ramps
 from twgen import errors
 from twgen.model.marks import MarkKey
@@ -22,10 +22,12 @@ from twgen.versioning import names
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
-PAGE = "".join((ROOT / "docs" / name).read_text() for name in ("rollout.md", "jobs.md"))
+NAMES = ("rollout", "measured-ramps", "steer", "rollback", "jobs")
+PAGE = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in NAMES)
 SHOWN = [line for language, block in BLOCK.findall(PAGE) if not language for line in block.splitlines()]
 NAMED = re.findall(r"^\| `(twgen [^`]+)` \|", PAGE, re.MULTILINE)
-CHANGING = sorted({*NAMED, *(line for line in SHOWN if re.match("twgen (?!simulate )[^>]*$", line))})
+COMMANDS = [line.partition(" | ")[0] for line in SHOWN if re.match("twgen (?!simulate )[^>]*$", line)]
+CHANGING = sorted({*NAMED, *COMMANDS})
 
 
 @pytest.mark.parametrize("command", CHANGING)
@@ -43,10 +45,15 @@ def test_page_lists_the_exit_codes_of_a_rollout() -> None:
 
 
 def test_page_shows_what_a_simulation_says_of_the_policy_above_it() -> None:
-    page = ROOT / "docs" / "rollout.md"
+    page = ROOT / "docs" / "measured-ramps.md"
     shown = [text for language, text in BLOCK.findall(page.read_text()) if language == "text"]
     assert foretold(page) in shown
     assert "twgen simulate . --starts-per-hour 100 --failing 0.2" in SHOWN
+
+
+def test_page_shows_what_a_rollback_plans_in_mid_ramp_and_from_a_current_version() -> None:
+    page = (ROOT / "docs" / "rollback.md").read_text()
+    assert rollbacks() == [text for language, text in BLOCK.findall(page) if language == "text"]
 
 
 def test_planner_takes_back_what_fails_and_hardly_ever_what_is_at_its_bound() -> None:
@@ -54,7 +61,7 @@ def test_planner_takes_back_what_fails_and_hardly_ever_what_is_at_its_bound() ->
     assert len(well) == len(bad) == 1000
     assert sum(ramp.is_taken_back for ramp in well) <= 10
     assert sum(ramp.is_noticed_at_once for ramp in bad) >= 990
-    assert f"```text\n{ramps_text()}```" in (ROOT / "docs" / "rollout.md").read_text()
+    assert f"```text\n{ramps_text()}```" in (ROOT / "docs" / "measured-ramps.md").read_text()
 
 
 def test_page_of_reasons_lists_every_mark_with_what_ends_it() -> None:

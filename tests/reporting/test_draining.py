@@ -70,7 +70,7 @@ def report(*versions: HeldVersion) -> DrainReport:
 
 
 def test_page_shows_what_the_text_says() -> None:
-    assert draining_text(report(held())) in (Path(__file__).parents[2] / "docs" / "terminal.md").read_text()
+    assert draining_text(report(held())) in (Path(__file__).parents[2] / "docs" / "draining.md").read_text()
 
 
 @pytest.mark.parametrize(

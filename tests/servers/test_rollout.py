@@ -206,7 +206,7 @@ def test_rollout_that_the_page_looks_at_closely_happens_so(story: Story) -> None
     becomes_current(story, "v1")
     story.describe("v2", steps=(25, 50))
     story.start("v2")
-    page = (Path(__file__).parents[2] / "docs" / "rollout.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "steer.md").read_text()
     [block] = re.findall(r"^```\n(twgen rollout \. --once\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
     shares = []
     for line in block.splitlines():

@@ -31,7 +31,7 @@ from twgen.yaml.writer import write_documents
 
 pytestmark = pytest.mark.server
 
-PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
+PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("jobs.md", "steer.md")]
 
 
 @side_by_side
@@ -307,9 +307,11 @@ def test_replicas_that_an_autoscaler_has_set_since_they_were_read_are_not_taken_
 
 @side_by_side
 def test_commands_of_the_page_follow_a_rollout_pause_it_and_let_it_go_on(story: Story) -> None:
-    text = PAGE.read_text().replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
-    wait, tell, pause = re.findall(r"^```\n((?:kubectl|target=).*?)^```$", text, re.MULTILINE | re.DOTALL)
-    pause, go_on = pause.splitlines()
+    text = "".join(page.read_text() for page in PAGES)
+    text = text.replace("-n shop", f"-n {story.namespace}").replace("payments", "greeter")
+    blocks = re.findall(r"^```\n((?:kubectl|target=).*?)^```$", text, re.MULTILINE | re.DOTALL)
+    wait, tell = blocks[:2]
+    pause, go_on = re.findall(r"^kubectl annotate .*/paused.*$", text, re.MULTILINE)
 
     def shell(commands: str) -> str:
         script = f'kubectl() {{ {installed(KUBECTL)} "$@"; }}\n{commands}'

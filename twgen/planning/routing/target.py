@@ -48,7 +48,7 @@ class Target:
         """What the target is called."""
         return self.spec.build_id
 
-    @property
+    @cached_property
     def temporal(self) -> WorkerDeployment:
         """What Temporal says of the worker; empty when it has never heard of it."""
         return self.world.temporal or WorkerDeployment()
@@ -58,7 +58,7 @@ class Target:
         """What Temporal says of every version, by build ID."""
         return {version.build_id: version for version in self.temporal.versions}
 
-    @property
+    @cached_property
     def version(self) -> Version | None:
         """What Temporal says of the target."""
         return self.versions.get(self.build_id)
@@ -84,7 +84,7 @@ class Target:
         """All of its traffic has moved."""
         return self.current == self.build_id
 
-    @property
+    @cached_property
     def ramp(self) -> RampingVersion | None:
         """The ramp to the target."""
         ramping = self.temporal.routing.ramping
@@ -96,19 +96,19 @@ class Target:
         ramping = self.temporal.routing.ramping
         return ramping if ramping and ramping.build_id != self.build_id else None
 
-    @property
+    @cached_property
     def live_percentage(self) -> float:
         """Its share of new workflows while it ramps; 0 when it does not."""
         return rounded_percentage(self.ramp.percentage) if self.ramp else 0.0
 
-    @property
+    @cached_property
     def step(self) -> RolloutStep:
         """The last step that is not above its live percentage, else the first; there must be one."""
         live, steps = self.live_percentage, self.spec.rollout.steps
         below = (step for step in reversed(steps) if rounded_percentage(step.percentage) <= live)
         return next(below, steps[0])
 
-    @property
+    @cached_property
     def steps_left(self) -> tuple[RolloutStep, ...]:
         """Those above its live percentage."""
         live, steps = self.live_percentage, self.spec.rollout.steps
@@ -119,13 +119,13 @@ class Target:
         """The step that comes next, sooner or later; None: all of the traffic does."""
         return next(iter(self.steps_left), None)
 
-    @property
+    @cached_property
     def step_ends(self) -> datetime | None:
         """When the pause of its step is over; None: nobody knows since when it lasts."""
         since = self.ramp.percentage_since if self.ramp else None
         return later(since, self.step.pause) if since else None
 
-    @property
+    @cached_property
     def due_percentage(self) -> float | None:
         """The share of all workflows that is to be set now, by its steps alone; None: none is."""
         steps = self.spec.rollout.steps
