@@ -26,7 +26,7 @@ def full_version() -> str:
 @click.command()
 @output_option("text", "json")
 def command(output: str) -> None:
-    """Print the version of twgen. A development build adds its commit."""
+    """Print the version of twgen."""
     version = full_version()
     if output == "text":
         write(f"twgen {version}\n")
