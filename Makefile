@@ -67,7 +67,7 @@ example: $(INSTALLED) servers ## Record the example anew from a real Temporal
 	@$(BIN)/python -m tools.record_example
 
 # the schemas are hand-written but for those of Kubernetes
-schemas: $(INSTALLED) ## Regenerate the schemas of pods and attached objects
+schemas: $(INSTALLED) ## Regenerate the schemas of pods and attached objects, and the addresses of all
 	@$(BIN)/python -m tools.kubernetes_schemas
 
 lock: ## Renew requirements.lock from pyproject.toml

@@ -126,7 +126,7 @@ class Demo:
             self.stands(lambda told: told["reason"] == "GateFailed", "v3 got nothing: its gate has failed")
             self.commit("v4", "a version that crashes", command='["false"]')
             self.stands(lambda told: "Crash" in told["message"], "v4 got nothing: its pods crash")
-            self.commit("v1", "back to v1, which was current until lately: at once, without gate and steps")
+            self.commit("v1", "back to v1, which was current until recently: at once, without gate and steps")
             self.stands(lambda told: (told["phase"], told["target"]) == ("Settled", "v1"), "v1 is current")
         self.prove()
 

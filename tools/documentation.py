@@ -8,11 +8,14 @@ import tempfile
 from pathlib import Path
 
 from tests.terminal import terminal
+from tools.fields import KINDS, fields_page
 from tools.monitoring import dashboard_text, prometheus_rule_text
 from tools.plugin import chart_values_text, plugin_text
+from tools.printed import json_page
+from tools.published_schemas import CATALOG, catalog_text
 from tools.ramps import TITLE, ramps_text
 from tools.reasons import reasons_page
-from tools.reference import fields_page, options_page
+from tools.reference import commands_page
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[1]
@@ -46,8 +49,11 @@ def main() -> None:
     picture = output("simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
     (ROOT / "docs" / "simulated-rollout.svg").write_text(picture)
     (ROOT / "docs" / "reasons.md").write_text(reasons_page())
-    (ROOT / "docs" / "options.md").write_text(options_page())
-    (ROOT / "docs" / "fields.md").write_text(fields_page())
+    (ROOT / "docs" / "commands.md").write_text(commands_page())
+    (ROOT / "docs" / "json.md").write_text(json_page())
+    for kind in KINDS:
+        (ROOT / "docs" / f"{kind}.md").write_text(fields_page(kind))
+    CATALOG.write_text(catalog_text())
     for told in rollbacks():
         replace(ROOT / "docs" / "rollback.md", told.partition(", Temporal")[0], told)
     page = ROOT / "docs" / "measured-ramps.md"

@@ -1,17 +1,16 @@
 """Write the schemas of pod templates and of attached objects from the table of Kubernetes' types."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
+from tools.published_schemas import SCHEMAS, schema_address
 from twgen.specs.attached import KINDS, TARGET_FIELDS
 from twgen.specs.validation import attached, pods
 from twgen.specs.validation.syntax import Range
 from twgen.versioning.kubernetes_types import LIST, MAP, POD_TEMPLATE, Field, struct_fields
 
-ROOT = Path(__file__).parents[1]
-SCHEMAS = ROOT / "schemas"
 QUANTITY = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 SCALARS: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},
@@ -34,8 +33,8 @@ def pod_template() -> dict[str, Any]:
     """The schema of a pod template, one definition for each Kubernetes type."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "podtemplate.json",
-        "title": "The pods of a worker",
+        "$id": schema_address("podtemplate.json"),
+        "title": "The pod template of a worker",
         "$ref": f"#/$defs/{POD_TEMPLATE}",
         "$defs": definitions(POD_TEMPLATE),
     }
@@ -54,7 +53,7 @@ def attached_objects() -> dict[str, Any]:
         branches.append({"if": this | {"required": ["apiVersion", "kind"]}, "then": then})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "attachedobject.json",
+        "$id": schema_address("attachedobject.json"),
         "title": "An object that every version of a worker gets a copy of",
         "type": "object",
         "allOf": branches,
@@ -138,3 +137,8 @@ GENERATED = {"podtemplate.json": pod_template, "attachedobject.json": attached_o
 if __name__ == "__main__":
     for name, schema in GENERATED.items():
         (SCHEMAS / name).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    for path in SCHEMAS.glob("*.json"):
+        moved = re.sub(
+            r'(?<="\$id": )"[^"]*"', json.dumps(schema_address(path.name)), path.read_text(), count=1
+        )
+        path.write_text(moved, encoding="utf-8")

@@ -2,9 +2,11 @@
 
 import ast
 import inspect
+import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 from twgen.model.marks import MarkKey
 from twgen.model.reasons.routing import RoutingReason
@@ -15,45 +17,90 @@ from twgen.planning.versions.table import LIVE, WITHOUT_DEPLOYMENT
 _HEAD = """\
 # Reasons
 
-Every decision of `twgen plan` and `twgen status` has a `reason`: a word that stays, for programs, beside the
-sentence for people, which may be worded better one day. In each list the first one that fits decides.
-"Nothing" means that it goes on by itself, or is as it should be.
+Every decision of `twgen plan` and `twgen status` has a `reason`, such as `RampPaused`. The JSON output shows
+it next to the sentence:
 
-This page is written by `make documentation` from the tables that decide.
+```
+twgen status . -o json | jq -r '.workers[] | .reason, .because'
+```
+
+The reason is a stable identifier for programs. The sentence is for people, and its wording may change.
+
+Find the reason in the tables, and follow its link for details. `make documentation` writes this page from the
+program.
 """
+_GROUPS = {
+    "Needs you": "The rollout or the version needs your attention.",
+    "Wait first, then look": "These usually end by themselves within minutes.",
+    "Nothing to do": "The rollout continues by itself, or it is complete.",
+}
+_MOST = 25
+"""Words in a cell of a table."""
+_SENTENCE = re.compile(r"(?<=[.])\s+(?=[A-Z`])")
+_OUTSIDE = (
+    *(RoutingReason.ROLLOUT_NOT_BEGUN, RoutingReason.LOOK_FAILED, RoutingReason.CLAIM_FAILED),
+    *(RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED),
+)
+"""The reasons of a rollout in a cluster that cannot begin or continue."""
+_ORDER = """\
+## Which reason wins
 
-
+Several reasons can apply at once. twgen checks them in a fixed order, and the first that applies decides.
+"""
 _MARKS = """\
 ## Marks
 
-A decision about a version is a mark: an entry of its metadata in Temporal, as JSON, with author (`by`), time
-(`at`), reason (`because`) and stay (`stay`). A stay begins when the version is created, gets a share, becomes
-current, or loses its share. `false` takes a mark back.
+A mark records a decision about a version. It is an entry in the version's metadata in Temporal, as JSON, with
+the author (`by`), the time (`at`), the reason (`because`) and the stay (`stay`). A stay begins when the
+version is created, gets a share, becomes current, or loses its share. The value `false` takes a mark back.
 
-| mark | written by, and what it does | it counts until |
+| mark | written by, and its effect | counts until |
 | --- | --- | --- |"""
+
+
+class _Entry(NamedTuple):
+    reason: StrEnum
+    meaning: str
+    what_to_do: str
+
+    @property
+    def title(self) -> str:
+        """The heading. A reason of both tables is named alone if it is about a version."""
+        is_of_both = isinstance(self.reason, RoutingReason) and self.reason in map(str, VersionReason)
+        return f"{self.reason} of traffic" if is_of_both else self.reason
+
+    @property
+    def subject(self) -> str:
+        return "traffic" if isinstance(self.reason, RoutingReason) else "version"
+
+    @property
+    def group(self) -> str:
+        """The table of the page that lists it."""
+        needs_you, wait_first, nothing = _GROUPS
+        if not self.what_to_do.startswith("Nothing"):
+            return needs_you
+        return wait_first if re.match(r"Nothing (at first|for)\b", self.what_to_do) else nothing
 
 
 def reasons_page() -> str:
     """The page as Markdown."""
-    version_reasons = [*(row.reason for row in (*LIVE, *WITHOUT_DEPLOYMENT))]
-    beside = [reason for reason in VersionReason if reason not in version_reasons]
-    beside_the_table = (
-        *(RoutingReason.ROLLOUT_NOT_BEGUN, RoutingReason.LOOK_FAILED, RoutingReason.CLAIM_FAILED),
-        *(RoutingReason.INVALID_INTENT, RoutingReason.ROLLOUT_ENDED),
-    )
+    with_deployment, without = ([row.reason for row in table] for table in (LIVE, WITHOUT_DEPLOYMENT))
+    of_table = [*with_deployment, *without]
+    afterwards = [reason for reason in VersionReason if reason not in of_table]
+    of_traffic = [*(row.reason for row in TABLE), RoutingReason.MANUAL]
+    traffic = [_entry(reason) for reason in (*of_traffic, *_OUTSIDE)]
+    versions = [_entry(reason) for reason in dict.fromkeys((*of_table, *afterwards))]
     sections = [
         _HEAD,
-        "## What becomes of a version\n",
-        _order("With a Deployment", (row.reason for row in LIVE)),
-        _order("Without one, or with the cluster unread", (row.reason for row in WITHOUT_DEPLOYMENT)),
-        _order("Decided after these", beside),
-        *_meanings((*version_reasons, *beside)),
-        "## Which change of traffic comes next\n",
-        _order("In this order", (row.reason for row in TABLE)),
-        _order("Where a change is wanted", (RoutingReason.MANUAL,)),
-        _order("Where a rollout in a cluster cannot begin or go on, or ended too early", beside_the_table),
-        *_meanings((*(row.reason for row in TABLE), RoutingReason.MANUAL, *beside_the_table)),
+        *(_table(group, [*traffic, *versions]) for group in _GROUPS),
+        "## Reasons of traffic\n",
+        *map(_section, traffic),
+        "## Reasons of versions\n",
+        *map(_section, versions),
+        _ORDER,
+        _ordered("Traffic", of_traffic),
+        _ordered("A version with a Deployment", with_deployment),
+        _ordered("A version without a Deployment, or if the cluster was not read", without),
         _MARKS,
         *(f"| `{key}` | {' '.join(_docstring(key).split())} | {key.lifetime.value} |" for key in MarkKey),
         "",
@@ -61,31 +108,46 @@ def reasons_page() -> str:
     return "\n".join(sections)
 
 
-def _order(title: str, found: Iterable[StrEnum]) -> str:
-    links = (f"[{reason}](#{'-'.join(_title(reason).lower().split())})" for reason in found)
-    return f"{title}: {', '.join(links)}.\n"
+def _entry(reason: StrEnum) -> _Entry:
+    meaning, _, what_to_do = _docstring(reason).partition("\n\n")
+    return _Entry(reason, " ".join(meaning.split()), " ".join(what_to_do.split()))
 
 
-def _title(reason: StrEnum) -> str:
-    """What both tables have keeps its bare name where it is a version's."""
-    is_of_both = isinstance(reason, RoutingReason) and reason in map(str, VersionReason)
-    return f"{reason} of traffic" if is_of_both else reason
+def _table(group: str, entries: Iterable[_Entry]) -> str:
+    rows = "\n".join(_rows(entry for entry in entries if entry.group == group))
+    return (
+        f"## {group}\n\n{_GROUPS[group]}\n\n| reason | about | meaning | what to do |"
+        f"\n| --- | --- | --- | --- |\n{rows}\n"
+    )
 
 
-def _meanings(found: Iterable[StrEnum]) -> Iterator[str]:
-    for reason in dict.fromkeys(found):
-        when, what_to_do = _meaning(reason)
-        yield f"### {_title(reason)}\n\n{when}\n\nWhat to do: {what_to_do}\n"
+def _rows(entries: Iterable[_Entry]) -> Iterator[str]:
+    for entry in entries:
+        anchor = "-".join(entry.title.lower().split())
+        cells = (entry.subject, first_sentences(entry.meaning), first_sentences(entry.what_to_do))
+        yield f"| [`{entry.reason}`](#{anchor}) | {' | '.join(cells)} |"
 
 
-def _meaning(reason: StrEnum) -> tuple[str, str]:
-    """When it fits and what to do."""
-    when, _, what_to_do = _docstring(reason).partition("\n\n")
-    return " ".join(when.split()), " ".join(what_to_do.split())
+def first_sentences(text: str) -> str:
+    """The first sentences, as many as a cell holds."""
+    first, *others = _SENTENCE.split(text)
+    for sentence in others:
+        if len(f"{first} {sentence}".split()) > _MOST:
+            break
+        first = f"{first} {sentence}"
+    return first
+
+
+def _section(entry: _Entry) -> str:
+    return f"### {entry.title}\n\n{entry.meaning}\n\nWhat to do: {entry.what_to_do}\n"
+
+
+def _ordered(title: str, reasons: Iterable[StrEnum]) -> str:
+    return f"**{title}**:\n\n" + "".join(f"1. `{reason}`\n" for reason in reasons)
 
 
 def _docstring(wanted: StrEnum) -> str:
-    """The docstring that stands below a member of an enumeration."""
+    """The docstring below a member of an enumeration."""
     for statement in ast.parse(inspect.getsource(type(wanted))).body:
         body = statement.body if isinstance(statement, ast.ClassDef) else []
         for member, following in pairwise(body):

@@ -1,102 +1,92 @@
-"""The pages of all commands, options and exit codes, and of all fields, from the tables of the program."""
+"""The page of all commands, their options and exit codes, from the tables of the program."""
 
 import inspect
-import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import fill
 
 import click
 
 from twgen import errors
 from twgen.cli.main import twgen
-from twgen.cli.options import OPTIONS, Option
+from twgen.cli.options import INPUT, MEASURING, OPTIONS
 
-_SCHEMAS = Path(__file__).parents[1] / "schemas"
-_WRITTEN_BY_PEOPLE = {
-    "workerdeployment": "WorkerDeployment",
-    "connection": "Connection, ClusterConnection",
-    "workerresourcetemplate": "WorkerResourceTemplate",
-    "rolloutpolicy": "RolloutPolicy",
-    "operatorconfig": "OperatorConfig",
-}
-_WRITTEN_BY_TWGEN = {
-    "plan": "plan -o json",
-    "status": "status -o json",
-    "timeline": "simulate -o json",
-    "validation": "validate -o json",
-    "drainreport": "drain -o json",
-    "diagnosis": "doctor -o json",
-    "snapshot": "snapshot",
-    "ledger": "lock",
-}
-_OPTIONS_HEAD = """\
-# Commands, options and exit codes
+_HEAD = """\
+# Commands
 
-This page is written by `make documentation` from the program itself.
+`make documentation` writes this page from the program. `twgen COMMAND --help` shows the same at a terminal.
 
-Every option is also an environment variable: `--snapshot` is `TWGEN_SNAPSHOT`. The command line goes before
-it. What an option does not take is refused with the place that it was set in, and a variable whose name is
-nearly that of an option is warned of.
+`PATH` is a file or a folder with specs. The default is the current folder; `-` is standard input.
+
+Every option is also an environment variable: `--snapshot` is `TWGEN_SNAPSHOT`. The command line overrides the
+variable. If a value is invalid, the error names its source. A misspelled variable triggers a warning.
 """
+_SHARED = {
+    "Connection": ("How a command reaches Temporal and Kubernetes.", (*MEASURING, "identity")),
+    "Input": ("How a command reads specs.", (*INPUT, "namespace", "operator_config")),
+    "Output": ("How a command reports.", ("quiet", "strict", "color")),
+}
+"""The groups of options that many commands have, by the parameters of their functions."""
+_HELP = "help"
+_WIDTH = 118
 _LIMITS = """\
 ## Limits
 
-A run reads at most 30,000 documents, 48 MiB and 1,000,000 keys and list items, 16 MiB of them in one file,
-and prints at most 96 MiB of YAML; aliases may add 8 MiB, and nothing nests deeper than 100 levels. A snapshot
-may have 52 MiB, enough for 20,000 versions; so may an answer of Argo CD or Kubernetes, and a list in all.
-Within that, twgen needs less than 512 MiB of memory; past it, it says which limit was reached and ends.
+A run ends with an error that names the limit if it exceeds one of these:
 
-A folder is read with all below it, hidden files left out. A link out of the folder, a link to nothing, a pipe
-or a socket in it is an error; a pipe that you name yourself (`twgen validate <(cue export)`) is read.
-"""
-_FIELDS_HEAD = """\
-# Fields
+| limit | value |
+| --- | --- |
+| documents | 30,000 |
+| size of all files | 48 MiB, of one file 16 MiB |
+| keys and list items | 1,000,000 |
+| YAML that aliases add | 8 MiB |
+| depth of nesting | 100 levels |
+| printed YAML | 96 MiB |
+| a snapshot, an answer of Argo CD or Kubernetes, or a whole list | 52 MiB, enough for 20,000 versions |
 
-Every field of what you write, and of what twgen prints for programs. This page is written by
-`make documentation` from the JSON Schemas, with which editors complete and check specs. A field marked * must
-be there.
+Within these limits, twgen needs less than 512 MiB of memory.
+
+If PATH is a folder, twgen reads all files below it except hidden ones. A link to outside the folder, a broken
+link, a pipe or a socket in it is an error. You may name a pipe yourself: `twgen validate <(cue export)`.
 """
 _ALSO = {
     1: (
-        "Also differences (`diff`), a ledger that is not current (`lock --check`), a `rollout` that is"
-        " Blocked, refused `promote`."
+        "Also: `diff` found differences, `lock --check` found an outdated ledger, a `rollout` is Blocked, or"
+        " `promote` was refused."
     ),
-    2: "Also an output that cannot be written, such as on a full disk.",
+    2: "Also: the output could not be written, such as on a full disk.",
 }
 _NOT_ERRORS = {
     0: "Done.",
-    errors.TwgenError.exit_code: "A bug, with a report to send: it says where, never what was read.",
+    errors.TwgenError.exit_code: "A bug. It prints a report to send, which contains no data that was read.",
     130: "Interrupted.",
-    141: "Nobody reads the output any more.",
+    141: "The reader of the output has closed it.",
     143: "Terminated.",
 }
 
 
-def options_page() -> str:
+def commands_page() -> str:
     """Commands, options and exit codes as Markdown."""
-    commands = list(_commands(twgen, "twgen"))
+    return "\n".join(
+        [
+            _HEAD,
+            f"## Exit codes\n\n| code | meaning |\n| --- | --- |\n{''.join(_exit_codes())}",
+            *(_command(name, command) for name, command in _commands(twgen, "twgen")),
+            _shared_options(),
+            _LIMITS,
+        ]
+    )
+
+
+def _exit_codes() -> Iterator[str]:
     codes = {
         error.exit_code: " ".join(inspect.cleandoc(error.__doc__ or "").split())
         for error in vars(errors).values()
         if inspect.isclass(error) and issubclass(error, errors.TwgenError) and "exit_code" in vars(error)
     } | _NOT_ERRORS
-    means = "".join(
-        f"- {code}: {' '.join(filter(None, (codes[code], _ALSO.get(code))))}\n" for code in sorted(codes)
-    )
-    return "\n".join(
-        [
-            _OPTIONS_HEAD,
-            f"## Exit codes\n\n{means}",
-            "## Commands\n",
-            *(_command(name, command) for name, command in commands),
-            "## Options\n",
-            *(_option(option) for option in OPTIONS.values()),
-            '- <a id="output"></a>`-o, --output`: Print in this format; each command says which it has.',
-            '- <a id="help"></a>`-h, --help`: Tell of a command and its options.\n',
-            _LIMITS,
-        ]
-    )
+    for code in sorted(codes):
+        yield f"| {code} | {codes[code]} |\n"
+        if code in _ALSO:
+            yield f"| | {_ALSO[code]} |\n"
 
 
 def _commands(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:
@@ -110,81 +100,90 @@ def _commands(group: click.Group, name: str) -> Iterator[tuple[str, click.Comman
 
 
 def _command(name: str, command: click.Command) -> str:
-    text, _, examples = inspect.cleandoc(command.help or "").partition("\b\n")
-    usage = " ".join((name, *command.collect_usage_pieces(click.Context(command))))
-    flags = sorted(max(each.opts, key=len) for each in command.params if isinstance(each, click.Option))
-    links = ", ".join(f"[`{flag}`](#{flag.strip('-')})" for flag in flags)
-    taken = f"Takes {links}.\n" if flags else ""
-    shown = f"```text\n{usage}\n{inspect.cleandoc(examples)}".rstrip() + "\n```\n"
-    return f"### {name}\n\n{' '.join(text.split())}\n\n{shown}\n{taken}"
+    texts, _, below = inspect.cleandoc(command.help or "").partition("\b\n")
+    examples, _, notes = below.strip().partition("\n\n")
+    first, *others = examples.splitlines() or [name]
+    is_command = first.startswith("twgen ")
+    what_for, *more = _paragraphs(texts)
+    parts = [
+        f"## {name}\n\n{what_for}\n",
+        f"```\n{first}\n```\n" if is_command else f"```text\n{examples}\n```\n",
+        *(f"{text}\n" for text in (*more, *_paragraphs(notes))),
+    ]
+    if others and is_command:
+        listed = "\n".join(others)
+        parts.append(f"More examples:\n\n```text\n{listed}\n```\n")
+    return "\n".join([*parts, *_options_of(command)])
 
 
-def _option(option: Option) -> str:
-    kind = getattr(option.type, "name", "")
-    values = getattr(option.type, "choices", ())
-    flags = ", ".join(option.flags) + (f" {'|'.join(values) or kind}" if option.type else "")
-    default = option.click.get("default")
-    assumed = f" By default `{default}`." if default and option.click.get("show_default") else ""
-    also = " An Application may set it." if option.of_application else ""
-    return f'- <a id="{option.name}"></a>`{flags}`: {option.help}{assumed}{also}'
+def _paragraphs(text: str) -> list[str]:
+    paragraphs = (" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+    return [fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) for text in paragraphs if text]
 
 
-def fields_page() -> str:
-    """All fields of all documents as Markdown."""
-    parts = [_FIELDS_HEAD]
-    for title, names in (("What you write", _WRITTEN_BY_PEOPLE), ("What twgen prints", _WRITTEN_BY_TWGEN)):
-        parts.append(f"## {title}\n")
-        for file, name in names.items():
-            schema = json.loads((_SCHEMAS / f"{file}.json").read_text())
-            rows = "".join(_fields(schema, schema, ""))
-            parts.append(f"### {name}\n\n{schema['title']} ([schema](../schemas/{file}.json)).\n\n{rows}")
+def _options_of(command: click.Command) -> Iterator[str]:
+    """The table of its own options, and the groups that it has."""
+    found = {
+        str(each.name): each
+        for each in command.params
+        if isinstance(each, click.Option) and each.name != _HELP
+    }
+    groups, grouped = [], set()
+    for title, (_, names) in _SHARED.items():
+        if taken := [name for name in names if name in found]:
+            # of a group from which it takes little, the options are its own
+            if len(taken) * 2 < len(names) and title != "Output":
+                continue
+            groups.append(f"[{title.lower()}](#{title.lower()}){_exceptions(names, taken)}")
+            grouped |= {*taken}
+    own = [option for name, option in found.items() if name not in grouped]
+    if own:
+        yield _table(own)
+    if groups:
+        yield f"{'Also' if own else 'Options'}: {', '.join(groups)}.\n"
+
+
+def _exceptions(names: Sequence[str], taken: Sequence[str]) -> str:
+    left_out = [name for name in names if name not in taken]
+    if not left_out:
+        return ""
+    is_short = len(left_out) <= len(taken)
+    word, listed = ("without", left_out) if is_short else ("only", taken)
+    return f" ({word} {', '.join(f'`--{OPTIONS[name].name}`' for name in listed)})"
+
+
+def _shared_options() -> str:
+    of_application = ", ".join(f"`--{one.name}`" for one in OPTIONS.values() if one.of_application)
+    parts = [
+        "## Shared options\n",
+        "Commands name these groups by their titles. Every command also takes `-h, --help`.\n",
+        f"In Argo CD, an Application may set only\n{of_application}. The operator sets all others.\n",
+    ]
+    shown: Mapping[str, click.Option] = {
+        str(option.name): option
+        for _, command in _commands(twgen, "twgen")
+        for option in command.params
+        if isinstance(option, click.Option) and option.help == OPTIONS.get(str(option.name), option).help
+    }
+    for title, (text, names) in _SHARED.items():
+        parts += [f"### {title}\n\n{text}\n", _table([shown[name] for name in names])]
     return "\n".join(parts)
 
 
-def _fields(schema: Mapping[str, Any], document: Mapping[str, Any], path: str) -> Iterator[str]:
-    for name, found in schema.get("properties", {}).items():
-        field, place = _resolved(found, document), f"{path}.{name}".strip(".")
-        must = "*" if name in schema.get("required", ()) else ""
-        text = " ".join(str(field.get("description", "")).split())
-        assumed = f" Default `{json.dumps(field['default'])}`." if "default" in field else ""
-        yield f"- `{place}`{must} {_kind(field)}{': ' if text else ''}{text}{assumed}\n"
-        if not _is_of_elsewhere(found):
-            yield from _below(field, document, place)
+def _table(options: Sequence[click.Option]) -> str:
+    cells = ([f"`{_flags(option)}`", _meaning(option)] for option in options)
+    rows = "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in cells)
+    return f"| option | meaning |\n| --- | --- |\n{rows}"
 
 
-def _below(field: Mapping[str, Any], document: Mapping[str, Any], place: str) -> Iterator[str]:
-    yield from _fields(field, document, place)
-    items = field.get("items")
-    if isinstance(items, dict) and not _is_of_elsewhere(items):
-        yield from _fields(_resolved(items, document), document, f"{place}[]")
-    values = field.get("additionalProperties")
-    if isinstance(values, dict) and not _is_of_elsewhere(values):
-        yield from _fields(_resolved(values, document), document, f"{place}.NAME")
+def _flags(option: click.Option) -> str:
+    names = ", ".join(sorted(option.opts, key=len))
+    if option.is_flag:
+        return "/".join((names, *option.secondary_opts))
+    values = "|".join(getattr(option.type, "choices", ()))
+    return f"{names} {option.metavar or values or option.type.name}"
 
 
-def _resolved(field: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The field itself, where it only refers to another place of its own document."""
-    reference = str(field.get("$ref", ""))
-    if not reference.startswith("#"):
-        return field
-    found: Any = document
-    for part in reference.removeprefix("#/").split("/"):
-        found = found[part]
-    return {**found, **field}
-
-
-def _is_of_elsewhere(field: Mapping[str, Any]) -> bool:
-    """It is a pod template, a Deployment or the like, or has been told already."""
-    return "$ref" in field and not str(field["$ref"]).startswith("#/$defs")
-
-
-def _kind(field: Mapping[str, Any]) -> str:
-    if "enum" in field or "const" in field:
-        values = field["enum"] if "enum" in field else [field["const"]]
-        return (
-            "("
-            + ", ".join(f"`{value if isinstance(value, str) else json.dumps(value)}`" for value in values)
-            + ")"
-        )
-    kinds = field.get("type", [])
-    return f"({' or '.join([kinds] if isinstance(kinds, str) else kinds)})" if kinds else ""
+def _meaning(option: click.Option) -> str:
+    default = option.default if option.show_default else None
+    return f"{option.help}{f' Default: `{default}`.' if default else ''}"

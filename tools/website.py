@@ -15,6 +15,8 @@ def main() -> None:
     """Copy the pages, with all that they link to out of their folder, and build what was copied."""
     shutil.rmtree(_COPY, ignore_errors=True)
     shutil.copytree(ROOT / "docs", _COPY)
+    # at the addresses that they have as `$id`
+    shutil.copytree(ROOT / "schemas", _COPY / "schemas")
     linked = set()
     for page in _COPY.glob("*.md"):
         text = page.read_text()
@@ -31,7 +33,9 @@ def main() -> None:
 
 
 def _place(path: str) -> str:
-    """As text: a browser would not show YAML, and what is Markdown would be a page."""
+    """As text: a browser would not show YAML, and Markdown would become a page."""
+    if path.startswith("schemas/"):
+        return path
     return f"files/{path}" + ("" if path.endswith((".json", ".svg")) else ".txt")
 
 

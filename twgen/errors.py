@@ -10,13 +10,13 @@ class TwgenError(Exception):
 
 
 class NegativeAnswer(TwgenError):
-    """The question was answered, and the answer is no: problems found, a gate failed, changes pending."""
+    """The answer is negative: problems were found, a gate failed, or changes are pending."""
 
     exit_code = 1
 
 
 class InvalidInput(TwgenError):
-    """The command line, or a document that it names, is wrong."""
+    """The command line, or a document that it names, is invalid."""
 
     exit_code = 2
 
@@ -30,7 +30,7 @@ class InvalidDocuments(InvalidInput):
 
 
 class StateUnavailable(TwgenError):
-    """What Temporal, Kubernetes, Git or a snapshot says could not be read in full."""
+    """Temporal, Kubernetes, Git or a snapshot could not be read completely."""
 
     exit_code = 3
 

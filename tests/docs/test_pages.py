@@ -1,16 +1,25 @@
 """The pages as pages: short, led to, and the reference as the program has it."""
 
+import json
 import re
-from collections.abc import Callable
+import shlex
+import shutil
+import subprocess
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
-from tools.reference import fields_page, options_page
+from tools.fields import KINDS, fields_page
+from tools.printed import DOCUMENTS, Printed, json_documents, json_page
+from tools.published_schemas import SCHEMAS
+from tools.reference import commands_page
+from twgen.model.problem import Document
+from twgen.reading.schemas import schema_problems
+from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
-GENERATED = ("fields", "options", "reasons")
+GENERATED = (*KINDS, "commands", "json", "reasons")
 FOR_MAINTAINERS = ("decisions",)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOR_USERS = [page for page in PAGES if page.stem not in {*GENERATED, *FOR_MAINTAINERS}]
@@ -37,9 +46,49 @@ def paragraphs(page: Path) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize(("page", "text"), [("options", options_page), ("fields", fields_page)])
-def test_page_of_reference_is_as_the_program_has_it(page: str, text: Callable[[], str]) -> None:
-    assert (ROOT / "docs" / f"{page}.md").read_text() == text()
+def test_page_of_commands_is_as_the_program_has_it() -> None:
+    assert (ROOT / "docs" / "commands.md").read_text() == commands_page()
+
+
+def test_page_of_printed_documents_is_as_the_program_prints_them() -> None:
+    assert (ROOT / "docs" / "json.md").read_text() == json_page()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_of_a_kind_lists_every_field_of_its_schema_once(kind: str) -> None:
+    page = (ROOT / "docs" / f"{kind}.md").read_text()
+    assert page == fields_page(kind)
+    described = (SCHEMAS / f"{kind}.json").read_text().count('"description":')
+    listed = re.findall(r"^- `\S+`", page, re.MULTILINE)
+    # the spec itself and the items of lists have no line
+    assert described - 4 <= len(listed) <= described
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_example_of_a_kind_fits_its_schema(kind: str) -> None:
+    examples = re.findall(r"^```yaml\n(.*?)^```$", fields_page(kind), re.MULTILINE | re.DOTALL)
+    assert examples
+    for text in examples:
+        [document] = read_documents(text)
+        assert list(schema_problems([Document("", 0, document)], ())) == []
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="needs jq")
+@pytest.mark.parametrize("printed", DOCUMENTS, ids=lambda printed: printed.title)
+def test_line_with_jq_prints_something_of_the_document(printed: Printed) -> None:
+    program = shlex.split(printed.jq.partition("| jq ")[2])
+    document = json_documents()[printed.title]
+    given = document["versions"] if printed.title == "Ledger" else [document]
+    ended = subprocess.run(
+        ["jq", *program],
+        input="\n".join(map(json.dumps, given)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # nothing of the example is about to be removed
+    assert bool(ended.stdout) is (printed.title != "Plan")
+    assert "null" not in ended.stdout
 
 
 @pytest.mark.parametrize("page", FOR_USERS, ids=lambda page: page.stem)

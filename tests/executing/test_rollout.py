@@ -59,7 +59,7 @@ def test_change_by_hand_during_a_pause_is_seen_within_30_seconds() -> None:
     client = Client(server := Server(), RAMPS)
     server.run(client.rolling(), server.person([(45, "ramp")]))
     assert server.done[:3] == [f"manager {ME}", "SetRamp v3 5", "SetRamp v3 25"]
-    assert "the live 50 % is no step's; 25 % is the step below" in client.said[2]
+    assert "the live 50 % is no step's share; 25 % is the step below" in client.said[2]
 
 
 def test_once_makes_one_change_for_which_it_becomes_the_manager() -> None:

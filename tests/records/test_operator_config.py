@@ -61,7 +61,7 @@ WHOLE = {
 
 SCHEMAS = [json.loads(path.read_text()) for path in (Path(__file__).parents[2] / "schemas").glob("*.json")]
 SCHEMA = Draft202012Validator(
-    next(schema for schema in SCHEMAS if schema["$id"] == "operatorconfig.json"),
+    next(schema for schema in SCHEMAS if schema["$id"].endswith("/operatorconfig.json")),
     registry=Registry().with_resources((schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS),
 )
 

@@ -1,7 +1,11 @@
 """Many rollouts at a glance."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
 
 from tests.reporting.told import of_story
 from tests.strategies import NOW
@@ -52,7 +56,19 @@ def test_deployments_that_no_intent_names_any_more_are_told_of() -> None:
 
 def test_documents_of_all_rollouts_are_one_status() -> None:
     document = fleet_document([RAMPS, FIRST], NOW)
-    assert (document["kind"], document["workers"]) == ("Status", [{"worker": "shop/pay"}])
+    assert document["kind"] == "Status"
+    assert document["workers"][0] == {"worker": "shop/pay"}
+
+
+def test_document_has_a_rollout_that_has_left_nothing_but_where_it_stands() -> None:
+    document = fleet_document([FIRST], NOW)
+    schema = json.loads((Path(__file__).parents[2] / "schemas" / "status.json").read_text())
+    Draft202012Validator(schema).validate(document)
+    [worker] = document["workers"]
+    told = {"worker": "shop/new", "targetBuildID": "v1", "phase": "Blocked", "reason": "GateFailed"}
+    assert worker | told == worker
+    assert (worker["because"], worker["versions"], worker["versionCount"]) == ("it failed", [], None)
+    assert document["warnings"] == ["shop/new: Blocked: it failed"]
 
 
 def trees(*statuses: RolloutStatus, width: int = 80, rows: int | None = None) -> list[str]:

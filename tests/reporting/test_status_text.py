@@ -70,8 +70,8 @@ TREES = {
     "gate-failed": """
         ✗ shop/payments  Blocked (GateFailed)  Temporal namespace default
           target  v2.0.1-c656: the gate on task queue payments ended as Failed:
-                  test-shop/payments:v2.0.1-c656-payments; `twgen retry` or a new build
-                  ID goes on
+                  test-shop/payments:v2.0.1-c656-payments; to continue, run `twgen
+                  retry` or commit a new build
           gate    SmokeTest: failed on payments
           owner   twgen/payments/prod-eu (ours)
         ├── v2.0.1-c656         Inactive for 72h  3/3 pods  ◀ target

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from time import process_time
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tools.kubernetes_schemas import GENERATED
+from tools.published_schemas import CATALOG, catalog_text, schema_address
 from twgen.model.operator import Caller
 from twgen.model.problem import Document, Problem
 from twgen.model.times import parse_time
@@ -43,7 +44,33 @@ def wrong(*values: Any) -> list[Problem]:
 def test_schema_is_a_schema(path: Path) -> None:
     schema = json.loads(path.read_text())
     Draft202012Validator.check_schema(schema)
-    assert schema["$id"] == path.name
+    assert schema["$id"] == schema_address(path.name)
+
+
+def test_catalog_names_schemas_that_exist() -> None:
+    assert CATALOG.read_text() == catalog_text()
+    named = {entry["url"].rpartition("/")[2] for entry in json.loads(CATALOG.read_text())}
+    assert named <= {path.name for path in SCHEMAS}
+    assert {f"{kind}.json" for kind in ("workerdeployment", "rolloutpolicy", "ledger")} <= named
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [
+        *((str(path), "ledger.json") for path in (ROOT / "examples").rglob("twgen.lock/*.yaml")),
+        ("workers/payments.workerdeployment.yaml", "workerdeployment.json"),
+        ("payments.rolloutpolicy.yml", "rolloutpolicy.json"),
+        ("workers/payments.yaml", ""),
+        ("twgen.lock", ""),
+    ],
+)
+def test_editor_finds_one_schema_by_the_name_of_a_file(file: str, schema: str) -> None:
+    found = [
+        entry["url"].rpartition("/")[2]
+        for entry in json.loads(CATALOG.read_text())
+        if any(PurePath(file).match(pattern) for pattern in entry["fileMatch"])
+    ]
+    assert found == ([schema] if schema else [])
 
 
 @pytest.mark.parametrize("path", WRITTEN_BY_HAND, ids=lambda path: path.stem)

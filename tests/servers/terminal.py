@@ -81,7 +81,7 @@ class Story:
 
         The newest server may say for two minutes that it is busy.
         """
-        not_yet = ("has not yet told every task queue", f"{UNKNOWN} yet")
+        not_yet = ("has not reached every task queue yet", f"{UNKNOWN} yet")
 
         def looked() -> Ended | None:
             ended = self.run("rollout", "--once", *options)

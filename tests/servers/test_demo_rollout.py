@@ -29,7 +29,7 @@ def test_demo_rolls_out_breaks_and_rolls_back_in_about_a_minute() -> None:
         "drains: v1: move all to the current version, held up (its replay has not begun",
         "has ended: 3 of 3 workflows",
         "the gate on task queue greetings ended as Failed",
-        "v1 is current now (it was current until lately",
+        "v1 is current now (it was current until recently",
     ]
     place = 0
     for sentence in told:

@@ -251,6 +251,7 @@ def test_of_several_deployments_those_are_taken_that_know_temporal() -> None:
         {"spec": {"template": {"spec": {"containers": {"a": "b"}}}}},
         {"spec": {"template": {"spec": {"containers": ["a"]}}}},
         {"spec": {"template": {"spec": {"containers": [{"env": ["a"]}]}}}},
+        {"spec": {"template": {"spec": {"containers": [{"image": 5}]}}}},
         {"spec": {"template": {"metadata": "text", "spec": {"containers": [{}]}}}},
     ],
 )
@@ -279,3 +280,30 @@ def test_second_object_of_a_file_is_left_and_told() -> None:
     found, left = imported(documents(deployment(), other), "")
     assert len(found) == 2
     assert "payments.yaml is another object's too" in left[0] or "connection-temporal.yaml is" in left[0]
+
+
+@pytest.mark.parametrize(
+    ("rules", "label"),
+    [
+        ({"topologySpreadConstraints": [{"labelSelector": {"matchLabels": {"app": "payments"}}}]}, "app"),
+        (
+            {"affinity": {"podAntiAffinity": {"x": [{"podAffinityTerm": {"labelSelector": {
+                "matchExpressions": [{"key": "app.kubernetes.io/instance", "operator": "Exists"}]}}}]}}},
+            "app.kubernetes.io/instance",
+        ),
+        ({"affinity": {"podAffinity": {"x": [{"labelSelector": {"matchLabels": {"team": "pay"}}}]}}}, ""),
+        ({"topologySpreadConstraints": [{"labelSelector": None}, None]}, ""),
+        ({"topologySpreadConstraints": [{"labelSelector": {"matchLabels": 5}}]}, ""),
+        ({}, ""),
+    ],
+)  # fmt: skip
+def test_label_that_is_left_out_and_that_pods_are_spread_by_is_told(
+    rules: dict[str, Any], label: str
+) -> None:
+    value = deployment()
+    value["spec"]["template"]["spec"] |= rules
+    value["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/instance"] = "pay"
+    [found, _] = imported(documents(value), "")[0]
+    why = "is left out, but affinity or topologySpreadConstraints of the pods select by it"
+    instead = "write temporal.io/deployment-name: payments there"
+    assert found.missing == ((f"payments.yaml: label {label} {why}: {instead}",) if label else ())

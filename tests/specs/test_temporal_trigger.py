@@ -233,7 +233,47 @@ def test_trigger_without_the_credentials_that_its_server_asks_for_is_warned_of(
 ) -> None:
     why = "so it scales no version: name a TriggerAuthentication in authenticationRef"
     doubt = f"spec.template.spec.triggers[0]: KEDA has neither a key nor a certificate for {address}, {why}"
-    assert of_worker(dict(trigger), **connection) == ([doubt] if address else [])
+    assert of_worker(dict(trigger), "shop.a1b2c", **connection) == ([doubt] if address else [])
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "temporal.example.com",
+        "temporal.example.com:",
+        ":7233",
+        "temporal:0",
+        "temporal:65536",
+        "temporal :7233",
+    ],
+)
+def test_address_without_a_host_and_a_port_is_refused(endpoint: str) -> None:
+    why = f"{endpoint!r} is not host:port, such as temporal.example.com:7233"
+    assert strictly(scaled(endpoint=endpoint)) == [f"{METADATA}.endpoint: {why}"]
+
+
+@pytest.mark.parametrize("endpoint", ["[::1]:7233", "dns:///temporal.example.com:7233", "Temporal:7233"])
+def test_address_that_grpc_takes_is_in_order(endpoint: str) -> None:
+    assert refused({"endpoint": endpoint}) == set()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "why"),
+    [
+        ("temporal.example.com:7233", ""),
+        ("frontend.temporal:7233", ""),
+        ("shop.a1b2c.tmprl.cloud:7233", ""),
+        (CLOUD, ""),
+        ("Temporal.example.com:7243", "connection temporal has port 7233 of this host, not 7243"),
+        (
+            "other.a1b2c.tmprl.cloud:7233",
+            "other.a1b2c.tmprl.cloud:7233 does not know the worker's Temporal namespace shop.a1b2c",
+        ),
+    ],
+)
+def test_address_where_the_worker_is_not_is_warned_of(endpoint: str, why: str) -> None:
+    found = of_worker({"metadata": {"endpoint": endpoint}, **REFERENCE}, "shop.a1b2c")
+    assert found == ([f"{METADATA}.endpoint: {why}: write temporal.example.com:7233"] if why else [])
 
 
 def test_credential_that_stands_in_the_trigger_is_told_once() -> None:

@@ -55,6 +55,13 @@ def test_budget_that_is_none_however_many_pods_there_are_is_warned_of_once(
     assert warned(budget(**limits), **spec) == [f"{PLACE}.{doubt}"]
 
 
+@pytest.mark.parametrize("spec", [{"minReplicas": "2"}, {"metrics": {}}, {"maxReplicas": [5]}])
+def test_budget_beside_an_autoscaler_that_is_wrong_itself_is_told_of_without_it(spec: dict[str, Any]) -> None:
+    found = parsed(worker(), CONNECTION, budget(minAvailable=2), hpa(**spec))
+    assert [problem.path for problem in found.problems] == [f"{PLACE}.{name}" for name in spec]
+    assert told(found.warnings) == []
+
+
 def test_budget_is_told_of_without_its_worker_too() -> None:
     found = told(parsed(budget(maxUnavailable=0)).warnings)
     assert f"{PLACE}.maxUnavailable: 0 {EVICTS_NONE}" in found

@@ -96,6 +96,34 @@ def test_reference_that_something_else_may_fill_in_is_fine() -> None:
     assert parsed(worker(template=template), CONNECTION).warnings == ()
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["TEMPORAL_ADRESS", "TEMPORAL_HOST_PORT", "TEMPORAL_API_KEY", "TEMPORAL_TASK_QUEUE", "WORKER_BUILD_ID"],
+)
+@pytest.mark.parametrize("field", ["args", "command", "env"])
+def test_reference_to_a_variable_of_temporals_that_is_not_there_is_warned_of(field: str, name: str) -> None:
+    text = f"x $({name})"
+    container = {"name": "w", "image": "w:1", field: variables(("A", text)) if field == "env" else [text]}
+    found = told(parsed(worker(template={"spec": {"containers": [container]}}), CONNECTION).warnings)
+    place = f"spec.template.spec.containers[0].{field}[0]{'.value' if field == 'env' else ''}"
+    why = "is not filled in: no variable has this name, so the program gets this very text"
+    assert found == [f"{place}: $({name}) {why}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$(TEMPORAL_ADDRESS) $$(TEMPORAL_ADRESS) $(hostname) $(DATABASE)",
+        "$(TEMPORAL_FRONTEND_SERVICE_HOST):$(TEMPORAL_FRONTEND_SERVICE_PORT)",
+        "$(TEMPORAL_FRONTEND_PORT_7233_TCP_ADDR)",
+        "$(TEMPORAL_LOG)",
+    ],
+)
+def test_reference_to_what_is_there_or_may_be_meant_for_a_shell_is_fine(text: str) -> None:
+    container = {"name": "w", "image": "w:1", "args": [text], "env": variables(("TEMPORAL_LOG", "info"))}
+    assert parsed(worker(template={"spec": {"containers": [container]}}), CONNECTION).warnings == ()
+
+
 def test_task_queue_of_the_spec_comes_after_the_variables_of_the_pods() -> None:
     container = {"name": "w", "image": "w:1", "env": variables(("A", "$(TEMPORAL_TASK_QUEUE)"))}
     value = worker(template={"spec": {"containers": [container]}})

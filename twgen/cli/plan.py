@@ -51,6 +51,7 @@ def command(output: str, color: str, exit_code: bool, **params: Any) -> None:  #
     """Say what would happen next to every version and to traffic, and why. Changes nothing.
 
     \b
+    twgen plan .
     twgen plan . --snapshot world.yaml
     """
     settings = settings_of(params)

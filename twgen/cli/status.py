@@ -88,6 +88,7 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     A tree on a terminal; else a line for each worker, version and warning.
 
     \b
+    twgen status .
     twgen status . --snapshot world.yaml
     twgen status . -w
     twgen status --from-cluster -A

@@ -37,7 +37,7 @@ class MarkKey(StrEnum):
     # what stops a rollout survives the end of its ramp: a person who pauses a version and then takes its
     # share away by hand does not want it back a second later
     PAUSED = "twgen.io/paused", Lifetime.RETURN
-    """`twgen pause`, or a rollout whose policy pauses it: the version gets no more traffic."""
+    """`twgen pause`, or a rollout whose policy pauses it: the share of the version does not grow."""
     ABORTED = "twgen.io/aborted", Lifetime.RETURN
     """`twgen abort`, or a rollout that failed: the version loses its share and gets none."""
     RETIRED = "twgen.io/retired", Lifetime.RETIREMENT
@@ -45,13 +45,13 @@ class MarkKey(StrEnum):
     GATE_SKIPPED = "twgen.io/gate-skipped", Lifetime.STAY
     """`twgen promote --skip-gate`: the version needs neither the gate of its spec nor a replay."""
     GATE_ATTEMPT = "twgen.io/gate-attempt", Lifetime.STAY
-    """`twgen retry`, or a gate of a step that failed: which attempt at its gates counts (`attempt`)."""
+    """`twgen retry`, or a gate of a step that failed: the attempt at its gates that counts (`attempt`)."""
     MOVED_BY = "twgen.io/moved-by", Lifetime.STAY
-    """Every change of traffic: who gave the version which share (`percentage`) after which `gates`."""
+    """Every change of traffic: its author, the new share (`percentage`) and the `gates` that had passed."""
     MEASURED_SINCE = "twgen.io/measured-since", Lifetime.STAY
-    """`twgen retry`, `resume` or `promote` after a failed analysis: what was measured before is void."""
+    """`twgen retry`, `resume` or `promote` after a failed analysis: earlier measurements no longer count."""
     DRAINED_BY = "twgen.io/drained-by", Lifetime.DRAINAGE
-    """`twgen tick` or `twgen drain`: which entries of its policy's `draining` have begun."""
+    """`twgen tick` or `twgen drain`: the entries of its policy's `draining` that have begun."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def validation_sarif(found: Validation) -> str:
             "id": rule,
             "shortDescription": {"text": text},
             "fullDescription": {"text": text},
-            "help": {"text": "docs/fields.md of twgen has every field, docs/specs.md shows them in use."},
+            "help": {"text": "The Reference of twgen's documentation lists every field."},
             "defaultConfiguration": {"level": level},
         }
         for rule, (level, text) in _RULES.items()

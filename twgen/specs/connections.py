@@ -60,13 +60,12 @@ def is_cloud(host_port: str) -> bool:
     return _host(host_port).endswith(_CLOUD)
 
 
-def why_not_of_cloud(connection: Connection, namespace: str) -> str:
+def why_not_of_cloud(host_port: str, server_name: str, namespace: str) -> str:
     """Why Temporal Cloud does not know the namespace at this address; empty: it may, or it is another server.
 
     Behind a private link only the name on the certificate tells.
     """
-    is_there = is_cloud(connection.host_port)
-    name = _host(connection.host_port) if is_there else connection.tls_server_name.lower()
+    name = _host(host_port) if is_cloud(host_port) else server_name.lower()
     if found := _ENDPOINT.fullmatch(name):
         own = found["namespace"]
         if own == namespace:

@@ -28,6 +28,7 @@ _OF_OTHERS = {"app.kubernetes.io/managed-by", "app.kubernetes.io/instance", "hel
 _POD_HASH = "pod-template-hash"
 _PREFIXES = {WORKER: "", CONNECTION: "connection-", CLUSTER_CONNECTION: "connection-", ATTACHED: "template-"}
 _PACE = ("minReadySeconds", "progressDeadlineSeconds", "strategy", "revisionHistoryLimit")
+_SCHEDULING = ("affinity", "topologySpreadConstraints")
 _NO_ADDRESS = "temporal.example.com:7233"
 
 Place = tuple[str, ...]
@@ -168,6 +169,7 @@ def _is_sound(value: Any) -> bool:
         and all(isinstance(metadata.get(field) or {}, dict) for field in ("labels", "annotations"))
         and all(
             isinstance(one, dict)
+            and isinstance(one.get("image") or "", str)
             and isinstance(one.get("env") or [], list)
             and all(isinstance(variable, dict) for variable in one.get("env") or ())
             for one in containers
@@ -253,6 +255,11 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
         first = quoted(told.worker)
         comments[containers] = f"the first, {first}, is taken for the worker: its image names versions"
     missing = [f"{name}.yaml: {one}" for one in told.notes]
+    left_out = (value_at(pods, "metadata", "labels") or {}).keys() - labels.keys() - {_POD_HASH}
+    for one in sorted(left_out & _selecting_labels([told.spec.get(field) for field in _SCHEDULING])):
+        instead = f"write {DEPLOYMENT_NAME_LABEL}: {selector_labels(name, '')[DEPLOYMENT_NAME_LABEL]} there"
+        why = "is left out, but affinity or topologySpreadConstraints of the pods select by it"
+        missing.append(f"{name}.yaml: label {one} {why}: {instead}")
     if not place.temporal_namespace:
         comments["spec", "workerOptions", "temporalNamespace"] = "fill in: none of its variables says it"
         missing.append(f"{name}.yaml: spec.workerOptions.temporalNamespace, if it is not default")
@@ -267,6 +274,20 @@ def _of_deployment(value: Mapping[str, Any], namespace: str, addresses: set[str]
     unknown = () if address else (f"{file}: spec.hostPort",)
     place_of_comment: dict[Place, str] = {} if key and address else {("spec", "hostPort"): beside}
     yield Imported(file, {**head, "spec": reached}, place_of_comment, unknown, is_whole=False)
+
+
+def _selecting_labels(rules: Any) -> set[str]:
+    """The labels by which rules of scheduling, or what is below them, select pods."""
+    if isinstance(rules, list):
+        return {name for rule in rules for name in _selecting_labels(rule)}
+    if not isinstance(rules, dict):
+        return set()
+    selector = rules.get("labelSelector")
+    expressions = value_at(selector, "matchExpressions")
+    labels = value_at(selector, "matchLabels")
+    names = [*labels] if isinstance(labels, dict) else []
+    names += [value_at(one, "key") for one in expressions] if isinstance(expressions, list) else []
+    return {str(name) for name in names}.union(*(_selecting_labels(rule) for rule in rules.values()))
 
 
 def existing_identities(documents: Iterable[Document]) -> dict[tuple[str, str, str], str]:

@@ -1,7 +1,7 @@
 """The rules for a worker's pods that go beyond the types of their fields."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,7 @@ from twgen.specs.fields import UNFILLED, Fields
 from twgen.specs.limits import FILLED
 from twgen.specs.side_by_side import doubts_beside_others
 from twgen.specs.validation.walk import refusals
-from twgen.specs.variables import late_references, references
+from twgen.specs.variables import late_references, misspelt_references
 from twgen.versioning.build_ids import image_tag, is_image
 from twgen.versioning.injection import Identity, Injection, injection
 from twgen.versioning.kubernetes_types import POD_TEMPLATE
@@ -95,22 +95,21 @@ def _check_marks(spec: Fields, worker: WorkerSpec) -> None:
 
 def _warn_of_references(path: Fields, pod: Mapping[str, Any], injected: Injection) -> None:
     """Note each `$(NAME)` that Kubernetes leaves as it is, since nothing before it is called so."""
-    not_filled = "$({}) is not filled in: {}, so the program gets this very text"
     for field, added in (("initContainers", frozenset[str]()), ("containers", injected.names)):
         for index, container in _items(pod, field):
-            for place, name in late_references(container, added):
-                who = f"twgen sets {name}" if name in added else f"{name} stands"
-                path.warning(f"{field}[{index}].{place}", not_filled.format(name, f"{who} after it"))
-    for index, container in _items(pod, "initContainers"):
-        own = [variable.get("name") for _, variable in _items(container, "env")]
-        texts = {f"env[{place}].value": item.get("value") for place, item in _items(container, "env")}
-        for field in ("command", "args"):
-            texts |= {f"{field}[{place}]": text for place, text in enumerate(container.get(field) or ())}
-        for place, text in texts.items() if not container.get("envFrom") else ():
-            for name in references(text or ""):
-                if name in injected.names.difference(own):
-                    doubt = not_filled.format(name, f"twgen sets {name} in no init container")
-                    path.warning(f"initContainers[{index}].{place}", doubt)
+            late = list(late_references(container, added))
+            found = [(place, name, f"{_who(name, added)} after it") for place, name in late]
+            for place, name in misspelt_references(container, {*added, *(name for _, name in late)}):
+                is_ours = name in injected.names
+                why = f"twgen sets {name} in no init container" if is_ours else "no variable has this name"
+                found.append((place, name, why))
+            for place, name, why in found:
+                doubt = f"$({name}) is not filled in: {why}, so the program gets this very text"
+                path.warning(f"{field}[{index}].{place}", doubt)
+
+
+def _who(name: str, added: Collection[str]) -> str:
+    return f"twgen sets {name}" if name in added else f"{name} stands"
 
 
 def _warn_of_moving_tag(path: Fields, pod: Mapping[str, Any], worker: WorkerSpec) -> None:

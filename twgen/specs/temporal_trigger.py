@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from twgen.model.paths import join_path, value_at
 from twgen.model.problem import Finding, quoted, unknown_field
 from twgen.model.spec import WorkerSpec
-from twgen.specs.connections import is_cloud
+from twgen.specs.connections import is_cloud, why_not_of_cloud
 from twgen.specs.fields import Fields
+from twgen.specs.limits import HOST_PORT
 from twgen.specs.validation.syntax import Check, Range, one_of
 from twgen.versioning.injection import ADDRESS
 from twgen.versioning.names import filled, may_have_placeholders, placeholders
@@ -34,6 +35,8 @@ _NUMBER = re.compile("-?(0|[1-9][0-9]{0,18})")
 _LARGEST_NUMBER = 2**63 - 1
 _IN_A_QUERY = re.compile("[a-zA-Z0-9_./:-]+")
 _SAMPLES = placeholders("deployment", "build-id", "namespace", "shop/worker")
+_SCHEME = re.compile("[a-z]+:(?![0-9])")
+"""How an address begins that names a resolver of gRPC, such as `dns:///`; a port follows a host's name."""
 _QUEUE_TYPE = one_of(("activity", "nexus", "workflow"))
 
 
@@ -56,7 +59,11 @@ def _queue_types(value: str) -> str:
 
 
 def _address(value: str) -> str:
-    return "is a URL: write host:port" if value.lower().startswith(("http://", "https://")) else ""
+    if value.lower().startswith(("http://", "https://")):
+        return "is a URL: write host:port"
+    if re.search(HOST_PORT, value) or re.match(_SCHEME, value):
+        return ""
+    return f"{quoted(value)} is not host:port, such as temporal.example.com:7233"
 
 
 _CHECKS: Mapping[str, Check] = {
@@ -175,7 +182,7 @@ def check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_c
 
 
 def warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker: WorkerSpec) -> None:
-    """Note a trigger that asks another Temporal namespace than its worker's, or has no credentials."""
+    """Note a trigger that asks another Temporal than its worker's, or has no credentials."""
     metadata = trigger["metadata"]
     read, host_port = _read(path, metadata), worker.connection.host_port
     theirs = worker.temporal_namespace or _DEFAULT_NAMESPACE
@@ -184,8 +191,25 @@ def warn_of_server(spec: Fields, path: str, trigger: Mapping[str, Any], worker: 
         spec.warning(f"{path}.metadata", f'{why}: write namespace: ""')
     is_workers = read.values.get("endpointFromEnv") == ADDRESS
     address = str(read.values.get("endpoint") or (host_port if is_workers else ""))
+    _warn_of_address(spec, f"{path}.metadata", read, worker)
     needs_key = is_cloud(address) or (address == host_port and worker.connection.secret_name)
     has_key = value_at(trigger, "authenticationRef") or read.has("apiKey")
     if address and needs_key and not has_key and metadata.keys().isdisjoint(_CREDENTIALS):
         why = f"KEDA has neither a key nor a certificate for {address}, so it scales no version"
         spec.warning(path, f"{why}: name a TriggerAuthentication in authenticationRef")
+
+
+def _warn_of_address(spec: Fields, path: str, read: _Metadata, worker: WorkerSpec) -> None:
+    """Note an address at which Temporal does not answer, or does not know the worker's namespace."""
+    address, connection = str(read.values.get("endpoint") or ""), worker.connection
+    (host, _, port), (own_host, _, own_port) = address.rpartition(":"), connection.host_port.rpartition(":")
+    theirs = worker.temporal_namespace or _DEFAULT_NAMESPACE
+    if not address or address == connection.host_port or _address(address):
+        return  # what is wrong with the Connection, or with any address, is told elsewhere
+    if host.lower() == own_host.lower():
+        why = f"connection {connection.name} has port {own_port} of this host, not {port}"
+    elif why_not_of_cloud(address, str(read.values.get("tlsServerName") or ""), theirs):
+        why = f"{address} does not know the worker's Temporal namespace {theirs}"
+    else:
+        return
+    spec.warning(f"{path}.endpoint", f"{why}: write {connection.host_port}")

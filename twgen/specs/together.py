@@ -83,10 +83,13 @@ def _pods(worker: WorkerSpec, words: frozenset[AttachedWhile]) -> _Pods | None:
     if scalers and scalers[0].when and not words <= scalers[0].when:
         return None
     if scalers:
-        spec = value_at(scalers[0].template, "spec")
         least, fewest, most, at_most = _BOUNDS[scalers[0].kind == "ScaledObject"]
-        bounds = spec.get(least) or fewest, spec.get(most) or at_most
-        return _Pods(*bounds, *(f"{field} of {scalers[0].name}" for field in (least, most)))
+        low, high = (value_at(scalers[0].template, "spec", field) for field in (least, most))
+        if not scalers[0].template or {type(low), type(high)} - {int, type(None)}:
+            return None  # what is wrong with it is told there
+        return _Pods(
+            low or fewest, high or at_most, *(f"{field} of {scalers[0].name}" for field in (least, most))
+        )
     draining = worker.policy.draining_replicas if words == _DRAINING else None
     field = "drainingReplicas" if draining else "replicas"
     pods = draining or worker.replicas

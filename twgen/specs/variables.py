@@ -7,7 +7,11 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from twgen.versioning.injection import is_ever_injected
+
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]+)\)")
+_OF_A_SERVICE = re.compile("_SERVICE_HOST$|_(SERVICE_)?PORT(_|$)")
+"""How the variables end that a pod has of each Service of its namespace."""
 Values = Mapping[str, str | None]
 """What variables say, by name; None: only the cluster knows."""
 
@@ -48,3 +52,26 @@ def late_references(container: Mapping[str, Any], added: Collection[str]) -> Ite
         for name in references(variable.get("value") or ""):
             if name not in names[: index + 1] and (name in added or name in names):
                 yield f"env[{index}].value", name
+
+
+def misspelt_references(container: Mapping[str, Any], added: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What stays as it is written, since no variable has the name that it refers to: its path, and that name.
+
+    A shell has the same form for commands, so only Temporal's names count;
+    `added` are the variables that the container gets besides its own.
+    """
+    names = {*added, *((variable or {}).get("name") for variable in container.get("env") or ())}
+    for path, text in () if container.get("envFrom") else _texts(container):
+        for name in references(text):
+            is_misspelt = name.startswith("TEMPORAL_") and not _OF_A_SERVICE.search(name)
+            if name not in names and (is_misspelt or is_ever_injected(name)):
+                yield path, name
+
+
+def _texts(container: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What Kubernetes fills variables into, and its path."""
+    for index, variable in enumerate(container.get("env") or ()):
+        yield f"env[{index}].value", (variable or {}).get("value") or ""
+    for field in ("command", "args"):
+        for index, text in enumerate(container.get(field) or ()):
+            yield f"{field}[{index}]", text or ""

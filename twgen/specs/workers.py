@@ -81,7 +81,8 @@ def parse_worker(
         cleaned = f"{target!r} is used" if worker.has_custom_build_id else "it is ignored"
         options.warning("unsafeCustomBuildID", f"{quoted(custom)} is not a legal label value: {cleaned}")
     is_sound = all(found.path != options.at("temporalNamespace") for found in spec.diagnostics.problems)
-    if is_sound and (doubt := why_not_of_cloud(worker.connection, worker.temporal_namespace)):
+    address, name = worker.connection.host_port, worker.connection.tls_server_name
+    if is_sound and (doubt := why_not_of_cloud(address, name, worker.temporal_namespace)):
         options.warning("temporalNamespace", doubt)
     _warn_of_no_effect(spec, options, worker)
     check_template(spec, worker, wrong)

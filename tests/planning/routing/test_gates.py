@@ -95,7 +95,7 @@ def test_gate_that_ended_without_completing_blocks_and_is_named(status: GateStat
     assert (plan.routing.action, plan.routing.phase) == (RoutingAction.NONE, Phase.BLOCKED)
     assert plan.routing.because == (
         f"the gate on task queue main ended as {status.value}: test-shop/payments:v3-main;"
-        " `twgen retry` or a new build ID goes on"
+        " to continue, run `twgen retry` or commit a new build"
     )
     assert plan.gates == ()
 
@@ -111,7 +111,7 @@ def test_gate_whose_workflow_tasks_fail_blocks_and_says_why() -> None:
     assert (plan.routing.reason, plan.routing.phase) == (RoutingReason.GATE_RUNNING, Phase.BLOCKED)
     assert plan.routing.because == (
         "the gate runs on task queue main, but each of its workflow tasks fails (Smoke is not registered):"
-        " test-shop/payments:v3-main; a build whose worker can carry it out goes on"
+        " test-shop/payments:v3-main; commit a build whose worker can run it"
     )
 
 

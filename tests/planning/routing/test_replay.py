@@ -38,8 +38,8 @@ S = VersionStatus
 READY = temporal(version("v1", S.CURRENT), version("v3"), traffic=routing("v1"))
 FAILED = ReplayRun(ReplayState.FAILED, "payments-replay-1", "BackoffLimitExceeded")
 LOOK = (
-    "`kubectl logs job/payments-replay-1 -n shop --all-containers` says which histories. `twgen retry` or a"
-    " new build ID goes on"
+    "`kubectl logs job/payments-replay-1 -n shop --all-containers` says which histories; to continue, run"
+    " `twgen retry` or commit a new build"
 )
 NO_JOB = "its Job is not there: apply what `twgen render` prints where the operator names rollout.image"
 PASSED = ReplayRun(ReplayState.PASSED, "payments-replay-1")

@@ -409,7 +409,7 @@ def test_target_does_not_take_all_at_once_from_a_version_that_says_it_has_traffi
 )
 def test_percentage_of_no_step_says_where_it_goes_on(live_percentage: float, told_of: str) -> None:
     plan = routed(after(version("v3", S.RAMPING), routing("v1", ("v3", live_percentage))), STEPWISE)
-    assert plan.because == f"the live {live_percentage} % is no step's; {told_of}"
+    assert plan.because == f"the live {live_percentage} % is no step's share; {told_of}"
 
 
 def test_ramp_of_unknown_age_needs_a_person() -> None:
@@ -418,4 +418,4 @@ def test_ramp_of_unknown_age_needs_a_person() -> None:
     undated = replace(traffic, ramping=replace(traffic.ramping, since=None, percentage_changed_at=None))
     plan = routed(after(version("v3", S.RAMPING), undated), STEPWISE)
     assert told(plan) == BLOCKED
-    assert "`twgen promote` goes on" in plan.because
+    assert "run `twgen promote` to continue" in plan.because

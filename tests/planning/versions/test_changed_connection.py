@@ -109,7 +109,7 @@ def test_version_of_another_worker_deployment_is_left_alone() -> None:
     container["env"] = [{"name": "TEMPORAL_DEPLOYMENT_NAME", "value": "shop/orders"}]
     old = planned(situation(temporal(version("v1")), [foreign, live("v3")])).versions.versions[0]
     assert (old.action, old.replicas) == (KEEP, 5)
-    assert old.because.startswith("its pods talk to a place that is not told as shop/orders, for which")
+    assert old.because.startswith("its pods connect to an unknown place as shop/orders, which twgen")
 
 
 def test_connection_that_was_not_recorded_is_not_changed() -> None:

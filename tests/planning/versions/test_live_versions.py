@@ -189,7 +189,7 @@ def test_version_that_drained_at_an_unknown_time_is_not_said_to_have_drained_lat
         decided(situation(knows(drained(age)), [live("v3"), live("v1")]), "v1") for age in (None, MINUTE)
     )
     assert undated
-    assert undated.because.startswith("it is drained, and Temporal does not tell since when")
+    assert undated.because.startswith("it is drained, but Temporal does not report since when")
     assert lately
     assert lately.because.startswith("it is drained, but not yet longer than scaledownDelay (1h)")
 

@@ -53,7 +53,7 @@ def test_nothing_is_made_of_it_while_it_may_have_work(
     assert plan
     assert (plan.reason, plan.action) == (VersionReason.OF_OTHERS, VersionAction.NONE)
     assert (plan.deployment, plan.attached, plan.leaving, plan.protected) == ("", (), (), False)
-    assert plan.because.endswith(", and no label holds its build ID: twgen did not make it")
+    assert plan.because.endswith(", and its build ID is not a valid label: twgen did not make it")
 
 
 @pytest.mark.parametrize("deployments", [[live("v3")], None], ids=["cluster read", "cluster not read"])

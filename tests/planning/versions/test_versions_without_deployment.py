@@ -68,7 +68,7 @@ def test_drained_or_current_version_is_not_said_to_have_old_work_where_the_clust
     assert told == {
         VersionReason.DRAINED: [
             "it is drained, but not yet longer than scaledownDelay (1h); the cluster was not read",
-            "it is drained, and Temporal does not tell since when; the cluster was not read",
+            "it is drained, but Temporal does not report since when; the cluster was not read",
         ],
         VersionReason.IN_USE: ["it is current: new workflows go to it; the cluster was not read"],
     }

@@ -67,6 +67,15 @@ def test_attached_object_that_is_no_longer_rendered_is_told_of() -> None:
     )
 
 
+def test_several_that_are_no_longer_rendered_are_told_of_together() -> None:
+    running = live("v3")
+    budgets = "PodDisruptionBudget/budget-v3-0a1b2c3d", "PodDisruptionBudget/other-v3-0a1b2c3e"
+    running["metadata"]["annotations"]["twgen.io/attached"] = ",".join(budgets)
+    (warning,) = planned(situation(temporal(version("v3")), [running])).versions.warnings
+    both = "PodDisruptionBudget budget-v3-0a1b2c3d and PodDisruptionBudget other-v3-0a1b2c3e"
+    assert warning.startswith(f"v3: {both} have no template any more and are to be deleted: the Job")
+
+
 @pytest.mark.parametrize(
     ("facts", "said"),
     [

@@ -27,224 +27,228 @@ class RoutingReason(StrEnum):
         return reason
 
     FOREIGN_MANAGER = "ForeignManager", Until.SOMEBODY
-    """Somebody else manages the Worker Deployment.
+    """Another manager owns the Worker Deployment.
 
-    Let the other manager release the worker, take it over by `twgen ownership claim --from`, or name
-    it in `spec.adoptFrom` of a RolloutPolicy. If it is you, set `spec.identity`.
+    Let the other manager release the worker, or take it over with `twgen ownership claim --from`. A
+    RolloutPolicy can name the other manager in `spec.adoptFrom`. If the other manager is you under another
+    name, set `spec.identity`.
     """
     VERSION_CAP_REACHED = "VersionCapReached", Until.SOMEBODY
-    """The target is not created: `maxVersions` versions still exist.
+    """The target is not created, because `maxVersions` versions still exist.
 
     Wait until old versions have drained, end the workflows that hold them, or raise `maxVersions`.
     """
     SUPERSEDED = "Superseded", Until.NOTHING
-    """The intent of the rollout has changed: another one goes on from here.
+    """The intent of the rollout has changed, so another rollout continues.
 
     Nothing.
     """
     INVALID_INTENT = "InvalidIntent", Until.ANOTHER_INTENT
-    """The intent of the rollout was edited by hand, or this release of twgen reads it otherwise.
+    """The intent of the rollout was edited by hand, or this release of twgen reads it differently.
 
-    Apply what `twgen render` prints, by the release of twgen that the image of the Job has.
+    Apply the output of `twgen render` again. Use the release of twgen that is in the image of the Job.
     """
     ROLLOUT_ENDED = "RolloutEnded", Until.ANOTHER_INTENT
-    """The rollout has ended before it was settled: nobody moves the traffic.
+    """The rollout ended before it was settled, so nothing moves the traffic.
 
-    Its message says what ended it, and the log of its Pod more. While its Job tries again: nothing. Else, in
-    Argo CD, delete a tracked Job, which is made again at once; a hook is only run by the next sync (`argocd
-    app sync`). Elsewhere, apply what `twgen render` prints once more.
+    Read its message and the log of its Pod. While its Job tries again, do nothing. In Argo CD, delete a
+    tracked Job: it is created again at once. A hook only runs in the next sync (`argocd app sync`).
+    Elsewhere, apply the output of `twgen render` again.
     """
     ROLLOUT_NOT_BEGUN = "RolloutNotBegun", Until.READINESS
-    """What was applied last is not what its rollout, if there is one, has looked at.
+    """No rollout has read the newest intent yet.
 
-    Nothing for a minute. Then see what its message names: the Pod of its Job, the sync that is to make it, or
-    a Job of a deleted intent, which `twgen tick` deletes.
+    Nothing for a minute. Then check the object that its message names: the Pod of its Job, the sync that
+    creates it, or a Job of a deleted intent. `twgen tick` deletes such a Job.
     """
     LOOK_FAILED = "LookFailed", Until.READINESS
-    """The rollout could not yet read Temporal or the cluster: it looks again.
+    """The rollout could not read Temporal or the cluster yet. It tries again.
 
-    Its message says which of them, and what to mend.
+    Nothing at first. If it lasts, read its message: it names the server and the fix.
     """
     CLAIM_FAILED = "ClaimFailed", Until.READINESS
-    """The rollout could not become the manager of the worker, though nobody else is: it tries again.
+    """The rollout could not become the manager of the worker, although there is no other manager. It tries
+    again.
 
-    Nothing at first. Where its message says that Temporal does not permit it, let its credentials write.
+    Nothing at first. If its message says that Temporal does not permit it, give its credentials write access.
     """
     OLDER_ROLLOUT = "OlderRollout", Until.READINESS
     """A Pod of an earlier rollout of the worker has not ended yet.
 
-    Nothing: its Job is deleted, and it ends within seconds. On a node that is lost, delete the Pod.
+    Nothing: its Job is deleted, and it ends within seconds. If its node is lost, delete the Pod.
     """
     ABORTED = "Aborted", Until.ANOTHER_INTENT
-    """The target is marked as aborted: by a person, or by its rollout, and then the sentence says why.
+    """A person or the rollout marked the target as aborted. If it was the rollout, the sentence says why.
 
-    Commit a new build, or go on with this one by `twgen retry`.
+    Commit a new build, or run `twgen retry` to continue with this one.
     """
     PAUSED = "Paused", Until.SOMEBODY
-    """A person paused the rollout, or it paused itself, and then the sentence says why.
+    """A person or the rollout itself paused the rollout. If it was the rollout, the sentence says why.
 
-    Go on by `twgen resume`, or commit another build. A pause never holds a revert to another version.
+    Run `twgen resume`, or commit another build. A pause never stops a revert to another version.
     """
     FROZEN = "Frozen", Until.SOMEBODY
-    """A person annotated the intent of the rollout with `twgen.io/paused`: nothing is changed.
+    """A person annotated the intent of the rollout with `twgen.io/paused`, so nothing is changed.
 
-    Remove the annotation: a revert waits for that too.
+    Remove the annotation. Until then, even a revert waits.
     """
     RETIRED = "Retired", Until.NOTHING
-    """`twgen retire` sent the new workflows to workers without a version; all versions drain.
+    """`twgen retire` sent the new workflows to workers without a version. All versions drain.
 
-    Nothing. `twgen drain` says what they wait for. `twgen resume` and a rollout undo it; a commit of another
-    build does too.
+    Nothing. `twgen drain` lists the workflows that they wait for. To undo it, run `twgen resume` and a
+    rollout, or commit another build.
     """
     REPLACED_RAMP = "ReplacedRamp", Until.NOTHING
-    """A version ramps that the spec no longer describes.
+    """A version ramps that is no longer in the spec.
 
-    Nothing: its share goes back to the current version, since nothing judges it any more. The target takes
-    its own first share when it can.
+    Nothing. Its share goes back to the current version, because its metrics are no longer checked. The target
+    gets its own first share when it is ready.
     """
     OTHER_RAMP = "OtherRamp", Until.NOTHING
-    """The target is current, and something else keeps a share of the traffic.
+    """The target is current, and another version or unversioned workers keep a share of the traffic.
 
-    Nothing: the ramp is ended.
+    Nothing. twgen ends the ramp.
     """
     CURRENT_NOT_SERVING = "CurrentNotServing", Until.READINESS
-    """The target is current, and nothing serves the workflows that go to it.
+    """The target is current, but no worker serves the workflows that go to it.
 
-    Look at the pods at once: new workflows wait. `twgen status` repeats what the cluster says; `git
-    revert` brings the last version back.
+    Check the pods at once, because new workflows wait. `twgen status` shows the problems that the cluster
+    reports. `git revert` brings the last version back.
     """
     SETTLED = "Settled", Until.NOTHING
-    """The target is current, serves, and nothing else ramps.
+    """The target is current, its workers serve, and no other version ramps.
 
     Nothing.
     """
     UNSERVED = "Unserved", Until.NOTHING
-    """Nobody polls for the target, which takes a share of the traffic: it is taken back.
+    """No worker polls for the ramping target, so the ramp is taken back or paused.
 
-    See why its workers do not poll. Then commit a new build, or go on with this one by `twgen retry`
-    (`twgen resume` where the policy pauses). How long it may last says `unserved` of a RolloutPolicy.
+    Find out why its workers do not poll. Then commit a new build, or run `twgen retry` (`twgen resume` if the
+    policy pauses). `unserved` of a RolloutPolicy sets how long it may last.
     """
     ANALYSIS_FAILED = "AnalysisFailed", Until.NOTHING
-    """A metric of the policy's analysis fails: the ramp is taken back, or paused.
+    """A metric of the policy's analysis fails, so the ramp is taken back or paused.
 
-    Read what failed: the sentence has the numbers. Then commit a new build, or, where the code was not at
-    fault, go on by `twgen retry` (`twgen resume` where the policy pauses).
+    Read the sentence: it has the numbers. Then commit a new build. If the code was not at fault, run `twgen
+    retry` (`twgen resume` if the policy pauses).
     """
     WAITING_FOR_REGISTRATION = "WaitingForRegistration", Until.READINESS
     """No worker of the target has polled yet.
 
-    Nothing at first. After minutes, see [why a version does not
+    Nothing at first. After some minutes, see [why a version does not
     register](workers.md#why-a-version-does-not-register).
     """
     NOT_SERVING = "NotServing", Until.READINESS
     """The target cannot take traffic.
 
-    Look at its pods: the sentence names what keeps them from polling.
+    Check its pods. The sentence says what keeps them from polling.
     """
     ROLLBACK = "Rollback", Until.NOTHING
-    """The target was current until lately.
+    """The target was current until recently, so it becomes current again at once.
 
-    Nothing. For gate and steps all the same, set a shorter `rollbackWindow`.
+    Nothing. If you want gate and steps for a rollback too, set a shorter `rollbackWindow`.
     """
     UPDATE_IN_PROGRESS = "UpdateInProgress", Until.READINESS
-    """Temporal has not yet told every task queue of the last change.
+    """The last change has not reached every task queue yet.
 
-    Nothing: after two minutes it is no longer waited for. Where each step waits for as long, Temporal has
-    [forgotten that it is done](https://github.com/temporalio/temporal/issues/11842), as 1.32.0 now and then
-    does; that ends when the version is deleted to which traffic moved then.
+    Nothing. twgen waits for two minutes at most. If every step waits that long, Temporal has [missed that the
+    change is complete](https://github.com/temporalio/temporal/issues/11842), as 1.32.0 sometimes does. This
+    ends when the version that got the traffic in that change is deleted.
     """
     REPLAY_FAILED = "ReplayFailed", Until.ANOTHER_INTENT
-    """Not all histories could be replayed on the target, or its replay did not come to an end.
+    """Some histories could not be replayed on the target, or the replay did not finish.
 
-    Read the log of its Job, which the sentence names. Commit a new build whose workflows can go on with what
-    is open; or, where the code was not at fault, replay again by `twgen retry`. `twgen promote --skip-gate`
-    goes on without.
+    Read the log of the Job that the sentence names. Commit a new build whose workflows can continue the open
+    ones. If the code was not at fault, run `twgen retry` to replay again. `twgen promote --skip-gate`
+    continues without a replay.
     """
     REPLAY_MISSING = "ReplayMissing", Until.READINESS
-    """Nothing replays the histories that the target has to replay before it takes traffic.
+    """The target needs a replay before it takes traffic, and no Job runs one.
 
-    Nothing for five minutes; then it is Blocked. Apply what `twgen render` prints with `rollout.image` of
-    the OperatorConfig; where the sentence says that Jobs cannot be read, let them be; where its Job is
-    suspended, see who suspends it. `twgen promote --skip-gate` goes on without.
+    Nothing for five minutes; then it is Blocked. Apply the output of `twgen render` with `rollout.image` set
+    in the OperatorConfig. If the sentence says that Jobs cannot be read, permit reading them. If the Job is
+    suspended, find out what suspends it. `twgen promote --skip-gate` continues without a replay.
     """
     REPLAY_RUNNING = "ReplayRunning", Until.READINESS
-    """The histories that the target has to replay before it takes traffic are not all replayed.
+    """The target must replay histories before it takes traffic, and the replay is not finished.
 
-    Nothing: it ends after an hour at the latest, or as its policy says (`replay.within`).
+    Nothing. It ends after an hour at the latest, or after `replay.within` of its policy.
     """
     STEP_GATE_FAILED = "StepGateFailed", Until.NOTHING
-    """The gate before a step ended without completing: the ramp is taken back, or paused.
+    """The gate before a step ended without completing, so the ramp is taken back or paused.
 
-    Read why the workflow failed. Then commit a new build, or, where the code was not at fault, go on by
-    `twgen retry` (`twgen resume` where `analysis.onFailure` of the policy pauses): the gate starts again.
+    Read why the workflow failed. Then commit a new build. If the code was not at fault, run `twgen retry`
+    (`twgen resume` if `analysis.onFailure` of the policy is Pause) to start the gate again.
     """
     GATE_FAILED = "GateFailed", Until.ANOTHER_INTENT
     """A gate workflow ended without completing.
 
-    Read why the workflow failed. Commit a new build; or, where the code was not at fault, start it
-    again by `twgen retry`.
+    Read why the workflow failed. Then commit a new build. If the code was not at fault, run `twgen retry` to
+    start the gate again.
     """
     GATE_RUNNING = "GateRunning", Until.READINESS
     """The gate has not completed on every workflow task queue.
 
-    Nothing at first: `twgen rollout` starts it and waits for it. Blocked where each of its workflow tasks
-    fails, as those of a type that the worker has not registered do: commit a build that can carry it out. And
-    where no worker of it has polled for workflows after five minutes: deploy one that does, or take the gate
-    away.
+    Nothing at first: `twgen rollout` starts it and waits for it. If its workflow tasks all fail, it is
+    Blocked: the worker may not have registered the workflow type. Commit a build that can run it. It is also
+    Blocked if no worker has polled for workflows after five minutes. Deploy one that does, or remove the
+    gate.
     """
     MISSING_TASK_QUEUE = "MissingTaskQueue", Until.READINESS
-    """The target does not poll a task queue of the current version that has tasks, or may get some.
+    """The target does not poll a task queue of the current version that has tasks or may get some.
 
-    Deploy code that polls it, or let its work end first. When no version is to poll it any more, name it in
-    `spec.ignoreMissingTaskQueues` of a RolloutPolicy: what comes to it later has no worker of a version.
+    Deploy code that polls it, or wait until its work has ended. If no version will poll it any more, name it
+    in `spec.ignoreMissingTaskQueues` of a RolloutPolicy. Later tasks on it then find no worker of a version.
     """
     NO_TASK_QUEUES = "NoTaskQueues", Until.READINESS
-    """There is no current version, and no task queue of the target is known, for a minute none for workflows.
+    """There is no current version, and the task queues of the target are not known yet.
 
-    Nothing at first. After minutes, see whether its workers register a workflow or an activity.
+    Nothing at first. twgen waits up to a minute for the first workflow task queue. After some minutes without
+    any task queue, check whether its workers register a workflow or an activity.
     """
     FIRST_VERSION = "FirstVersion", Until.NOTHING
-    """There is no current version, and no unversioned worker polls any of its workflow task queues.
+    """There is no current version, and no unversioned worker polls the workflow task queues of the target.
 
-    Nothing.
+    Nothing. The target becomes current at once.
     """
     ALL_AT_ONCE = "AllAtOnce", Until.NOTHING
     """The strategy has no steps.
 
-    Nothing.
+    Nothing. The target becomes current at once.
     """
     FIRST_STEP = "FirstStep", Until.NOTHING
     """The target has no share of the traffic yet.
 
-    Nothing.
+    Nothing. It gets the share of the first step.
     """
     OFF_STEP = "OffStep", Until.NOTHING
-    """The live percentage is no step's.
+    """The current percentage does not match any step.
 
-    Nothing. It goes on from the step below, or from the first.
+    Nothing. The rollout continues from the next lower step, or from the first.
     """
     RAMP_PAUSED = "RampPaused", Until.TIME
     """The pause of the step is not over.
 
-    Nothing: the sentence says until when. Blocked where Temporal does not tell since when: `twgen promote`.
+    Nothing. The sentence says when it ends. If Temporal does not report when the pause began, it is Blocked:
+    run `twgen promote`.
     """
     UNTIL_PROMOTED = "UntilPromoted", Until.SOMEBODY
-    """The pause of the step is over, and the policy lets nobody but a person end the step.
+    """The pause of the step is over, and the policy lets only a person end the step.
 
-    Run `twgen promote` when you want the next one, or `twgen abort`.
+    Run `twgen promote` for the next step, or `twgen abort`.
     """
     ANALYSIS_UNDECIDED = "AnalysisUndecided", Until.READINESS
-    """The pause of the step is over, and the analysis can not tell yet whether the target is well.
+    """The pause of the step is over, but the metrics do not show yet whether the target is healthy.
 
-    Nothing at first: the sentence says what is missing. `twgen promote` goes on without.
+    Nothing at first. The sentence says what is missing. `twgen promote` continues without it.
     """
     NEXT_STEP = "NextStep", Until.NOTHING
     """The pause of the step is over.
 
-    Nothing.
+    Nothing. The target gets the share of the next step, or becomes current after the last.
     """
     MANUAL = "Manual", Until.SOMEBODY
-    """The strategy is Manual: a person makes the change.
+    """The strategy is Manual, so a person makes the change.
 
     Run `twgen promote` when you want it.
     """

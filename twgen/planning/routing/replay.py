@@ -86,8 +86,8 @@ def _told(target: Target, run: ReplayRun) -> str:
             why = f" ({run.because})" if run.because else ""
             look = f"`kubectl logs job/{run.job} -n {target.spec.namespace} --all-containers`"
             return (
-                f"its replay failed: Job {run.job}{why}; {look} says which histories."
-                " `twgen retry` or a new build ID goes on"
+                f"its replay failed: Job {run.job}{why}; {look} says which histories;"
+                " to continue, run `twgen retry` or commit a new build"
             )
         case ReplayState.RUNNING:
             return f"its replay runs: Job {run.job}"

@@ -74,7 +74,7 @@ _PAUSES = {WhenUnserved.PAUSE, OnFailure.PAUSE}
 TABLE: _Table = (
     Row(Reason.SUPERSEDED,
         lambda t: t.world.rollout.is_superseded,
-        lambda _: _none("its intent has changed: another rollout goes on from here", Phase.SETTLED)),
+        lambda _: _none("its intent has changed: another rollout continues", Phase.SETTLED)),
     Row(Reason.OLDER_ROLLOUT,
         lambda t: bool(t.world.rollout.older_pods),
         lambda t: _none(f"an earlier rollout has not ended: Pod {listed(t.world.rollout.older_pods)}")),
@@ -85,7 +85,7 @@ TABLE: _Table = (
                         " RolloutPolicy", _BLOCKED)),
     Row(Reason.FROZEN,
         lambda t: t.is_frozen,
-        lambda t: _none("its intent is annotated as paused, so nothing is changed; it goes on without"
+        lambda t: _none("its intent is annotated as paused, so nothing is changed; to continue, remove"
                         f" twgen.io/paused. Meanwhile, {told_shares(shares(t.temporal.routing))}")),
     Row(Reason.RETIRED,
         lambda t: t.is_retired,
@@ -101,8 +101,8 @@ TABLE: _Table = (
     Row(Reason.ABORTED,
         lambda t: t.is_aborted,
         lambda t: _clear_ramp(f"it is marked aborted{t.why_marked(MarkKey.ABORTED)}") if t.ramp
-        else _none(f"it is marked aborted{t.why_marked(MarkKey.ABORTED)}; `twgen retry` or a new build ID"
-                   " goes on", _BLOCKED)),
+        else _none(f"it is marked aborted{t.why_marked(MarkKey.ABORTED)}; to continue, run `twgen retry` or"
+                   " commit a new build", _BLOCKED)),
     Row(Reason.OTHER_RAMP,
         lambda t: t.is_current and t.other_ramp is not None,
         lambda t: _clear_ramp(f"it is current, and {_other_ramp(t)} must not keep a share of the traffic")),
@@ -132,11 +132,11 @@ TABLE: _Table = (
         lambda t: _wait_for_serving(t)),
     Row(Reason.ROLLBACK,
         lambda t: t.is_rollback,
-        lambda t: _set_current(t, "it was current until lately: a rollback needs no gate and no steps")),
+        lambda t: _set_current(t, "it was current until recently: a rollback needs no gate and no steps")),
     Row(Reason.UPDATE_IN_PROGRESS,
         lambda t: is_updating(t.temporal.routing, t.now),
-        lambda t: _none("Temporal has not yet told every task queue of the last change"
-                        + ("" if (ends := _update_ends(t.temporal.routing)) else ", nor when that was made"),
+        lambda t: _none("the last change has not reached every task queue yet"
+                        + ("" if (ends := _update_ends(t.temporal.routing)) else ", and its time is unknown"),
                         due=ends)),
     Row(Reason.REPLAY_FAILED,
         lambda t: (run := missing_replay(t)) is not None and run.state is ReplayState.FAILED,
@@ -155,10 +155,11 @@ TABLE: _Table = (
                              t.new_mark(MarkKey.GATE_ATTEMPT, attempt=gate_attempt(t) + 1))),
     Row(Reason.GATE_FAILED,
         lambda t: bool(gate_failures(t)),
-        lambda t: _none(f"{failed_gate_told(t)}; `twgen retry` or a new build ID goes on", _BLOCKED)),
+        lambda t: _none(f"{failed_gate_told(t)}; to continue, run `twgen retry` or commit a new build",
+                        _BLOCKED)),
     Row(Reason.GATE_RUNNING,
         lambda t: first_not_passed(t, asked_gates(t)) is not None,
-        lambda t: _none(f"{failing}; a build whose worker can carry it out goes on", _BLOCKED)
+        lambda t: _none(f"{failing}; commit a build whose worker can run it", _BLOCKED)
         if (failing := failing_gate_told(t))
         else _none(open_gate_told(t)) if t.workflow_task_queues
         else _until_queues_are_known(t, "the gate cannot start: no workflow task queue of it is known yet",
@@ -167,7 +168,7 @@ TABLE: _Table = (
     Row(Reason.MISSING_TASK_QUEUE,
         lambda t: bool(missing_queue(t)),
         lambda t: _until_queues_are_known(t, f"it does not poll {missing_queue(t)}, which {t.current} does",
-                                          "deploy a worker that polls it, or, when no version is to, name it"
+                                          "deploy a worker that polls it, or, if no version should, name it"
                                           " in spec.ignoreMissingTaskQueues of a RolloutPolicy")),
     Row(Reason.NO_TASK_QUEUES,
         lambda t: t.current is None and t.ramp is None and (not t.task_queues or may_poll_more(t)),
@@ -187,10 +188,10 @@ TABLE: _Table = (
     Row(Reason.ANALYSIS_UNDECIDED,
         lambda t: t.may_go_up and bool(told(t.judgements, Verdict.UNDECIDED)),
         lambda t: _none(("its pause is over, and " if t.live_percentage >= t.step.percentage else "")
-                        + f"its analysis does not let it go on: {told(t.judgements, Verdict.UNDECIDED)}")),
+                        + f"its analysis holds the ramp: {told(t.judgements, Verdict.UNDECIDED)}")),
     Row(Reason.OFF_STEP,
         lambda t: t.live_percentage != rounded_percentage(t.step.percentage),
-        lambda t: _set_ramp(t, t.step, f"the live {plain_percentage(t.live_percentage)} % is no step's;"
+        lambda t: _set_ramp(t, t.step, f"the live {plain_percentage(t.live_percentage)} % is no step's share;"
                                        f" {plain_percentage(t.step.percentage)} % is {_place_of_step(t)}")),
     Row(Reason.RAMP_PAUSED,
         lambda t: (ends := t.step_ends) is None or t.now <= ends,
@@ -258,7 +259,7 @@ def _is_news(t: Target, action: WhenUnserved | OnFailure) -> bool:
 def _paused(t: Target) -> str:
     why = t.why_marked(MarkKey.PAUSED)
     paused = f"it was paused{why}" if why else "a person paused it"
-    return f"{paused}; `twgen resume` goes on"
+    return f"{paused}; run `twgen resume` to continue"
 
 
 def _is_replaced(t: Target) -> bool:
@@ -314,7 +315,9 @@ def _place_of_step(t: Target) -> str:
 def _wait_for_pause(t: Target) -> Wanted:
     ends, stays = t.step_ends, f"it stays at {plain_percentage(t.step.percentage)} %"
     if not ends:
-        return _none(f"{stays}: Temporal does not tell since when; `twgen promote` goes on", _BLOCKED)
+        return _none(
+            f"{stays}: Temporal does not report since when; run `twgen promote` to continue", _BLOCKED
+        )
     apart = t.world.clocks_apart
     told = f", by the slowest of clocks that are {spoken(apart)} apart" if apart > _TOLD_FROM else ""
     return _none(f"{stays} for {spoken(ends - t.now)} more{told}", due=ends)

@@ -126,7 +126,7 @@ class VersionFacts:
         """Where its pods find Temporal, in words."""
         found = self.recorded
         told = (found.address, found.temporal_namespace) if found else ()
-        place = " ".join(filter(None, told)) or "a place that is not told"
+        place = " ".join(filter(None, told)) or "an unknown place"
         is_another = found is not None and DEPLOYMENT in _other_places(self.spec, found)
         return f"{place} as {found.worker_deployment}" if found and is_another else place
 

@@ -74,7 +74,7 @@ LIVE: _Table = (
     Row(Reason.LIVES_ELSEWHERE,
         lambda v: v.lives_elsewhere,
         lambda v: _keep(_live_elsewhere(v),
-                        f"its pods talk to {v.place}, for which this answer does not speak")),
+                        f"its pods connect to {v.place}, which twgen did not ask")),
     Row(Reason.IN_USE,
         lambda v: v.status in IN_ROUTING,
         lambda v: _keep(_spec(v), f"{_state(v)}: new workflows go to it")),
@@ -84,13 +84,13 @@ LIVE: _Table = (
                         f"{_state(v)}: {_need(v)}{_as_draining(v)}")),
     Row(Reason.WORKER_UNKNOWN,
         lambda v: v.world.temporal is None,
-        lambda v: _keep(_live(v), "Temporal does not know the worker, so nothing speaks against it")),
+        lambda v: _keep(_live(v), "Temporal does not know the worker, so the version may be needed")),
     Row(Reason.OPEN_WORKFLOWS,
         lambda v: v.status in LOOKS_IDLE and v.open_workflows > 0,
         lambda v: _keep(_live(v, least=1), f"{_state(v)}, yet {_open_workflows(v)}")),
     Row(Reason.RUNS_ANOTHER_BUILD,
         lambda v: v.live is not None and bool(v.live.other_build_id and v.live.replicas),
-        lambda v: _keep(_live(v), f"its pods are told to be {_other_build_id(v)}: that one may need them")),
+        lambda v: _keep(_live(v), f"its pods run as {_other_build_id(v)}, which may need them")),
     Row(Reason.NEVER_ACTIVE_FOR_LONG,
         lambda v: v.never_active and v.is_at_rest and _longer(v.registered_for, v.both_delays),
         lambda v: _drop("it was never active, is at zero,"
@@ -194,7 +194,9 @@ def _drop(because: str) -> Fate:
 
 def _of_others(v: VersionFacts) -> Fate:
     state = "Temporal does not know it" if v.status is VersionStatus.NOT_REGISTERED else _state(v)
-    return Fate(VersionAction.NONE, None, f"{state}, and no label holds its build ID: twgen did not make it")
+    return Fate(
+        VersionAction.NONE, None, f"{state}, and its build ID is not a valid label: twgen did not make it"
+    )
 
 
 def _live(v: VersionFacts, least: int = 0) -> int | None:
@@ -255,7 +257,7 @@ def _scaledown_delay(v: VersionFacts) -> str:
 
 def _drained(v: VersionFacts) -> str:
     if v.drained_for is None:
-        return "it is drained, and Temporal does not tell since when"
+        return "it is drained, but Temporal does not report since when"
     return f"it is drained, but not yet longer than {_scaledown_delay(v)}"
 
 

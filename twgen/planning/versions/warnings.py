@@ -36,9 +36,9 @@ def version_warnings(version: VersionFacts, plan: VersionPlan) -> Iterator[str]:
         yield from _about_another_place(version, plan)
     if plan.reason is VersionReason.RUNS_ANOTHER_BUILD and version.live:
         yield (
-            f"{name}: the pods of Deployment {version.live.name} are told to be"
-            f" {version.live.other_build_id}: deploy that version by its own spec, then take this Deployment"
-            " away by hand"
+            f"{name}: the pods of Deployment {version.live.name} run as"
+            f" {version.live.other_build_id}: deploy that version with its own spec, then delete this"
+            " Deployment by hand"
         )
     if plan.action is VersionAction.NONE and version.is_target:
         yield f"{name} is not rendered: maxVersions ({version.spec.policy.max_versions}) is reached"
@@ -77,7 +77,7 @@ def _about_another_place(version: VersionFacts, plan: VersionPlan) -> Iterator[s
         )
     elif plan.action is VersionAction.CREATE and plan.recorded:
         yield (
-            f"{name} comes back with the pods that are recorded, which talk to {place}: its workflows here"
+            f"{name} comes back with the pods that are recorded, which connect to {place}: its workflows here"
             " have no worker while its spec and its record tell of two places"
         )
 
@@ -230,5 +230,8 @@ def _about_replaced(version: VersionFacts, plan: VersionPlan, live: LiveDeployme
     commands = [f"kubectl delete {item.kind.lower()} -n {namespace} {item.name}" for item in plan.replaced]
     commands.append(f"kubectl annotate deployment -n {namespace} {live.name} --overwrite {GONE}={gone}")
     run = f"run `{' && '.join(commands)}` and apply a new render"
+    have = (
+        "has no template any more and is" if len(plan.replaced) == 1 else "have no template any more and are"
+    )
     who = run if by_hand else f"the Job of its rollout does so; without one, {run}"
-    yield f"{version.build_id}: {goes} has no template any more and is to be deleted{follows}: {who}"
+    yield f"{version.build_id}: {goes} {have} to be deleted{follows}: {who}"

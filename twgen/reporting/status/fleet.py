@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from twgen.model.status import RolloutStatus
+from twgen.model.status import Ownership, RolloutStatus
 from twgen.model.times import format_time
 from twgen.planning.diagnosis.findings import findings_of_strays
 from twgen.planning.sentences import plain_percentage, spoken
@@ -45,12 +45,37 @@ def fleet_document(
         "apiVersion": TWGEN_API,
         "kind": "Status",
         "now": format_time(now),
-        "workers": [worker for status in statuses for worker in status.document.get("workers", ())],
-        # of a rollout that has not begun there is no more to tell
+        "workers": [
+            worker for status in statuses for worker in status.document.get("workers") or [_unread(status)]
+        ],
         "warnings": [
             f"{status.worker}: {status.phase}: {status.message}"
             for status in statuses
             if not status.document.get("workers")
         ]
         + list(strays),
+    }
+
+
+def _unread(status: RolloutStatus) -> dict[str, Any]:
+    """A worker of the Status document whose rollout has left no more than this, such as one not yet begun."""
+    return {
+        "worker": status.worker,
+        "temporalNamespace": "",
+        "targetBuildID": status.target,
+        "phase": status.phase.value,
+        "reason": status.reason,
+        "because": status.message,
+        "unserved": "",
+        "next": None,
+        "waitsUntil": None,
+        "owner": {"identity": "", "relation": Ownership.UNKNOWN.value},
+        "lastModifierIdentity": "",
+        "gates": [],
+        "analysis": [],
+        "draining": [],
+        "unversionedPercentage": None,
+        "versionCount": None,
+        "versions": [],
+        "warnings": [],
     }

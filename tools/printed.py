@@ -1,0 +1,317 @@
+"""The page of the documents that twgen prints: an example of each, and what most programs read of it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from tests.reporting.test_draining import held, report
+from tests.strategies import NOW
+from tools.published_schemas import ROOT, SCHEMAS
+from tools.reasons import first_sentences
+from twgen.model.diagnosis import Installation
+from twgen.model.operator import Operator
+from twgen.model.plan import Plan
+from twgen.model.world import World
+from twgen.planning.diagnosis.findings import findings
+from twgen.reporting.diagnosis import diagnosis_document
+from twgen.reporting.draining import draining_document
+from twgen.yaml.reader import read_documents
+
+EXAMPLE = ROOT / "examples" / "three-versions"
+_TWGEN = Path(sys.executable).with_name("twgen")
+_MOVING = ("--snapshot", "snapshot.yaml", "--now", "2026-11-21T05:35:00Z")
+_WIDTH = 96
+"""Of a line of an example; a longer value is broken."""
+_HEAD = """\
+# JSON output
+
+With `-o json`, twgen prints documents for programs. Each has an `apiVersion` and a `kind`, and a JSON Schema
+describes all of its fields. The examples here are shortened.
+
+To list the workers that need a person:
+
+```
+twgen status . -o json | jq -r '.workers[] | select(.phase == "Blocked") | "\\(.worker): \\(.because)"'
+```
+
+Ignore fields that you do not know: a release may add some. Each schema says what `null` means for a field.
+`make documentation` writes this page from the program.
+"""
+
+
+class Printed(NamedTuple):
+    """A section of the page."""
+
+    title: str
+    command: str
+    about: str
+    schema: str
+    shown: Mapping[str, Any]
+    """The fields of the example; an ellipsis: the whole value, and of a list with fields its first item."""
+    fields: tuple[str, ...]
+    """The fields that most programs read."""
+    task: str
+    jq: str
+    """The command that does it."""
+
+
+_OF_WORKER = {"worker": ..., "targetBuildID": ..., "phase": ...}
+DOCUMENTS = (
+    Printed(
+        "Plan",
+        "twgen plan . -o json",
+        "The next change to the traffic and to each version.",
+        "plan",
+        {
+            "kind": ...,
+            "workers": {
+                **_OF_WORKER,
+                "routing": {"action": ..., "buildID": ..., "percentage": ..., "reason": ..., "because": ...},
+                "versions": {"buildID": ..., "status": ..., "action": ..., "reason": ..., "because": ...},
+                "warnings": ...,
+            },
+        },
+        (
+            *("workers[].phase", "workers[].routing.action", "workers[].routing.reason"),
+            *("workers[].routing.dueAt", "workers[].versions[].action", "workers[].warnings"),
+        ),
+        "To list the versions whose Deployments will be scaled down or removed",
+        "twgen plan . -o json | jq -r '.workers[].versions[]"
+        ' | select(.action == "ScaleDown" or .action == "Drop") | .buildID\'',
+    ),
+    Printed(
+        "Status",
+        "twgen status . -o json",
+        "The state of each worker and its versions. `twgen rollout . -o json` prints one for each change.",
+        "status",
+        {
+            "kind": ...,
+            "workers": {
+                **_OF_WORKER,
+                "reason": ...,
+                "next": ...,
+                "versions": {
+                    "buildID": ...,
+                    "status": ...,
+                    "percentage": ...,
+                    "openWorkflows": ...,
+                    "pods": ...,
+                },
+            },
+        },
+        (
+            *("workers[].phase", "workers[].reason", "workers[].because", "workers[].waitsUntil"),
+            *("workers[].versions[].status", "workers[].versions[].percentage"),
+            *("workers[].versions[].openWorkflows", "workers[].unserved"),
+        ),
+        "To list the versions that drain",
+        "twgen status . -o json | jq -r '.workers[].versions[] | select(.status == \"Draining\") | .buildID'",
+    ),
+    Printed(
+        "Timeline",
+        "twgen simulate . -o json",
+        "A simulated rollout. All times are in seconds after its beginning.",
+        "timeline",
+        {
+            "kind": ...,
+            "workers": {
+                "worker": ...,
+                "outcome": ...,
+                "ends": ...,
+                "events": {"at": ..., "event": ..., "buildID": ..., "says": ...},
+            },
+        },
+        (
+            *("workers[].outcome", "workers[].ends", "workers[].mostReplicas", "workers[].events[].says"),
+            "workers[].events[].percentage",
+        ),
+        "To see how many hours a rollout takes",
+        "twgen simulate . -o json | jq '.workers[] | {worker, hours: (.ends / 3600)}'",
+    ),
+    Printed(
+        "Validation",
+        "twgen validate . -o json",
+        "All problems of all files.",
+        "validation",
+        {"kind": ..., "problems": ..., "warnings": ...},
+        ("problems[].file", "problems[].line", "problems[].path", "problems[].message", "deprecations"),
+        "To print the problems in the form that editors and CI understand",
+        "twgen validate . -o json | jq -r '.problems[] | \"\\(.file):\\(.line): \\(.message)\"'",
+    ),
+    Printed(
+        "DrainReport",
+        "twgen drain . -o json",
+        "The workflows that hold old versions.",
+        "drainreport",
+        {
+            "kind": ...,
+            "workers": {
+                "worker": ...,
+                "versions": {
+                    "buildID": ...,
+                    "status": ...,
+                    "workflows": ...,
+                    "groups": ...,
+                    "failing": ...,
+                    "replicas": ...,
+                    "drainedWithinSeconds": ...,
+                },
+            },
+        },
+        (
+            *(
+                "workers[].versions[].workflows",
+                "workers[].versions[].groups",
+                "workers[].versions[].oldestSeconds",
+            ),
+            *("workers[].versions[].replicas", "workers[].versions[].drainedWithinSeconds", "unread"),
+        ),
+        "To count the workflows that hold each version",
+        "twgen drain . -o json | jq -r '.workers[].versions[] | \"\\(.buildID) \\(.workflows)\"'",
+    ),
+    Printed(
+        "Diagnosis",
+        "twgen doctor -o json",
+        "The findings of the doctor.",
+        "diagnosis",
+        {"kind": ..., "findings": ...},
+        ("findings[].severity", "findings[].about", "findings[].says", "findings[].remedy", "notChecked"),
+        "To print the fix of each problem",
+        "twgen doctor -o json | jq -r '.findings[]"
+        ' | select(.severity == "Problem") | "\\(.about): \\(.remedy)"\'',
+    ),
+    Printed(
+        "Snapshot",
+        "twgen snapshot . -o json",
+        "The state of Temporal and Kubernetes, for `--snapshot`. Without `-o json` it is YAML.",
+        "snapshot",
+        {
+            "kind": ...,
+            "takenAt": ...,
+            "workers": {
+                "name": ...,
+                "temporal": {
+                    "serverVersion": ...,
+                    "routing": {"current": ..., "ramping": {"buildID": ..., "percentage": ...}},
+                    "versions": {"buildID": ..., "status": ..., "createdAt": ...},
+                },
+            },
+        },
+        (
+            *("workers[].name", "workers[].temporal.routing.current", "workers[].temporal.routing.ramping"),
+            *("workers[].temporal.versions[].status", "workers[].temporal.versions[].openWorkflows"),
+            "workers[].deployments",
+        ),
+        "To print the current version of each worker",
+        "twgen snapshot . -o json | jq -r '.workers[] | \"\\(.name) \\(.temporal.routing.current.buildID)\"'",
+    ),
+    Printed(
+        "Ledger",
+        "cat twgen.lock/shop.payments.yaml",
+        "The versions that `twgen lock` recorded. It is YAML with one version a line, each of them JSON.",
+        "ledger",
+        {
+            "kind": ...,
+            "versions": {
+                "worker": ...,
+                "buildID": ...,
+                "recordedAt": ...,
+                "deployment": {"metadata": {"name": ..., "namespace": ...}},
+            },
+        },
+        ("versions[].worker", "versions[].buildID", "versions[].recordedAt", "versions[].deployment"),
+        "To list the recorded versions",
+        "sed -n 's/^- //p' twgen.lock/*.yaml | jq -r .buildID",
+    ),
+)
+
+
+def json_page() -> str:
+    """The page as Markdown."""
+    made = json_documents()
+    return "\n".join([_HEAD, *(_section(document, made[document.title]) for document in DOCUMENTS)])
+
+
+def json_documents() -> dict[str, Any]:
+    """A document of each kind, as twgen makes it."""
+    recorded = read_documents((EXAMPLE / "snapshot.yaml").read_text())
+    ledger = read_documents((EXAMPLE / "twgen.lock" / "shop.payments.yaml").read_text())
+    # what these say is read of servers
+    diagnosed = findings(
+        Installation(clock_ahead=timedelta(seconds=45)),
+        Plan(NOW, ()),
+        World(NOW, {}),
+        Operator(rollout_image="registry.example.com/tools/twgen:latest"),
+    )
+    return {
+        "Plan": _printed("plan", *_MOVING),
+        "Status": _printed("status", *_MOVING),
+        "Timeline": _printed("simulate"),
+        "Validation": _of_misspelt_specs(),
+        "DrainReport": draining_document(report(held())),
+        "Diagnosis": diagnosis_document(list(diagnosed), {}, NOW),
+        "Snapshot": recorded[0],
+        "Ledger": ledger[0],
+    }
+
+
+def _printed(command: str, *options: str, folder: Path = EXAMPLE) -> Any:
+    arguments = [_TWGEN, command, ".", *options, "-q", "-o", "json"]
+    ended = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+    return json.loads(ended.stdout)
+
+
+def _of_misspelt_specs() -> Any:
+    with TemporaryDirectory() as folder:
+        specs = Path(shutil.copytree(EXAMPLE, Path(folder) / "specs"))
+        worker = specs / "worker.yaml"
+        worker.write_text(worker.read_text().replace("strategy: Progressive", "strategy: Progresive"))
+        return _printed("validate", folder=specs)
+
+
+def _section(document: Printed, made: Any) -> str:
+    example = _compact(_excerpt(made, document.shown), "")
+    schema = json.loads((SCHEMAS / f"{document.schema}.json").read_text())
+    rows = "".join(
+        f"| `{path}` | {first_sentences(_description(schema, path))} |\n" for path in document.fields
+    )
+    return (
+        f"## {document.title}\n\n{document.about}\n\n```\n{document.command}\n```\n\n"
+        f"```json\n{example}\n```\n\n"
+        f"| field | meaning |\n| --- | --- |\n{rows}\n{document.task}:\n\n```\n{document.jq}\n```\n\n"
+        f"All fields: [schema of {document.title}](../schemas/{document.schema}.json).\n"
+    )
+
+
+def _excerpt(value: Any, shown: Any) -> Any:
+    """The fields that are shown; of a list whose items are shortened, the first one."""
+    if shown is ...:
+        return value
+    if isinstance(value, list):
+        return [_excerpt(item, shown) for item in value[:1]]
+    return {name: _excerpt(value[name], below) for name, below in shown.items() if name in value}
+
+
+def _compact(value: Any, indent: str) -> str:
+    """JSON with as much on a line as fits."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(indent + line) <= _WIDTH or not isinstance(value, dict | list):
+        return line
+    below = f"{indent}  "
+    if isinstance(value, list):
+        items = [f"{below}{_compact(item, below)}" for item in value]
+        return "[\n" + ",\n".join(items) + f"\n{indent}]"
+    items = [f"{below}{json.dumps(name)}: {_compact(item, below)}" for name, item in value.items()]
+    return "{\n" + ",\n".join(items) + f"\n{indent}}}"
+
+
+def _description(schema: Any, path: str) -> str:
+    for name in path.replace("[]", ".[]").split("."):
+        schema = schema["items"] if name == "[]" else schema["properties"][name]
+    return str(schema["description"])
