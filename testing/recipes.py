@@ -150,6 +150,16 @@ BUILDAH = Server("buildah", "1.28", "buildah", "buildah", Source.DEBIAN)
 CHROMEDRIVER = Server("chromedriver", "140", "chromedriver", "chromium-driver", Source.DEBIAN)
 """What drives Debian's Chromium, which comes with it."""
 
+ACTIONLINT = Server(
+    name="actionlint",
+    version="1.7.12",
+    program="actionlint",
+    package="github.com/rhysd/actionlint/cmd/actionlint",
+    source=Source.GO_MODULE,
+    needs_go=(1, 25),
+)
+"""The checker of the workflows in .github."""
+
 SERVERS = (
     ETCD,
     REDIS,
@@ -158,6 +168,7 @@ SERVERS = (
     DEBOOTSTRAP,
     BUILDAH,
     CHROMEDRIVER,
+    ACTIONLINT,
     TEMPORAL_CLI,
     TEMPORAL_SERVER,
     KUBE_APISERVER,
@@ -172,6 +183,6 @@ SERVERS = (
 """All that the tests use; those that take seconds come first."""
 
 VERSIONED = frozenset(
-    {TEMPORAL_CLI, TEMPORAL_SERVER, HELM, KUSTOMIZE, ARGO_CD, ARGO_CD_3_2, WORKER_CONTROLLER}
+    {ACTIONLINT, TEMPORAL_CLI, TEMPORAL_SERVER, HELM, KUSTOMIZE, ARGO_CD, ARGO_CD_3_2, WORKER_CONTROLLER}
 )
 """Those whose version matters to the tests: another one on PATH is not used."""
