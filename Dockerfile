@@ -1,7 +1,11 @@
 # The sidecar of Argo CD's plugin and the Job of a rollout: `docker build -t twgen .`
 # BASE is a Debian, with a Python or without. For a package index or a CA of your own, which stay out of the image:
 # `--secret id=pip,src=pip.conf --secret id=ca,src=ca.pem`
-ARG BASE=python:3.13-slim
+ARG BASE=default
+
+# A tag, since its digest cannot be looked up where this file is tested. A release resolves it, builds on the digest
+# and records that as the label org.opencontainers.image.base.digest. Dependabot raises what a FROM line names.
+FROM python:3.13-slim AS default
 
 FROM ${BASE} AS base
 RUN set -eu; \
@@ -17,26 +21,26 @@ RUN set -eu; \
     apt-get install -qq --no-install-recommends git ${missing:-}
 WORKDIR /build
 COPY requirements.lock tools/locked.py ./
-# left out: Rust sources, types, generated code and whole packages that twgen never imports: they are half of it all
+# left out: Rust sources, types and whole packages that twgen never imports
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca,target=/run/ca.pem set -eu; \
     if [ -s /run/ca.pem ]; then export PIP_CERT=/run/ca.pem; fi; \
     export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1; \
     python3 -m venv venv; \
     python3 -m venv --without-pip /opt/twgen; \
-    python3 locked.py requirements.lock hatchling > build.lock; \
+    python3 locked.py requirements.lock hatchling hatch-fancy-pypi-readme > build.lock; \
     python3 locked.py requirements.lock twgen > runtime.lock; \
     venv/bin/pip install --require-hashes -r build.lock; \
     venv/bin/pip --python /opt/twgen/bin/python install --no-compile --require-hashes -r runtime.lock; \
     venv/bin/pip --python /opt/twgen/bin/python uninstall --yes --quiet \
-        aiohttp aiohttp-retry aiohappyeyeballs aiosignal frozenlist multidict propcache yarl \
         markdown-it-py mdurl pygments types-protobuf; \
     cd /opt/twgen/lib/python3*/site-packages; \
-    rm -r kubernetes/aio kubernetes/client/api temporalio/bridge/sdk-core temporalio/contrib; \
-    find kubernetes/client/models -name '*.py' ! -name __init__.py -delete; \
+    rm -r temporalio/bridge/sdk-core temporalio/contrib; \
     find . -name '*.pyi' -delete; \
     find . -depth -type d -name tests -exec rm -r {} +
 COPY . .
+ARG REVISION
 RUN set -eu; \
+    export TWGEN_REVISION="${REVISION:-}"; \
     venv/bin/pip wheel --no-deps --no-build-isolation --no-index --wheel-dir dist .; \
     venv/bin/pip --python /opt/twgen/bin/python install --no-deps --no-index --no-compile dist/*.whl; \
     python3 -m compileall -q --invalidation-mode unchecked-hash /opt/twgen

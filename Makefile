@@ -8,7 +8,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: help demo demo-live demo-rollout stack test check lint servers bench cases docs documentation example schemas lock clean
+.PHONY: help demo demo-live demo-rollout stack test check lint servers bench cases docs documentation example schemas lock package workflows clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,19 @@ schemas: $(INSTALLED) ## Regenerate the schemas of pods and attached objects, an
 lock: ## Renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --quiet --output-file requirements.lock
+
+package: $(INSTALLED) ## Build sdist and wheel, check them, and try the wheel in an environment of its own
+	@rm -rf dist build/try
+	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
+	@$(BIN)/twine check --strict dist/*
+	@$(PYTHON) -m venv build/try
+	@$(BIN)/python tools/locked.py requirements.lock twgen > build/try/runtime.lock
+	@build/try/bin/pip install --quiet --disable-pip-version-check --require-hashes -r build/try/runtime.lock
+	@build/try/bin/pip install --quiet --disable-pip-version-check --no-deps --no-index dist/*.whl
+	@build/try/bin/twgen version
+
+workflows: $(INSTALLED) ## Check the workflows of .github with actionlint
+	@$(BIN)/pytest -q tests/packaging/test_workflows.py
 
 clean: ## Remove what was made here
 	@rm -rf .venv dist build site .*_cache .hypothesis benchmarks/data

@@ -32,6 +32,7 @@ _KINDS = {
 """The files of such a module that define its kinds."""
 _SCRIPTS = "hack/g*-wrapper.sh"
 """The files of Argo CD's module that its repo-server calls, from 3.3 on; they are put beside the program."""
+_LAST_LINES = 20
 
 
 class CannotInstall(Exception):
@@ -52,7 +53,7 @@ def build(server: Server) -> None:
 
 
 def _build(server: Server, folder: Path) -> None:
-    say(f"building {server.name} {server.version} into {folder} (some minutes, once)")
+    say(f"building {server.name} {server.version} into {folder}")
     started = time.monotonic()
     with complete_or_absent(folder) as unfinished:
         if server.source in _MODULES:
@@ -83,11 +84,25 @@ def built_program(module: Path) -> Path:
 
 
 def run(command: Sequence[str], variables: Mapping[str, str]) -> None:
-    """Run a command of the installation, its output on stderr; raises CannotInstall with its last lines."""
+    """Run a command of the installation; raises CannotInstall if it fails.
+
+    Its output goes to stderr. At a terminal it would hide the progress: only its last lines are shown, and
+    only if it fails.
+    """
     environment = {**ENVIRONMENT, **variables}
+    is_hidden = sys.stderr.isatty()
     try:
-        subprocess.run(command, check=True, env=environment, stdout=sys.stderr, stdin=subprocess.DEVNULL)
+        subprocess.run(
+            command,
+            check=True,
+            env=environment,
+            stdout=subprocess.PIPE if is_hidden else sys.stderr,
+            stderr=subprocess.STDOUT if is_hidden else None,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.CalledProcessError) as error:
+        if is_hidden and isinstance(error, subprocess.CalledProcessError):
+            say("\n".join(error.stdout.decode(errors="replace").splitlines()[-_LAST_LINES:]))
         message = f"`{' '.join(command)}` failed (above): it needs the network"
         raise CannotInstall(message) from error
 

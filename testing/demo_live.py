@@ -1,7 +1,6 @@
 """`make demo-live`: commits roll out, break and roll back a worker of Argo CD while its workflows run."""
 
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -22,7 +21,8 @@ from temporalio.api.workflowservice.v1 import (
 from testing.argocd.application import Application
 from testing.argocd.stack import EXAMPLE, WORKER, Stack, stack
 from testing.building import say
-from testing.processes import ENVIRONMENT, eventually, running
+from testing.demo_page import Story, served
+from testing.processes import eventually, running
 from testing.workers import DeployedWorker
 
 TWGEN = Path(sys.executable).with_name("twgen")
@@ -33,6 +33,9 @@ _EVERY = 0.5
 """Seconds from one new workflow to the next."""
 _LASTS = 15.0
 """Seconds of an order."""
+_LOOKS_EVERY = 0.7
+_LAST_LOOK = 2.0
+"""Seconds until each open page has its last state."""
 _DONE = WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_COMPLETED
 _TASK = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 
@@ -45,13 +48,39 @@ class Orders:
     open_since: dict[str, float] = field(default_factory=dict)
     started: list[str] = field(default_factory=list)
     subscriptions: list[str] = field(default_factory=list)
+    ended: int = 0
+    """The orders that were asked to end, which is all that an order waits for."""
     failed: list[BaseException] = field(default_factory=list)
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Start them until the block ends; then all are finished."""
+        with self._meanwhile(self._start_one, _EVERY):
+            yield
+        for name in (*self.open_since, *self.subscriptions):
+            self.worker.finish(name)
+        self.open_since.clear()
+        self.ended = len(self.started)
+        eventually(lambda: all(map(self.is_completed, self.started)), _SOON)
+
+    @contextmanager
+    def watched(self, story: Story) -> Iterator[None]:
+        """Write what becomes of them, and the traffic, into the story until the block ends."""
+        with self._meanwhile(lambda: self._look(story), _LOOKS_EVERY):
+            yield
+
+    @contextmanager
+    def _meanwhile(self, work: Callable[[], None], every: float) -> Iterator[None]:
         ended = Event()
-        thread = Thread(target=self._run, args=(ended,))
+
+        def run() -> None:
+            try:
+                while not ended.wait(every):
+                    work()
+            except Exception as error:  # noqa: BLE001 - of another thread, for the block
+                self.failed.append(error)
+
+        thread = Thread(target=run)
         thread.start()
         try:
             yield
@@ -60,15 +89,6 @@ class Orders:
             thread.join()
         if self.failed:
             raise self.failed[0]
-        for name in (*self.open_since, *self.subscriptions):
-            self.worker.finish(name)
-
-    def _run(self, ended: Event) -> None:
-        try:
-            while not ended.wait(_EVERY):
-                self._start_one()
-        except Exception as error:  # noqa: BLE001 - of another thread, for the block
-            self.failed.append(error)
 
     def _start_one(self) -> None:
         number, now = len(self.started), time.monotonic()
@@ -86,6 +106,18 @@ class Orders:
         for order in [name for name, since in self.open_since.items() if now - since > _LASTS]:
             self.worker.finish(order)
             del self.open_since[order]
+            self.ended += 1
+
+    def _look(self, story: Story) -> None:
+        routing = self.worker.described().routing_config
+        current = routing.current_deployment_version.build_id
+        ramping, share = routing.ramping_deployment_version.build_id, routing.ramping_version_percentage
+        story.current, story.shares = current, {current: 100 - share, **({ramping: share} if ramping else {})}
+        story.open, story.started = frozenset(self.open_since), len(self.started)
+        story.completed = self.ended
+        for name in [name for name in list(self.open_since) if name not in story.began_on]:
+            if versions := self.versions_of(name):
+                story.began_on[name] = versions[0]
 
     def versions_of(self, workflow_id: str) -> list[str]:
         """The versions that completed its workflow tasks, each once, in order."""
@@ -105,35 +137,34 @@ class Orders:
 
 @dataclass
 class Demo:
-    """The stack, its one worker, and what is committed of it."""
+    """The stack, its one worker, the commits of its versions, and the story that the page shows."""
 
     stack: Stack
     application: Application
     orders: Orders
-    began: float = field(default_factory=time.monotonic)
+    story: Story = field(default_factory=Story)
 
     def tell(self) -> None:
         """The whole story."""
-        self.commit("v1", "the first version: its gate is all that it has to pass")
+        self.commit("v1", "the first version; only its gate must pass")
         self.application.create()
         self.stands(lambda told: told["phase"] == "Settled", "v1 is current")
-        with self.orders.running():
-            self.say("orders and subscriptions start, two a second")
-            self.commit("v2", "a version that is well: its gate passes, and it ramps")
-            self.stands(lambda told: told["percentage"] == "25", "v2 has 25 % of the new workflows")
-            self.stands(lambda told: (told["phase"], told["target"]) == ("Settled", "v2"), "v2 is current")
-            self.commit("v3", "a version whose gate fails", GATE_FAILS="1")
-            self.stands(lambda told: told["reason"] == "GateFailed", "v3 got nothing: its gate has failed")
-            self.commit("v4", "a version that crashes", command='["false"]')
-            self.stands(lambda told: "Crash" in told["message"], "v4 got nothing: its pods crash")
-            self.commit("v1", "back to v1, which was current until recently: at once, without gate and steps")
-            self.stands(lambda told: (told["phase"], told["target"]) == ("Settled", "v1"), "v1 is current")
+        with self.orders.watched(self.story), self.orders.running():
+            self.story.say("orders and subscriptions start, two a second")
+            self.roll_out()
         self.prove()
 
-    def say(self, text: str) -> None:
-        """Tell the audience, and when it is."""
-        sys.stdout.write(f"{time.monotonic() - self.began:5.0f} s  {text}\n")
-        sys.stdout.flush()
+    def roll_out(self) -> None:
+        """A version that is well, one whose gate fails, one that crashes, and the way back."""
+        self.commit("v2", "a good version; its gate passes, and it ramps")
+        self.stands(lambda told: told["percentage"] == "25", "v2 has 25% of the new workflows")
+        self.stands(lambda told: (told["phase"], told["target"]) == ("Settled", "v2"), "v2 is current")
+        self.commit("v3", "a version whose gate fails", GATE_FAILS="1")
+        self.fails("v3", "its gate failed", lambda told: told["reason"] == "GateFailed")
+        self.commit("v4", "a version that crashes", command='["false"]')
+        self.fails("v4", "its pods crash", lambda told: "Crash" in told["message"])
+        self.commit("v1", "back to v1, which was current a minute ago: at once, without gate and steps")
+        self.stands(lambda told: (told["phase"], told["target"]) == ("Settled", "v1"), "v1 is current again")
 
     def commit(self, build_id: str, text: str, command: str = "", **variables: str) -> None:
         """Commit a version as the target."""
@@ -147,59 +178,60 @@ class Demo:
         folder.mkdir(exist_ok=True)
         (folder / "worker.yaml").write_text(spec)
         self.stack.argo.repository.commit(f"greeter {build_id}")
-        self.say(f"commit {build_id}: {text}")
+        self.story.committed.add(build_id)
+        self.story.say(f"commit {build_id}: {text}", "commit")
 
-    def stands(self, condition: Callable[[Mapping[str, str]], bool], text: str) -> None:
-        """Wait until what the rollout leaves in the cluster says so."""
+    def fails(self, build_id: str, why: str, condition: Callable[[Mapping[str, str]], bool]) -> None:
+        """Wait until the status in the cluster says that a version failed."""
+        self.stands(condition, f"{build_id} got no workflow: {why}", "bad")
+        self.story.failures[build_id] = why
+
+    def stands(self, condition: Callable[[Mapping[str, str]], bool], text: str, kind: str = "good") -> None:
+        """Wait until the status in the cluster says so."""
 
         def told() -> bool:
             found = self.stack.argo.cluster.api.find(_STATUS)
             return bool(found and condition(found["data"]))
 
         eventually(told, _SOON)
-        self.say(text)
+        self.story.say(text, kind)
 
     def prove(self) -> None:
         """Count what became of every workflow that was started; raises AssertionError where one is lost."""
         orders, started = self.orders, self.orders.started
-        eventually(lambda: all(map(orders.is_completed, started)), _SOON)
         versions = {name: orders.versions_of(name) for name in started}
         on = Counter(found[0] for name, found in versions.items() if name not in orders.subscriptions)
         moved = sum(len(versions[name]) > 1 for name in orders.subscriptions)
         strayed = [name for name in started if name not in orders.subscriptions and len(versions[name]) > 1]
         if strayed or {"v3", "v4"} & {build_id for found in versions.values() for build_id in found}:
             raise AssertionError(strayed, versions)
-        self.say(
-            f"proven: {len(started)} workflows started, {len(started)} completed, lost: 0; orders"
-            f" {', '.join(f'{number} on {build_id}' for build_id, number in sorted(on.items()))}, each on the"
-            f" version that it began on; {moved} of {len(orders.subscriptions)} subscriptions moved with the"
-            " traffic; none ever met v3 or v4"
+        self.story.open, self.story.completed, self.story.lost = frozenset(), len(started), 0
+        self.story.say(f"{len(started)} workflows started, {len(started)} completed, lost: 0", "proof")
+        orders_on = ", ".join(f"{number} on {build_id}" for build_id, number in sorted(on.items()))
+        self.story.say(f"orders: {orders_on}, each on the version that it began on", "proof")
+        number = len(orders.subscriptions)
+        self.story.say(
+            f"{moved} of {number} subscriptions moved with the traffic; none met v3 or v4", "proof"
         )
 
 
 def main() -> None:
-    """Tell the story beside a page that shows it, and leave the page as a file."""
+    """Tell the story while a page shows it, and leave the page as a file."""
     with TemporaryDirectory(prefix="twgen-demo-") as name, stack(Path(name)) as found:
         found.argo.cluster.create_namespace("shop")
         kubeconfig = {"KUBECONFIG": str(found.argo.cluster.kubeconfig)}
-        command, log = (
-            [str(TWGEN), "dashboard", "-A", "--no-browser", "--interval=1s"],
-            Path(name) / "page.log",
-        )
-        with running(command, log, kubeconfig):
-            url = eventually(lambda: next(iter(log.read_text().splitlines()), ""), _SOON)
-            say(f"watch it at {url}")
-            orders = Orders(DeployedWorker(found.temporal, "shop/greeter", "greetings"))
-            demo = Demo(found, Application(found.argo, "shop", "shop"), orders)
+        command = [str(TWGEN), "dashboard", "-A", "--no-browser", "--interval=1s"]
+        log = Path(name) / "page.log"
+        orders = Orders(DeployedWorker(found.temporal, "shop/greeter", "greetings"))
+        demo = Demo(found, Application(found.argo, "shop", "shop"), orders)
+        with running(command, log, kubeconfig), served(demo.story) as url:
+            dashboard = eventually(lambda: next(iter(log.read_text().splitlines()), ""), _SOON)
+            say(f"watch it at {url} (about three minutes), and on the dashboard at {dashboard}")
             demo.tell()
-        page = subprocess.run(
-            [TWGEN, "status", "--from-cluster", "-A", "-o", "html"],
-            env={**ENVIRONMENT, **kubeconfig},
-            capture_output=True,
-            check=True,
-        )
-        PAGE.write_bytes(page.stdout)
-        demo.say(f"{PAGE} has the page as it is now")
+            demo.story.end()
+            time.sleep(_LAST_LOOK)
+        PAGE.write_text(demo.story.page())
+        say(f"{PAGE} has the page as it was at the end")
 
 
 if __name__ == "__main__":

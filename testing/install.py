@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from testing.building import CannotInstall, build, cached, run, say
+from testing.building import CannotInstall, build, cache, cached, run, say
 from testing.processes import ENVIRONMENT
+from testing.progress import Steps
 from testing.recipes import SERVERS, TEMPORAL_CLI, TEMPORAL_SERVER, VERSIONED, Server, Source
 
 __all__ = ["TEMPORAL_CLI", "TEMPORAL_SERVER", "CannotInstall", "installed", "main"]
@@ -19,7 +20,7 @@ _UNATTENDED = {"DEBIAN_FRONTEND": "noninteractive"}
 def installed(server: Server) -> Path:
     """The server's program, installed first when it is not there yet; raises CannotInstall."""
     if not _found(server):
-        _install([server])
+        _install([server], _steps([server]))
     if found := _found(server):
         return found
     message = f"{server.package} was installed, but {server.program} is not on PATH: correct PATH"
@@ -31,7 +32,10 @@ def main() -> int:
     try:
         if missing := [server for server in SERVERS if not _found(server)]:
             say("missing: " + ", ".join(f"{server.program} ({server.source.value})" for server in missing))
-            _install(missing)
+            steps = _steps(missing)
+            cores = os.cpu_count() or 1
+            say(f"installing them takes {steps.left} with {cores} cores; once for all clones, in {cache()}")
+            _install(missing, steps)
         for server in SERVERS:
             say(f"{server.name}: {installed(server)}")
     except CannotInstall as reason:
@@ -64,13 +68,28 @@ def _named(server: Server) -> Path | None:
     return named
 
 
-def _install(servers: Sequence[Server]) -> None:
-    # Debian's come first: what they lack is said before Go has built for minutes
-    if packages := [server.package for server in servers if server.source is Source.DEBIAN]:
-        _from_debian(packages)
+def _steps(servers: Sequence[Server]) -> Steps:
+    """A step for all of Debian's packages together, and one for each program that Go builds."""
+    seconds = {_step(server): 0.0 for server in servers}
     for server in servers:
-        if server.source is not Source.DEBIAN:
-            build(server)
+        seconds[_step(server)] += server.seconds
+    return Steps(seconds)
+
+
+def _step(server: Server) -> str:
+    return "Debian's packages" if server.source is Source.DEBIAN else f"{server.name} {server.version}"
+
+
+def _install(servers: Sequence[Server], steps: Steps) -> None:
+    with steps.shown():
+        # Debian's come first: what they lack is said before Go has built for minutes
+        if packages := [server for server in servers if server.source is Source.DEBIAN]:
+            with steps.step(_step(packages[0])):
+                _from_debian([server.package for server in packages])
+        for server in servers:
+            if server.source is not Source.DEBIAN:
+                with steps.step(_step(server)):
+                    build(server)
 
 
 def _from_debian(packages: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.terminal import terminal
 from tools.fields import KINDS, fields_page
 from tools.monitoring import dashboard_text, prometheus_rule_text
+from tools.pictures import write as write_pictures
 from tools.plugin import chart_values_text, plugin_text
 from tools.printed import json_page
 from tools.published_schemas import CATALOG, catalog_text
@@ -67,6 +68,7 @@ def main() -> None:
     operator = ROOT / "deploy" / "tick" / "prometheus-operator"
     (operator / "prometheusrule.yaml").write_text(prometheus_rule_text())
     (ROOT / "deploy" / "grafana-dashboard.json").write_text(dashboard_text())
+    write_pictures()
 
 
 def foretold(page: Path) -> str:

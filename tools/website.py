@@ -4,12 +4,18 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from string import Template
+
+from twgen import __version__
 
 ROOT = Path(__file__).parents[1]
-_COPY = ROOT / "build" / "docs"
-_LINK = re.compile(r"\]\(\.\./([^)#]+)")
-"""The beginning of a link from a page to a file outside `docs`."""
+_BUILD = ROOT / "build"
+_COPY = _BUILD / "docs"
+_SITE = ROOT / "site"
+_LINK = re.compile(r"\]\(\.\./([^)#]+)(#[^)]*)?")
+"""A link from a page to a file outside `docs`, and its anchor."""
 _FROM_THE_ROOT = re.compile(r"""(\]\(|src="|srcset="|href=")(?!https?:|\.\./|#)(?:docs/)?""")
 """The beginning of a link of the README, with the folder that the pages are in."""
 _WARNING = re.compile(r"^> \*\*(.+?)[.:]?\*\* *((?:.*\n> )*.*)$", re.MULTILINE)
@@ -19,23 +25,49 @@ _WARNING = re.compile(r"^> \*\*(.+?)[.:]?\*\* *((?:.*\n> )*.*)$", re.MULTILINE)
 def main() -> None:
     """Copy the pages, with every file that they link to outside `docs`, and build the site from the copy."""
     shutil.rmtree(_COPY, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", _COPY)
+    # maintainers read the records of decisions in the repository
+    shutil.copytree(ROOT / "docs", _COPY, ignore=shutil.ignore_patterns("decisions"))
     # at the addresses that they have as `$id`
     shutil.copytree(ROOT / "schemas", _COPY / "schemas")
     (_COPY / "index.md").write_text(home((ROOT / "README.md").read_text()))
     linked = set()
     for page in _COPY.glob("*.md"):
         text = page.read_text()
-        linked |= set(_LINK.findall(text))
-        page.write_text(_LINK.sub(lambda link: f"]({_place(link[1])}", text))
+        linked |= {path for path, _ in _LINK.findall(text)}
+        page.write_text(_LINK.sub(_link, text))
     for path in linked - {"README.md"}:
         place = _COPY / _place(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, place)
+    # by the makers of Material for MkDocs, whose support ends in May 2027; it checks links and anchors itself
     built = subprocess.run(
-        [Path(sys.executable).with_name("zensical"), "build", "--strict"], cwd=ROOT, check=False
+        [Path(sys.executable).with_name("zensical"), "build", "--strict", "-f", _configuration()],
+        cwd=_BUILD,
+        check=False,
     )
+    shutil.rmtree(_SITE, ignore_errors=True)
+    if not built.returncode:
+        (_BUILD / "site").rename(_SITE)
     sys.exit(built.returncode)
+
+
+def _link(link: re.Match[str]) -> str:
+    """The same link within the site; a file that is shown as text has no anchors."""
+    anchor = link[2] if link[1] == "README.md" else ""
+    return f"]({_place(link[1])}{anchor or ''}"
+
+
+def _configuration() -> Path:
+    shutil.copytree(ROOT / "tools" / "site", _BUILD / "theme", dirs_exist_ok=True)
+    file = _BUILD / "zensical.toml"
+    file.write_text(configuration())
+    return file
+
+
+def configuration() -> str:
+    """The configuration of the site, with the address of the source and the version of the program."""
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+    return Template((ROOT / "zensical.toml").read_text()).substitute(source=source, version=__version__)
 
 
 def home(readme: str) -> str:

@@ -17,7 +17,7 @@ _OF_ARGOCD = ("context canceled", "error sending stream")
 PLUGIN: Mapping[str, Any] = {
     "plugin": {"name": "twgen", "parameters": [{"name": "strict", "string": "true"}]}
 }
-"""What its source says to be rendered by twgen, as docs/argocd.md has it."""
+"""What its source says to be rendered by twgen, as docs/first-application.md has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ _PROJECTS = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/appprojects"
 _KINDS = ("application", "applicationset", "appproject")
 _READY_WITHIN = 240.0
 _MORE_NAMESPACES = "apps-*"
-# as docs/operating.md advises for renders that share few cores
+# as docs/settings.md advises for renders that share few cores
 _RENDER_WITHIN = "--repo-server-timeout-seconds=300"
 # otherwise the fifth change at one commit waits for minutes
 _SELF_HEAL = tuple(f"--self-heal-backoff-{name}=1" for name in ("timeout-seconds", "factor", "cap-seconds"))

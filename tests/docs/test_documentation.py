@@ -167,8 +167,8 @@ def test_plugin_offers_what_an_application_may_set_and_no_more() -> None:
     offered = {each["name"]: each["itemType"] for each in plugin["spec"]["parameters"]["static"]}
     texts = ("identity", "input", "release", "valueFiles", "values")
     assert offered == {**dict.fromkeys(texts, "string"), "quiet": "boolean", "strict": "boolean"}
-    page = (ROOT / "docs" / "operating.md").read_text()
-    [named] = re.findall(r"An application sets only what is\sharmless:.*?\. ", page, re.DOTALL)
+    page = (ROOT / "docs" / "settings.md").read_text()
+    [named] = re.findall(r"An Application\ssets only harmless ones:.*?\. ", page, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", named)) == offered.keys()
 
 
@@ -177,7 +177,7 @@ def test_parameters_of_a_chart_on_the_page_are_those_that_the_plugin_offers() ->
     offered = {each["name"]: each.get("collectionType") for each in plugin["spec"]["parameters"]["static"]}
     found = [
         parameter
-        for page in ("argocd.md", "charts.md")
+        for page in ("first-application.md", "charts.md")
         for text in blocks(ROOT / "docs" / page, "yaml")
         for document in read_documents(text)
         if document.get("kind") == "Application"
@@ -236,7 +236,7 @@ def test_every_configuration_of_an_operator_on_a_page_is_valid() -> None:
 
 
 def test_page_names_lines_that_twgen_prints() -> None:
-    page = (ROOT / "docs" / "operating.md").read_text().partition("## Troubleshooting")[2]
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
     told = re.findall(r"^\| `([^`]+)`", page, re.MULTILINE)
     assert len(told) > 10
     of_argocd = {
@@ -288,7 +288,7 @@ def test_forms_of_the_operator_are_valid_and_name_each_other() -> None:
 def test_operators_configuration_of_the_page_is_valid() -> None:
     [document] = [
         document
-        for text in blocks(ROOT / "docs" / "operating.md", "yaml")
+        for text in blocks(ROOT / "docs" / "settings.md", "yaml")
         for document in read_documents(text)
         if document.get("kind") == "OperatorConfig"
     ]

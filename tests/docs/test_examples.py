@@ -140,7 +140,7 @@ def test_application_names_a_folder_and_parameters_that_the_plugin_takes() -> No
 
 
 def test_application_is_that_of_the_page_and_the_project_of_the_page_permits_both_examples() -> None:
-    page = (EXAMPLES.parent / "docs" / "argocd.md").read_text()
+    page = (EXAMPLES.parent / "docs" / "first-application.md").read_text()
     snippets = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     shown = [document for text in snippets for document in read_documents(text)]
     [first] = [document for document in shown if document.get("kind") == "Application"]

@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from itertools import groupby
 from pathlib import Path
 
@@ -15,15 +16,16 @@ from tools.printed import DOCUMENTS, Printed, json_documents, json_page
 from tools.published_schemas import SCHEMAS
 from tools.reference import commands_page
 from tools.website import home
+from twgen import __version__
 from twgen.model.problem import Document
 from twgen.reading.schemas import schema_problems
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
 GENERATED = (*KINDS, "commands", "json", "reasons")
-FOR_MAINTAINERS = ("decisions",)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FOR_USERS = [page for page in PAGES if page.stem not in {*GENERATED, *FOR_MAINTAINERS}]
+FOR_USERS = [page for page in PAGES if page.stem not in GENERATED]
+RECORDS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 WIDTH = 120
 
 
@@ -140,3 +142,31 @@ def test_warning_of_the_readme_is_a_box_on_the_site() -> None:
 def test_home_page_shows_pictures_that_the_readme_has_as_html() -> None:
     shown = '<source srcset="docs/dark.svg"><img src="docs/light.svg"><a href="https://temporal.io">'
     assert home(shown) == shown.replace("docs/", "")
+
+
+def test_few_decisions_are_recorded_and_the_index_lists_each_in_order() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    assert re.findall(r"^\d+\. \[.+\]\((.+)\)", index, re.MULTILINE) == [page.name for page in RECORDS]
+    assert 0 < len(RECORDS) <= 20
+    assert [int(page.name[:4]) for page in RECORDS] == list(range(1, len(RECORDS) + 1))
+
+
+@pytest.mark.parametrize("page", RECORDS, ids=lambda page: page.stem)
+def test_record_of_a_decision_is_short_and_has_its_three_parts(page: Path) -> None:
+    text = page.read_text()
+    assert re.findall("^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequence"]
+    assert sum(any(map(str.isalnum, word)) for word in text.split()) <= 250
+    assert [lines for lines in paragraphs(page) if len(lines) > 5] == []
+    assert [line for line in text.splitlines() if len(line) > WIDTH] == []
+
+
+def test_newest_release_of_the_changelog_is_the_version_of_the_program() -> None:
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert pyproject["tool"]["hatch"]["version"]["path"] == "twgen/__init__.py"
+    titles = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = [title for title in titles if title != "Unreleased"]
+    assert titles in (released, ["Unreleased", *released])
+    assert all(re.fullmatch(r"\[?\d+\.\d+\.\d+\]? - \d{4}-\d\d-\d\d", title) for title in released)
+    # changes that are not released yet belong to a development version of the next release
+    is_development = __version__.endswith(".dev0")
+    assert is_development if "Unreleased" in titles else __version__ == released[0].split()[0].strip("[]")

@@ -1,4 +1,4 @@
-"""The commands by which the page removes a worker, and hands one over, do what it says."""
+"""The commands that remove a worker, hand one over, or uninstall twgen do what their pages say."""
 
 import json
 import re
@@ -16,7 +16,18 @@ from testing.processes import ENVIRONMENT, eventually
 from testing.servers import NEWEST, TemporalServer, temporal_server
 from testing.workers import DeployedWorker
 from tests.cases.story import STORIES
-from twgen.versioning.names import NOT_PRUNED
+from twgen.versioning.names import (
+    ATTACHED,
+    COMPARE_OPTIONS,
+    GONE,
+    IDENTITY,
+    INJECTED,
+    LINK,
+    NOT_PRUNED,
+    PATCHED,
+    SYNC_OPTIONS,
+    TRACKING_ID,
+)
 from twgen.yaml.reader import read_documents
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -28,8 +39,10 @@ def section(page: str, title: str) -> str:
     return text
 
 
-SECTION = section("argocd.md", "Remove a worker")
-OWNERSHIP = section("operating.md", "Ownership")
+SECTION = section("remove.md", "Remove a worker")
+APPLICATION = section("remove.md", "Remove an Application")
+UNINSTALL = section("remove.md", "Uninstall twgen")
+OWNERSHIP = section("settings.md", "Manager identity")
 BUILD_ID = "v3.0.0-97f7"
 SOON = 240.0
 
@@ -116,3 +129,33 @@ def test_labels_of_the_page_select_all_that_stays_of_a_worker() -> None:
     assert selected == stays
     short = {"HorizontalPodAutoscaler": "hpa", "PodDisruptionBudget": "pdb", "Deployment": "deployments"}
     assert {short[kind] for kind in selected} <= {*resources.split(",")}
+
+
+def test_uninstalling_selects_all_that_moves_traffic_and_no_worker() -> None:
+    rendered = [*read_documents((STORIES / "rollout-job" / "manifests.yaml").read_text())]
+    [deleted] = [line for line in commands("kubectl", UNINSTALL) if line.endswith(" -l twgen.io/rollout")]
+    selected = {item["kind"] for item in rendered if "twgen.io/rollout" in item["metadata"]["labels"]}
+    stays = {item["kind"] for item in rendered if NOT_PRUNED in str(item["metadata"].get("annotations"))}
+    assert {f"{kind.lower()}s" for kind in selected} == {*deleted.split()[2].split(",")}
+    assert selected.isdisjoint(stays)
+    assert selected | stays == {item["kind"] for item in rendered}
+
+
+def test_uninstalling_takes_all_marks_off_a_deployment() -> None:
+    [taken] = [line for line in commands("kubectl", UNINSTALL) if line.startswith("kubectl annotate ")]
+    names = {word.removesuffix("-") for word in taken.split() if word.endswith("-")}
+    assert names == {
+        *(TRACKING_ID, SYNC_OPTIONS, COMPARE_OPTIONS, LINK),
+        *(IDENTITY, INJECTED, ATTACHED, GONE, PATCHED),
+    }
+
+
+def test_uninstalling_takes_all_of_the_sidecar_out_of_the_repo_server() -> None:
+    [command] = [line for line in commands("kubectl", UNINSTALL) if " patch -n argocd deployment " in line]
+    patch = json.loads(shlex.split(command)[-1])["spec"]["template"]["spec"]
+    added: dict[str, set[str]] = {"containers": set(), "volumes": set()}
+    for name in ("sidecar.yaml", "in-cluster/token.yaml"):
+        [document] = read_documents((DOCS.parent / "deploy" / name).read_text())
+        for field in added:
+            added[field] |= {item["name"] for item in document["spec"]["template"]["spec"][field]}
+    assert {field: {item["name"] for item in items} for field, items in patch.items()} == added

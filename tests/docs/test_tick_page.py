@@ -1,4 +1,4 @@
-"""What the page of tick tells of metrics and alerts is what there is, and the dashboard shows it all."""
+"""The page lists every metric and every alert, and the dashboard for Grafana shows all metrics."""
 
 import inspect
 import json
@@ -27,7 +27,7 @@ from twgen.reporting.status.metrics import openmetrics
 from twgen.yaml.reader import read_documents
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "tick.md").read_text()
+PAGE = (ROOT / "docs" / "metrics.md").read_text()
 DASHBOARD = ROOT / "deploy" / "grafana-dashboard.json"
 PANELS = {"stat": stat.Options, "table": table.Options, "timeseries": timeseries.Options}
 """What the panels of each type that we use have as `options`."""

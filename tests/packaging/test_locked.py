@@ -32,7 +32,7 @@ def names(entries: str) -> set[str]:
     return set(re.findall(r"^([\w.-]+)==", entries, re.MULTILINE))
 
 
-@pytest.mark.parametrize("package", ["twgen", "hatchling"])
+@pytest.mark.parametrize("package", ["twgen", "hatchling", "hatch-fancy-pypi-readme"])
 def test_locked_packages_are_those_that_the_installed_ones_need(package: str) -> None:
     needed = installed_closure(package)
     assert len(needed) > 3

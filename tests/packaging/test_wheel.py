@@ -1,25 +1,57 @@
 """The installed wheel works outside the checkout, with its schemas inside it."""
 
+import json
+import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
+from email.parser import HeaderParser
 from pathlib import Path
 
 import pytest
+
+from twgen import __version__
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.packaging
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an sdist, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("packages")
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
     subprocess.run(build, check=True, capture_output=True)
-    (found,) = folder.glob("*.whl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(packages: Path) -> Path:
+    (found,) = packages.glob("*.whl")
     return found
+
+
+@pytest.fixture(scope="module")
+def sdist(packages: Path) -> Path:
+    (found,) = packages.glob("*.tar.gz")
+    return found
+
+
+@pytest.fixture(scope="module")
+def readme(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as files:
+        (name,) = [name for name in files.namelist() if name.endswith(".dist-info/METADATA")]
+        return str(HeaderParser().parsestr(files.read(name).decode()).get_payload())
+
+
+@pytest.fixture(scope="module")
+def commit() -> str:
+    """The commit of the checkout, as git describes it."""
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=.dirty"]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +76,49 @@ def test_wheel_holds_schemas_table_and_type_marker(wheel: Path) -> None:
 def test_wheel_holds_nothing_but_the_package(wheel: Path) -> None:
     tops = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"twgen"}
+
+
+def test_sdist_holds_what_the_wheel_is_built_from_and_nothing_else(sdist: Path) -> None:
+    with tarfile.open(sdist) as files:
+        names = {name.partition("/")[2] for name in files.getnames()}
+    assert {name for name in names if not name.startswith(("twgen/", "schemas/"))} == {
+        *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "tools/build_hook.py"),
+        *("PKG-INFO", ".gitignore"),  # hatchling adds these two
+    }
+    schemas = {f"schemas/{path.name}" for path in (ROOT / "schemas").iterdir()}
+    assert {name for name in names if name.startswith("schemas/")} == schemas
+
+
+def test_package_index_takes_both_packages(packages: Path) -> None:
+    command = [sys.executable, "-m", "twine", "check", "--strict", *packages.iterdir()]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout
+
+
+def test_readme_of_the_packages_has_no_link_that_needs_the_files_next_to_it(readme: str) -> None:
+    links = re.findall(r"\]\(([^)\s]+)|\b(?:src|srcset|href)=\"([^\"]+)", readme)
+    assert len(links) > 10
+    assert [link for link in map("".join, links) if not link.startswith(("https://", "#"))] == []
+
+
+def test_readme_of_the_packages_leads_to_pages_of_the_site_that_there_are(readme: str) -> None:
+    pages = re.findall(r"https://twgen\.github\.io/twgen/([\w-]+)\.html", readme)
+    assert pages
+    assert [page for page in pages if not (ROOT / "docs" / f"{page}.md").exists()] == []
+
+
+def test_development_build_says_its_commit(twgen: Path, commit: str) -> None:
+    told = subprocess.run([twgen, "version"], capture_output=True, text=True, check=True).stdout
+    # a release has a version of its own, and no commit in it
+    assert told == f"twgen {__version__}{f'+g{commit}' if 'dev' in __version__ else ''}\n"
+    told = subprocess.run([twgen, "version", "-o", "json"], capture_output=True, text=True, check=True).stdout
+    assert json.loads(told)["commit"] == commit
+
+
+@pytest.mark.parametrize("name", ["kubectl-twgen", "temporal-twgen"])
+def test_plugins_of_kubectl_and_the_temporal_cli_are_installed(twgen: Path, name: str) -> None:
+    ended = subprocess.run([twgen.with_name(name), "-h"], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith(f"Usage: {name.replace('-', ' ')} ")
 
 
 def test_installed_program_validates_and_plans_an_example(twgen: Path, tmp_path: Path) -> None:

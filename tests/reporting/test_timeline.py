@@ -172,22 +172,50 @@ def test_every_stage_has_a_colour_of_its_own() -> None:
     assert len(set(colours.values())) == len(Stage)
 
 
-@pytest.mark.parametrize(
-    ("label", "stage"),
-    [("v3 25 %", "ramping"), ("v3 75 %", "ramping"), ("v3 100 %", "current"), ("previous 25 %", "current")],
-)
-def test_share_of_new_workflows_has_the_colour_of_its_versions_stage(label: str, stage: str) -> None:
-    root = drawn(TIMELINES["progressive"])
+def swatches(root: ET.Element) -> dict[str, str]:
+    """The colour of each version, which is shown next to its name."""
+    return {
+        after.text or "": element.attrib["fill"]
+        for element, after in pairwise(root.iter())
+        if element.tag == f"{SVG}rect" and element.attrib["width"] == "10" and after.tag == f"{SVG}text"
+    }
+
+
+def band_below(root: ET.Element, label: str) -> str:
+    """The colour of the share that a label is written on."""
     (text,) = (element for element in root.iter(f"{SVG}text") if element.text == label)
     x, y = float(text.attrib["x"]), float(text.attrib["y"])
-    bands = [
+    (band,) = (
         element.attrib["fill"]
         for element in root.iter(f"{SVG}rect")
         if element.attrib.get("stroke") == "#ffffff"
         and 0 <= x - float(element.attrib["x"]) <= float(element.attrib["width"])
         and 0 <= y - float(element.attrib["y"]) <= float(element.attrib["height"])
-    ]
-    assert bands == [legend(root)[stage]]
+    )
+    return band
+
+
+@pytest.mark.parametrize(
+    ("label", "version"),
+    [("v3 25 %", "v3"), ("v3 75 %", "v3"), ("v3 100 %", "v3"), ("previous 25 %", "previous")],
+)
+def test_share_of_new_workflows_has_the_colour_of_its_version(label: str, version: str) -> None:
+    root = drawn(TIMELINES["progressive"])
+    assert band_below(root, label) == swatches(root)[version]
+
+
+def test_two_versions_that_share_new_workflows_differ_in_colour() -> None:
+    for timeline in TIMELINES.values():
+        colours = [colour for name, colour in swatches(drawn(timeline)).items() if name]
+        assert colours
+        assert all(before != after for before, after in pairwise(colours))
+
+
+def test_event_that_changes_no_bar_has_no_mark_on_the_axis() -> None:
+    (worker,) = TIMELINES["progressive"].workers
+    bars = {span.begin for lane in worker.lanes for span in lane.spans}
+    ends = {span.end for lane in worker.lanes for span in lane.spans}
+    assert set(scale_of(worker).positions) - {timedelta()} <= bars | ends
 
 
 def test_ramp_that_is_taken_back_is_marked_in_the_picture_and_says_why() -> None:

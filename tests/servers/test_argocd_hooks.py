@@ -32,7 +32,7 @@ from tests.servers.side_by_side import APPLICATIONS_AT_ONCE, Told, told_side_by_
 from twgen.yaml.reader import read_documents
 
 pytestmark = pytest.mark.server
-PAGE = Path(__file__).parents[2] / "docs" / "argocd.md"
+PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 RAMP = {"strategy": "Progressive", "steps": [{"rampPercentage": 25, "pauseDuration": f"{PAUSE:g}s"}]}
 

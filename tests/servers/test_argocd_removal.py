@@ -13,7 +13,7 @@ from testing.local_node.node import LocalNode
 from testing.processes import ENVIRONMENT, eventually
 from testing.recipes import ARGO_CD, KUBECTL
 from testing.servers import TemporalServer
-from tests.docs.test_removing_a_worker import commands
+from tests.docs.test_removing_a_worker import APPLICATION, UNINSTALL, commands
 from tests.servers.gitops import SOON, ApplicationStory, attached, budget_document, new_story, uid
 from tests.servers.live import autoscaler_document, run
 from twgen.versioning.names import rollout_name
@@ -111,7 +111,7 @@ def test_worker_goes_by_the_commands_of_the_page_and_its_application_after_it(pe
     story.application.refresh()
     story.application.fails_with("the documents render to nothing")
     assert story.replicas("v1") == 1
-    delete, confirm = commands("argocd")
+    delete, confirm = commands("argocd", APPLICATION)
     person.types(delete)
     eventually(story.application.waits_for_a_person, SOON)
     assert (story.replicas("v1"), story.share("v1")) == (1, 100)
@@ -119,3 +119,36 @@ def test_worker_goes_by_the_commands_of_the_page_and_its_application_after_it(pe
     story.application.goes()
     assert story.deployment("v1") is None
     eventually(lambda: story.status() == {}, SOON)
+
+
+def test_twgen_is_uninstalled_by_the_commands_of_the_page_and_the_worker_stays(person: Person) -> None:
+    story = replace(person.story, worker_name=OF_THE_PAGE)
+    more = (autoscaler_document(OF_THE_PAGE), budget_document(OF_THE_PAGE))
+    story.application.create()
+    commit = story.commit("v1", *more, steps=())
+    story.stands("Settled", "v1")
+    story.application.refresh("hard")
+    story.application.synced(commit)  # a sync that is cut off leaves a finalizer on its hook
+    kept = uid(story.deployment("v1"))
+
+    [delete] = commands("argocd", UNINSTALL)
+    person.types(delete)
+    story.application.goes()
+    of_workers = [line for line in commands("kubectl", UNINSTALL) if " -n shop " in f"{line} "]
+    shown, rollouts, replays, annotations, labels = of_workers
+    assert "payments-v1" in person.types(shown)
+    person.types(rollouts)
+    person.types(replays)
+    for kind in ("jobs", "roles", "rolebindings"):
+        assert story.cluster.list(kind, story.namespace) == []
+    intents = [item["metadata"]["name"] for item in story.cluster.list("configmaps", story.namespace)]
+    assert [name for name in intents if OF_THE_PAGE in name] == []
+    person.types(annotations)
+    person.types(labels)
+    found = story.deployment("v1")
+    assert found
+    assert (uid(found), found["spec"]["replicas"], story.share("v1")) == (kept, 1, 100)
+    assert set(attached(story, "v1")) == {"HorizontalPodAutoscaler", "PodDisruptionBudget"}
+    left = [name for name in found["metadata"]["annotations"] if "twgen.io" in name or "argocd" in name]
+    assert left == []
+    assert "app.kubernetes.io/managed-by" not in found["metadata"]["labels"]

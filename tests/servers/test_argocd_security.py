@@ -17,7 +17,7 @@ from tests.servers.side_by_side import side_by_side
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
-PAGE = Path(__file__).parents[2] / "docs" / "argocd.md"
+PAGE = Path(__file__).parents[2] / "docs" / "first-application.md"
 pytestmark = pytest.mark.server
 HIDDEN = credential("hunter2-is-what-nobody-may-see")
 

@@ -1,6 +1,7 @@
 """What `deploy/` makes of an Argo CD's repo-server is what an API server takes, and what the plugin needs."""
 
 import re
+import shlex
 import shutil
 import subprocess
 from copy import deepcopy
@@ -14,6 +15,7 @@ from testing.kubernetes.api import Refused
 from testing.kubernetes.cluster import Cluster
 from testing.processes import ENVIRONMENT
 from testing.recipes import KUBECTL
+from tests.docs.test_removing_a_worker import UNINSTALL, commands
 from twgen.yaml.reader import read_documents
 from twgen.yaml.writer import write_documents
 
@@ -201,6 +203,17 @@ def test_kubectl_patches_to_the_same_sidecar_as_kustomize(
     assert {mount["mountPath"] for mount in patched["volumeMounts"]} == {
         mount["mountPath"] for mount in expected["volumeMounts"]
     }
+
+
+def test_page_takes_the_sidecar_out_of_the_repo_server_again(cluster: Cluster, namespace: str) -> None:
+    cluster.apply([REPO_SERVER | {"metadata": {"name": "argocd-repo-server", "namespace": namespace}}])
+    before = cluster.get("deployment", "argocd-repo-server", namespace)["spec"]["template"]["spec"]
+    for name in ("sidecar.yaml", "in-cluster/token.yaml"):
+        patch = f"--patch-file={ROOT / 'deploy' / name}"
+        cluster.kubectl("patch", "-n", namespace, "deployment", "argocd-repo-server", patch)
+    [command] = [line for line in commands("kubectl", UNINSTALL) if " patch -n argocd deployment " in line]
+    cluster.kubectl(*shlex.split(command.replace("-n argocd", f"-n {namespace}"))[1:])
+    assert cluster.get("deployment", "argocd-repo-server", namespace)["spec"]["template"]["spec"] == before
 
 
 def test_chart_and_kustomization_make_the_same_pod_and_give_its_account_the_same_rights(

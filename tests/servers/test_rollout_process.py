@@ -152,9 +152,7 @@ def ended(process: Forked) -> int | None:
 def begun(story: Story, arguments: Sequence[str], output: IO[bytes]) -> Forked:
     """A rollout, which says there what it does."""
     streams = [output.fileno()] * 3
-    return forker("kubernetes.client").start(
-        "twgen.__main__:main", arguments, story.folder, ENVIRONMENT, streams
-    )
+    return forker("urllib3").start("twgen.__main__:main", arguments, story.folder, ENVIRONMENT, streams)
 
 
 def has_ended(process: Forked) -> bool:

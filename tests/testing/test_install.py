@@ -1,5 +1,6 @@
 """What `make servers` says on machines that lack something; nothing is installed here."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -39,8 +40,11 @@ def make_program(path: Path) -> Path:
 def test_machine_without_debian_packages_is_told_what_to_install(machine: Mapping[str, str]) -> None:
     ended = install(**machine)
     assert ended.returncode == 1
-    missing, advice = ended.stderr.splitlines()
+    missing, estimate, step, advice = ended.stderr.splitlines()
     assert all(server.program in missing for server in SERVERS)
+    assert re.match(r"installing them takes about \d+ minutes with \d+ cores?; once for all clones", estimate)
+    steps = 1 + sum(server.source is not Source.DEBIAN for server in SERVERS)
+    assert step.startswith(f"[1/{steps}] Debian's packages; about ")
     assert advice.endswith("by the means of this system, onto PATH")
     assert all(server.package in advice for server in SERVERS if server.source is Source.DEBIAN)
 

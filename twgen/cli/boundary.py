@@ -133,7 +133,7 @@ def bug_report(error: BaseException) -> str:
     import platform
     import traceback
 
-    from twgen import __version__
+    from twgen.cli.version import full_version
 
     chain: list[BaseException] = []
     others: list[BaseException | None] = [error]
@@ -143,7 +143,7 @@ def bug_report(error: BaseException) -> str:
             chain.append(link)
             others += link.exceptions if isinstance(link, BaseExceptionGroup) else ()
             others.append(link.__cause__ or link.__context__)
-    lines = [f"twgen {__version__}, Python {platform.python_version()}, {sys.platform}\n"]
+    lines = [f"twgen {full_version()}, Python {platform.python_version()}, {sys.platform}\n"]
     for link in reversed(chain):
         lines.append(f"{type(link).__module__}.{type(link).__qualname__}\n")
         lines += traceback.format_tb(link.__traceback__)

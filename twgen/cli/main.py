@@ -9,6 +9,7 @@ import click
 
 from twgen.cli.boundary import exit_code_of, leave
 from twgen.cli.output import is_pipe, write
+from twgen.cli.plugins import arguments_of, asks_for_completion, completions, typed_name
 from twgen.cli.surroundings import is_plugin, surroundings
 from twgen.errors import InvalidInput
 from twgen.model.problem import did_you_mean, quoted
@@ -106,6 +107,8 @@ def twgen() -> None:
 
 def main() -> None:
     """Run the program."""
+    name = typed_name(sys.argv[0])
+    sys.argv[1:] = arguments_of(name, sys.argv[1:], _COMMANDS)
     leave(exit_code_of(_run, _refuse_in_pipe))
 
 
@@ -134,10 +137,14 @@ def _run() -> object:
             raise InvalidInput(
                 f"{said}: use what `twgen completion` prints, or unset {COMPLETION}"
             ) from error
+    name = typed_name(sys.argv[0])
+    if asks_for_completion(name, sys.argv[1:]):
+        write("".join(f"{line}\n" for line in completions(sys.argv[2:])))
+        return None
     if surroundings().settings_of_application:
         from twgen.cli.option_sources import refuse_settings_of_operator
 
         refuse_settings_of_operator()
     # not click's own main: it has other ends than ours for an interrupt and a closed pipe
-    with twgen.make_context("twgen", sys.argv[1:]) as context:
+    with twgen.make_context(name, sys.argv[1:]) as context:
         return twgen.invoke(context)

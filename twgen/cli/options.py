@@ -136,6 +136,8 @@ OPTIONS: Mapping[str, Option] = {
         "--offline", text="Read no server: render each worker as if it was never deployed, to check it in CI."
     ),
     "no_hooks": _flag("--no-hooks", text="Leave rollout objects out, for `kubectl diff`."),
+    # as `kubectl apply --server-side` does: with argocd-controller, every object would differ by the tracking
+    # annotation that Argo CD adds
     "field_manager": _assumed(
         "--field-manager", "Compare as if this field manager applied the manifests.", NAME, "kubectl"
     ),

@@ -45,6 +45,7 @@ def command(output: str, **params: Any) -> None:
             if params[name]:
                 why = f"is for a terminal: Argo CD would prune the {what} that it leaves out"
                 raise InvalidInput(f"--{OPTIONS[name].name} {why}")
+    # its output has no mark of --offline: that would make it differ from the render that follows
     if settings.offline:
         told = [f"--{name}" for name in ("snapshot", "now") if params[name]]
         if given := [*told, *given_options(READING)]:
@@ -70,6 +71,7 @@ def rendered(settings: Settings, *, with_rollouts: bool) -> list[Manifest]:
     if settings.surroundings.warns_nobody:
         # what else the world warns of is in the intents: a version that is left behind must not keep others
         # from being rendered, nor a cap that is reached itself from being left
+        # Argo CD shows what a plugin writes to stderr only if it fails
         stopped = [item for item in plan.workers if item.not_deployed]
         refuse_warnings([f"{item.spec.worker_deployment}: {item.not_deployed}" for item in stopped])
     elif settings.strict:

@@ -34,6 +34,7 @@ def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> I
     An IPv6 address stands in brackets, and `[::]` is every address of IPv4 too. Raises InvalidInput, which
     names the option, where nothing can be served.
     """
+    # it has threads of its own, and drops clients that send nothing
     from waitress.server import create_server
     from waitress.wasyncore import close_all
 

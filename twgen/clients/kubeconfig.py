@@ -1,16 +1,17 @@
 """Which cluster, and as whom: what a kubeconfig or the Pod's own account says."""
 
-import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from twgen.errors import StateUnavailable
 from twgen.model.values import dataclass
 
 if TYPE_CHECKING:
-    from kubernetes.client import Configuration
     from urllib3 import PoolManager
+
+    from twgen.clients.logins.contexts import Context
+    from twgen.clients.logins.proofs import Login
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,98 +34,84 @@ class ClusterAccess:
 class Session(NamedTuple):
     """An API server, and how it is reached."""
 
-    configuration: "Configuration"
+    host: str
+    """Its address, with a path if it is served under one."""
     pool: "PoolManager"
-
-    @property
-    def host(self) -> str:
-        """Its address, with a path where it is served under one."""
-        return str(self.configuration.host).rstrip("/")
+    login: "Login"
 
     def authorization(self) -> Mapping[str, str]:
-        """The header that says who asks, with a token that is renewed where that is due.
+        """The header that says who asks, with a token that is renewed when it is due.
 
         Raises StateUnavailable when it cannot be.
         """
-        from kubernetes.config import ConfigException
+        from twgen.clients.logins.contexts import Unusable
 
         try:
-            told = self.configuration.auth_settings().get("BearerToken")
-        except (ConfigException, OSError) as error:
+            header = self.login.header()
+        except (Unusable, OSError) as error:
             raise StateUnavailable(f"the token for {self.host} cannot be renewed: {_reason(error)}") from None
-        return {"Authorization": told["value"]} if told and told["value"] else {}
+        return {"Authorization": header} if header else {}
 
 
 def open_session(access: ClusterAccess, folder: str) -> Session:
-    """The way to an API server, as `_configuration` below has it; raises alike."""
-    from kubernetes.client.rest import RESTClientObject
-
-    configuration = _configuration(access, folder)
-    return Session(configuration, RESTClientObject(configuration).pool_manager)
-
-
-def _configuration(access: ClusterAccess, folder: str) -> "Configuration":
-    """The settings of the Kubernetes client; raises StateUnavailable when they are not there or wrong.
+    """The way to an API server; raises StateUnavailable when the settings are not there or wrong.
 
     Runs the login program that a kubeconfig may name. Certificates and keys that stand in the kubeconfig
     itself are written to files in the folder, where the TLS library wants them.
     """
-    from kubernetes.client import Configuration
-    from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
-    from yaml import YAMLError
+    from twgen.clients.logins.contexts import Unusable, context_of_files, context_of_pod
+    from twgen.clients.logins.proofs import login_of
 
-    configuration = Configuration()
     try:
-        with _failed_login_raised():
-            if access.kubeconfig:
-                load_kube_config(
-                    access.kubeconfig,
-                    access.context or None,
-                    client_configuration=configuration,
-                    persist_config=False,
-                    temp_file_path=folder,
-                )
-            else:
-                load_incluster_config(client_configuration=configuration)
-    except (ConfigException, YAMLError, OSError, TypeError, AttributeError) as error:
+        found = context_of_files(access.kubeconfig, access.context) if access.kubeconfig else context_of_pod()
+        login = login_of(found)
+        return Session(_server(found), _pool(found, login, Path(folder)), login)
+    except (Unusable, OSError, TypeError, AttributeError, ValueError) as error:
         raise StateUnavailable(
             f"Kubernetes ({access.described}) is not configured: {_reason(error)}; "
             "correct it, or pass --no-cluster"
         ) from None
-    return configuration
 
 
-class _Errors(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.messages: list[str] = []
+def _server(context: "Context") -> str:
+    from twgen.clients.logins.contexts import Unusable
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
+    server = str(context.cluster.fields.get("server") or "").rstrip("/")
+    if not server:
+        raise Unusable("its cluster has no server")
+    return server if "://" in server else f"https://{server}"
 
 
-@contextmanager
-def _failed_login_raised() -> Iterator[None]:
-    # the Kubernetes client logs that a login failed, and goes on as nobody
-    from kubernetes.config import ConfigException
+def _pool(context: "Context", login: "Login", folder: Path) -> "PoolManager":
+    from twgen.clients.logins.transport import pool_to
 
-    errors = _Errors()
-    logging.root.addHandler(errors)
-    try:
-        yield
-    finally:
-        logging.root.removeHandler(errors)
-    if errors.messages:
-        raise ConfigException(f"its login failed ({errors.messages[0]})")
+    server, (cluster, user) = _server(context), context
+    certificate = None
+    pem, key = login.proof.certificate, login.proof.key
+    if server.startswith("https"):
+        pem, key = pem or user.content("client-certificate"), key or user.content("client-key")
+    if pem and key:
+        certificate = (_written(folder / "tls.crt", pem), _written(folder / "tls.key", key))
+    return pool_to(
+        server,
+        authority=cluster.content("certificate-authority").decode(),
+        is_verified=not cluster.fields.get("insecure-skip-tls-verify"),
+        server_name=cluster.fields.get("tls-server-name") or "",
+        certificate=certificate,
+        proxy=cluster.fields.get("proxy-url") or "",
+    )
+
+
+def _written(file: Path, content: bytes) -> Path:
+    file.touch(mode=0o600)
+    file.write_bytes(content)
+    return file
 
 
 def _reason(error: Exception) -> str:
-    from yaml import YAMLError
+    from twgen.clients.logins.contexts import Unusable
 
-    # the parser quotes the line that it cannot read, and that may be a token
-    if isinstance(error, YAMLError):
-        mark = getattr(error, "problem_mark", None)
-        return f"not YAML at line {mark.line + 1}" if mark else "not YAML"
-    if isinstance(error, TypeError | AttributeError):
+    # other errors of these types can quote what they cannot take, and that may be a token
+    if not isinstance(error, Unusable | OSError):
         return "not a kubeconfig"
     return " ".join(str(error).split())

@@ -9,6 +9,7 @@ from twgen.model.plan import VersionPlan, WorkerVersions
 from twgen.model.status import AttachedState, AttachedView, RolloutStatus
 from twgen.planning.cluster_changes import AttachedInCluster, Condition
 
+# only known conditions count, and none holds a ramp: the pods may serve all the same
 _FAILS = {
     "AbleToScale": "False",  # these two of a HorizontalPodAutoscaler
     "ScalingActive": "False",

@@ -137,8 +137,8 @@ def retire(target: Target) -> Intervention:
     if target.current is None:
         raise _refused(
             target,
-            "no version is current; `twgen drain` says which workflows hold what is left, and docs/argocd.md"
-            " (Remove a worker) how it goes once there are none",
+            "no version is current; `twgen drain` says which workflows hold what is left, and docs/remove.md"
+            " how it goes once there are none",
         )
     if target.temporal.routing.ramping:
         raise _refused(target, "a version ramps; `twgen abort` ends that first")
@@ -151,7 +151,7 @@ def retire(target: Target) -> Intervention:
             target,
             f"no worker without a version is known to poll {which}, and what starts there would wait for"
             " ever: run one that does, or let nobody start anything there and take it out of Git"
-            " (docs/argocd.md, Remove a worker)",
+            " (docs/remove.md)",
         )
     change = replace(_change(target, RoutingAction.SET_CURRENT), build_id="")
     marks = target.new_mark(MarkKey.RETIRED)

@@ -142,6 +142,8 @@ def as_expected(
     left, found = {status.worker: status for status in told}, []
     for spec in specs:
         status = left.get(spec.worker_deployment)
+        # not by the hash of an intent: CI has only the commit, without the operator's configuration; and a
+        # commit that keeps the build ID moves no traffic
         if not status or status.target != spec.build_id:
             why = "what these specs describe has not been applied yet"
             status = not_begun(status, spec.worker_deployment, spec.build_id, why, since)

@@ -23,6 +23,8 @@ from twgen.versioning.names import HOOK, INTENT_HASH, ROLLOUT
 from twgen.yaml.limits import Budget, Limits
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+# from 3.5 on Argo CD notes a commit that it could not render under the branch's name, and then heals without
+# hooks; nothing with only the right to get Applications can start a full sync
 _NO_JOB = "there is no Job of it yet; if none comes, a full sync makes one"
 _PAGE = 50
 """ConfigMaps, of 1 MiB at most."""

@@ -143,6 +143,8 @@ def _fetching(
     spec: WorkerSpec, replay: Replay, jobs: RolloutJobs, ca_volume: str
 ) -> tuple[Manifest, list[Manifest]]:
     """The container that fetches the histories as the worker itself would, and the volumes for that."""
+    # neither intent nor specs are read: a newer commit must not redirect an older Job, nor another release of
+    # twgen have to read its documents
     who = Identity(spec.temporal_namespace, spec.worker_deployment, spec.build_id)
     connects = injection(spec.connection, who, EnvironmentNames.CURRENT)
     trusted, asked = trusted_bundle(jobs.pod, spec.connection, ca_volume), jobs.pod.resources

@@ -268,6 +268,7 @@ def _check_references(template: Fields, spec: Fields) -> None:
     for path, item in _entries(template.value) if _may_have_placeholders(template.value) else ():
         if may_have_placeholders(str(path[1])):
             template.problem(written_path(path), "is a key, and only values are filled in")
+        # the controller leaves unknown ones as they are; here they are typos or an unrendered chart
         if isinstance(item, str) and unknown_placeholder(item):
             template.problem(written_path(path), ONLY_PLACEHOLDERS)
     for path, item in _entries(spec.value):

@@ -14,6 +14,7 @@ _MEASURED = ("cpu", "memory")
 _BYTES = ("memory", "ephemeral-storage")
 _LEAST_BYTES = 2**20
 _NANOS = 10**9
+# machines with more exist, and --strict must not reject a worker that really needs one
 _MANY_CORES, _MUCH_MEMORY, _WHOLE_MACHINE = 100, 4 * 2**40, 100 * 2**30
 """From here on a unit was mistaken; of cores, unless the memory beside them is a whole machine's."""
 _LONG_GRACE = 30 * 86_400

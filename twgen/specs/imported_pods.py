@@ -96,6 +96,7 @@ def _without(container: Container, gone: frozenset[str]) -> dict[str, Any]:
     for variable in container.get("env") or ():
         name, text = str(variable.get("name")), variable.get("value")
         if name not in gone:
+            # twgen sets its variables after those of the pods, and Kubernetes fills in only earlier ones
             known = {one: said for one, said in before.items() if one in gone and one != _KEY}
             filled = isinstance(text, str) and with_references(text, known.get)
             kept.append({**variable, "value": filled} if filled else variable)

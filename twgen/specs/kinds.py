@@ -150,6 +150,7 @@ def is_rendered(value: Any) -> bool:
 
     By that of a rollout's objects too: tick takes a ConfigMap that has it for an intent.
     """
+    # applied with the specs, a render would keep versions that are no longer planned
     labels = value_at(value, "metadata", "labels")
     if not isinstance(labels, dict):
         return False

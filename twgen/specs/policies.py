@@ -60,11 +60,14 @@ def parse_policy(spec: Fields) -> Policy:
         ignore_missing_task_queues=spec.lines("ignoreMissingTaskQueues"),
         analysis=parse_analysis(spec),
         steps=parse_steps(spec),
+        # not from the document, where Helm and Argo CD put their own, nor from spec.deployment, where an API
+        # server drops them
         deployment_labels=parse_marks(spec, "deploymentLabels", "labels"),
         deployment_annotations=parse_marks(spec, "deploymentAnnotations", "annotations"),
         draining=parse_draining(spec),
         replay=parse_replay(spec),
         patches=parse_patches(spec),
+        # one pod polls every task queue of its version; without any, its workflows would stop
         draining_replicas=spec.integer("drainingReplicas", least=1),
     )
     spec.warn_of_many_pods("drainingReplicas")

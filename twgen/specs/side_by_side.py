@@ -70,6 +70,7 @@ def warn_of_claims(
 
     `namespace` is that of documents that name none; empty: not known, it may be any worker's.
     """
+    # from the documents only: no Role of twgen reads claims, and a warning does not justify another right
     claims = {
         (str(value_at(document.value, "metadata", "namespace") or namespace), name): modes
         for document in documents

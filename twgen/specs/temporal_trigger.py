@@ -167,6 +167,7 @@ def check_temporal(spec: Fields, path: str, metadata: Mapping[str, Any], *, is_c
     A composed trigger is an input of scalingModifiers, whose target counts instead of the trigger's own.
     """
     read = _read(spec.at(path), metadata)
+    # an error of `validate`, a warning of `render`, like an unknown field of a pod: a later KEDA may have it
     spec.refused(read.unknown)
     for name, placeholder in VERSION_FIELDS.items():
         value, sample = metadata.get(name), _SAMPLES.get(placeholder)

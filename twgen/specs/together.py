@@ -71,6 +71,8 @@ def _doubts_of_budget(budget: AttachedResource, worker: WorkerSpec) -> Iterator[
         pods = _pods(worker, words) if may_meet(budget.when, words) else None
         for field in ("minAvailable", "maxUnavailable") if pods else ():
             limit = spec.get(field)
+            # at the fewest pods that an autoscaler leaves: a draining version is idle for days, and all
+            # that time such a budget would block every drain of a node
             if field == "minAvailable" and pods and _of(limit, pods.fewest) >= pods.fewest:
                 yield field, f"{limit} where {pods.least_field} is {pods.fewest} {_EVICTS_NONE}"
             elif field == "maxUnavailable" and pods and _of(limit, pods.most) >= pods.most > 1:

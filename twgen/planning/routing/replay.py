@@ -24,6 +24,7 @@ def replay_of(spec: WorkerSpec) -> str:
 
 def missing_replay(target: Target) -> ReplayRun | None:
     """The replay without which the target takes no first share; None: none is needed, or it has passed."""
+    # a version that ramps has histories of its own, and what is open on older versions is pinned there
     is_first = not target.is_current and not target.ramp and not target.is_rollback
     replay = target.spec.policy.replay
     if not replay or replay.before is ReplayBefore.MOVE or not is_first or target.skips_gate:

@@ -71,6 +71,7 @@ def _of_deployment(live: LiveDeployment, namespace: str, pod_problem: str | None
         return Obstacle(because, has_pods=False, needs_a_person=True)
     if not live.serving:
         return Obstacle(f"its Deployment is not available yet{told}")
+    # the older pods can be other code than the gate tested, such as under a custom build ID
     because = f"its pods are being replaced, and none of the new ones is available yet{told}"
     return Obstacle(because, has_pods=False, older_pods_serve=True) if live.replacing else None
 

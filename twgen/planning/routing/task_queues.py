@@ -83,6 +83,8 @@ def has_no_unversioned_pollers(t: Target) -> bool:
 
     For a target that runs only activities, its activity task queues decide. An unread queue counts as shared.
     """
+    # the controller needs only one free task queue of any type; but a new activity queue says nothing about
+    # the workflows, and all of them would move at once
     workflow = [queue for queue in t.task_queues if queue.type is TaskQueueType.WORKFLOW]
     return all(queue.unversioned_pollers is False for queue in workflow or t.task_queues)
 

@@ -164,6 +164,7 @@ class VersionFacts:
     @property
     def gets_new_connection(self) -> bool:
         """The policy moves this version to the spec's changed connection."""
+        # used only for versions that are kept: one that goes is not restarted for a connection
         changes = self.spec.policy.connection_changes
         if changes is ConnectionChanges.ALL_VERSIONS:
             return self.connection_differs

@@ -33,6 +33,7 @@ def with_patch(version: VersionFacts, decision: Decision) -> Decision:
     decision = decision._replace(patch=wanted)
     if decision.action not in _HAS_PODS:
         return decision
+    # a target is patched on top of its spec, later of its ledger entry: its pods stay when it is replaced
     told = _with_replicas(version, decision)
     changed = changed_fields(base, reaching(applied.containers if applied else (), base), wanted)
     if not version.live or not changed or _is_as_patched(version, version.live, base):

@@ -46,6 +46,7 @@ def _lost(
             wanted = ObjectName(kind, worker.spec.namespace, name)
             other = instead.get(wanted._replace(name=_base(name)), "")
             if other and wanted not in rendered:
+                # only a warning: twgen cannot render the old one, because it does not know the content
                 yield (
                     f"{version.build_id} takes {kind} {name}, and the render has {other} in its place: once"
                     " it is pruned, no pod of that version starts any more. Generate it with the annotation"

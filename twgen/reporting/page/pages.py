@@ -85,7 +85,7 @@ def simulation_page(timeline: Timeline) -> str:
             "worker": worker,
             "outcome": f"{OUTCOMES[worker.outcome][0]} {worker.outcome}",
             "route": route(worker),
-            "picture": timeline_svg(replace(timeline, workers=(worker,))),
+            "picture": timeline_svg(replace(timeline, workers=(worker,)), titled=False),
             "events": [
                 (offset(event.at), version_name(event.build_id), event.says) for event in worker.events
             ],

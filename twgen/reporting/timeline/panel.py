@@ -13,22 +13,22 @@ from twgen.planning.sentences import spoken
 from twgen.reporting.timeline.phrases import assumptions, offset, rollout_phrase, summary, sunset_phrase
 
 MARGIN = 24.0
-NAMES = 170.0
+NAMES = 176.0
 """Width of the column that names the versions, in pixels as all else here."""
 LINE = 17.0
 """From one line of words to the next."""
 SHARE_HEIGHT = 110.0
 LANE_HEIGHT = 34.0
 LABEL_SIZE = 10
-_LONGEST = 210.0
+_LONGEST = 150.0
 """Pixels of the longest distance that is to scale."""
-_BREAK = 130.0
+_BREAK = 76.0
 _BETWEEN_LABELS = 12.0
-_NARROWEST = 66.0
+_NARROWEST = 60.0
 _TOLERANCE = 1.25
 """Little longer than the longest is drawn to scale too."""
-_TAIL = 125.0
-"""Pixels after the last moment: what stays so for ever."""
+_TAIL = 118.0
+"""Pixels after the last moment, for what lasts for ever."""
 _WIDTH_OF_CHARACTER = 0.6
 """Of its height: more than most fonts need, since the one that is used is not known."""
 
@@ -63,7 +63,7 @@ class Scale:
 
 def scale_of(worker: WorkerTimeline) -> Scale:
     """Distances in proportion to time, those that are too long cut, those that are too short widened."""
-    moments = sorted({timedelta(), *(event.at for event in worker.events)})
+    moments = _moments(worker)
     longest = _reference(worker, moments)
     pixels = _LONGEST / longest.total_seconds()
     positions, breaks = {moments[0]: 0.0}, []
@@ -76,6 +76,14 @@ def scale_of(worker: WorkerTimeline) -> Scale:
         if cut:
             breaks.append((begin, positions[after]))
     return Scale(positions, breaks, longest * _TOLERANCE)
+
+
+def _moments(worker: WorkerTimeline) -> list[timedelta]:
+    """When something in the picture changes: an event that changes no bar needs no mark on the axis."""
+    begins = {span.begin for lane in worker.lanes for span in lane.spans}
+    ends = {span.end for lane in worker.lanes for span in lane.spans if span.end is not None}
+    marked = {event.at for event in worker.events if event.happening is Happening.TAKEN_BACK}
+    return sorted({timedelta()} | begins | ends | marked)
 
 
 def _reference(worker: WorkerTimeline, moments: Sequence[timedelta]) -> timedelta:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from twgen.model.timeline import Happening, Lane, Span, Stage, Timeline
+from twgen.model.timeline import Happening, Lane, Span, Stage, Timeline, WorkerTimeline
 from twgen.planning.sentences import counted
 from twgen.reporting.printable import printable_copy
 from twgen.reporting.timeline.panel import (
@@ -24,6 +24,7 @@ from twgen.reporting.timeline.panel import (
 from twgen.reporting.timeline.phrases import OUTCOMES, offset, route, summary, version_name
 
 _NARROWEST = 860.0
+_TITLE_HEIGHT = 30.0
 _BAR_HEIGHT = 22.0
 _SHARE_LINE = 13.0
 """Pixels of a line of words on a share."""
@@ -44,37 +45,45 @@ _FILLS = {
     Stage.DRAINED: ("#d6d3d1", _INK),
     Stage.AT_ZERO: ("#ffffff", _FAINT),
 }
-"""The colour of each stage and that of words on it, in both halves of a panel."""
+"""The colour of each stage, and the colour of words on it, in the lower half of a panel."""
 _DASHED = {Stage.STARTING, Stage.AT_ZERO}
+_VERSIONS = (("#0f766e", "#ffffff"), ("#a78bfa", _INK), ("#9a5b2e", "#ffffff"), ("#475569", "#ffffff"))
+"""The colour of each version, and the colour of words on it, in the upper half: the target has the first."""
+_SWATCH = 10.0
 
 
-def timeline_svg(timeline: Timeline) -> str:
-    """The picture, a file that needs no other: shares of new workflows, versions by stage, a time axis."""
+def timeline_svg(timeline: Timeline, *, titled: bool = True) -> str:
+    """The picture, a file that needs no other: shares of new workflows, versions by stage, a time axis.
+
+    A page that has a heading of its own shows it without the title.
+    """
     timeline = printable_copy(timeline)
     scales = [scale_of(worker) for worker in timeline.workers]
     widest = max((scale.width for scale in scales), default=0.0)
     width = max(_NARROWEST, NAMES + widest + 2 * MARGIN)
-    panels, top = [], MARGIN + 62
+    legend = MARGIN + (_TITLE_HEIGHT if titled else 0)
+    panels, top = [], legend + 32
     for worker, scale in zip(timeline.workers, scales, strict=True):
         panels.append(Panel(worker, timeline, scale, top, width))
         top = panels[-1].bottom + 16
     described = " ".join(sentence for worker in timeline.workers for sentence in summary(worker))
     names = ", ".join(worker.worker for worker in timeline.workers)
     root = _picture(width, top, f"Simulated rollout of {names}", described)
-    _write_text(root, "Simulated rollout", MARGIN, MARGIN + 12, 18, font_weight="bold")
-    _legend(root)
+    if titled:
+        _write_text(root, "Simulated rollout", MARGIN, MARGIN + 12, 18, font_weight="bold")
+    _legend(root, legend)
     for panel in panels:
         _panel(root, panel)
     indent(root)
     return tostring(root, encoding="unicode") + "\n"
 
 
-def _legend(root: Element) -> None:
+def _legend(root: Element, top: float) -> None:
     x = MARGIN
     for stage in Stage:
         fill, _ = _FILLS[stage]
-        _bar(root, (x, MARGIN + 30), (14, 14), stage, fill)
-        _write_text(root, stage.value, x + 20, MARGIN + 41, 11)
+        _bar(root, (x, top), (14, 14), stage, fill)
+        _write_text(root, stage.value, x + 20, top + 11, 11)
         x += 32 + width_of(stage.value, 11)
 
 
@@ -82,16 +91,8 @@ def _panel(root: Element, panel: Panel) -> None:
     worker = panel.worker
     _draw(root, "line", x1=MARGIN, x2=panel.width - MARGIN, y1=panel.top, y2=panel.top, stroke=_RULE)
     title = f"{worker.worker}: {route(worker)}"
-    _write_text(root, title, MARGIN, panel.top + 26, 16, font_weight="bold")
-    _write_text(
-        root,
-        f"{OUTCOMES[worker.outcome][0]} {worker.outcome}",
-        panel.width - MARGIN,
-        panel.top + 26,
-        14,
-        font_weight="bold",
-        text_anchor="end",
-    )
+    outcome = f"{OUTCOMES[worker.outcome][0]} {worker.outcome}"
+    _write_text(root, f"{title}  {outcome}", MARGIN, panel.top + 26, 16, font_weight="bold")
     _lines(root, panel.head, panel.top + 46, _FAINT)
     for x in map(x_of, panel.scale.positions.values()):
         _draw(root, "line", x1=x, x2=x, y1=panel.share_top, y2=panel.axis_top, stroke="#e2e8f0")
@@ -109,30 +110,45 @@ def _lines(root: Element, lines: Sequence[str], top: float, fill: str) -> None:
 
 
 def _shares(root: Element, panel: Panel) -> None:
-    """Draw the target's share from the bottom up, others above it, in the colours of their stages."""
+    """Draw the target's share from the bottom up, others above it, each version in its colour."""
     _write_text(root, "share of", MARGIN, panel.share_top + 12, 12, fill=_FAINT)
     _write_text(root, "new workflows", MARGIN, panel.share_top + 27, 12, fill=_FAINT)
     for percentage in (0, 50, 100):
         y = _height_of(panel, percentage)
         _write_text(root, f"{percentage} %", x_of(-8), y + 4, LABEL_SIZE, text_anchor="end", fill=_FAINT)
-    target = panel.worker.target_build_id
+    target, colours = panel.worker.target_build_id, _colours(panel.worker)
     lanes = sorted(panel.worker.lanes, key=lambda lane: lane.build_id != target)
     labels = []
     for index, lane in enumerate(lanes):
-        for (stage, percentage), group in groupby(lane.spans, key=lambda span: (span.stage, span.percentage)):
+        fill, ink = colours[lane.build_id]
+        for percentage, group in groupby(lane.spans, key=lambda span: span.percentage):
             spans = list(group)
             if percentage:
                 begin, end = spans[0].begin, spans[-1].end
                 base = sum(span.percentage for span in _at(lanes[:index], begin))
-                above = [_FILLS[span.stage][1] for span in _at(lanes[index + 1 :], begin) if span.percentage]
+                above = [
+                    colours[other.build_id][1]
+                    for other in lanes[index + 1 :]
+                    for span in _at([other], begin)
+                    if span.percentage
+                ]
                 left, right = x_of(panel.scale.of(begin)), x_of(panel.scale.of(end))
                 top, bottom = (_height_of(panel, share) for share in (base + percentage, base))
                 place = {"x": left, "y": top, "width": right - left, "height": bottom - top}
-                _draw(root, "rect", fill=_FILLS[stage][0], stroke="#ffffff", **place)
-                inks = (_FILLS[stage][1], above[0] if above else _INK)
+                _draw(root, "rect", fill=fill, stroke="#ffffff", **place)
+                inks = (ink, above[0] if above else _INK)
                 labels.append(((version_name(lane.build_id), f"{percentage:g} %"), place, inks))
     for label in labels:  # above every band, also where one is written above its own
         _share_label(root, *label)
+
+
+def _colours(worker: WorkerTimeline) -> Mapping[str | None, tuple[str, str]]:
+    """The colour of each version: the target has the first, and neighbours never have the same."""
+    target = worker.target_build_id
+    others = [lane.build_id for lane in reversed(worker.lanes) if lane.build_id != target]
+    colours: dict[str | None, tuple[str, str]] = {target: _VERSIONS[0]}
+    colours.update((build_id, _VERSIONS[1 + index % 3]) for index, build_id in enumerate(others))
+    return colours
 
 
 def _at(lanes: Iterable[Lane], moment: timedelta) -> list[Span]:
@@ -198,10 +214,12 @@ def _wall_times(panel: Panel, begins: datetime | None) -> Iterator[tuple[float, 
 def _lane(root: Element, panel: Panel, lane: Lane, top: float) -> None:
     is_target = lane.build_id == panel.worker.target_build_id
     name = version_name(lane.build_id)
-    longest = int((NAMES - 10) / (12 * 0.6))
+    longest = int((NAMES - 26) / (12 * 0.6))
     shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
     weight = "bold" if is_target else "normal"
-    _write_text(root, shown, MARGIN, top + 16, 12, font_weight=weight)
+    fill, _ = _colours(panel.worker)[lane.build_id]
+    _draw(root, "rect", x=MARGIN, y=top + 6, width=_SWATCH, height=_SWATCH, rx=2, fill=fill)
+    _write_text(root, shown, MARGIN + _SWATCH + 6, top + 16, 12, font_weight=weight)
     for _, group in groupby(lane.spans, key=lambda span: (span.stage, span.replicas)):
         spans = list(group)
         _stage(root, panel, lane, replace(spans[0], end=spans[-1].end), top)

@@ -1,0 +1,89 @@
+"""How far an installation is: a bar at a terminal, a line for each step elsewhere."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from threading import Event, Thread
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+_MEASURED_ON = 2
+"""Cores of the machine on which the steps were measured."""
+_MOST_CORES = 8
+"""More of them do not help: the programs are linked on one."""
+_NEARLY = 0.95
+"""The part of a step that is shown until it is over."""
+
+
+class Steps:
+    """The steps of an installation, with the seconds that each took on two quiet cores."""
+
+    def __init__(self, seconds: Mapping[str, float]) -> None:
+        faster = min(os.cpu_count() or 1, _MOST_CORES) / _MEASURED_ON
+        self._seconds = {name: expected / faster for name, expected in seconds.items()}
+        self._over: dict[str, float] = {}
+        """The seconds that each finished step really took."""
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+
+    @property
+    def left(self) -> str:
+        """How long the steps that are not over take, in words; slower or faster as those that are."""
+        expected = sum(self._seconds[name] for name in self._over)
+        pace = sum(self._over.values()) / expected if expected else 1.0
+        seconds = sum(length for name, length in self._seconds.items() if name not in self._over)
+        return in_words(seconds * pace)
+
+    @contextmanager
+    def shown(self) -> Iterator["Steps"]:
+        """Show them until the block ends."""
+        with ExitStack() as opened:
+            if sys.stderr.isatty():
+                columns = (
+                    TextColumn("{task.description}"),
+                    BarColumn(),
+                    TextColumn("{task.percentage:.0f}%"),
+                )
+                console = Console(stderr=True)
+                self._bar = opened.enter_context(Progress(*columns, TimeElapsedColumn(), console=console))
+                self._task = self._bar.add_task("", total=sum(self._seconds.values()))
+            yield self
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """One of them, from its begin to its end."""
+        began, ended = time.monotonic(), Event()
+        place = f"[{len(self._over) + 1}/{len(self._seconds)}]"
+        if self._bar is None:
+            sys.stderr.write(f"{place} {name}; {self.left} left\n")
+        watching = Thread(target=self._watch, args=(name, f"{place} {name}", ended), daemon=True)
+        watching.start()
+        try:
+            yield
+            self._over[name] = time.monotonic() - began
+        finally:
+            ended.set()
+            watching.join()
+            self._advance(0.0, name)
+
+    def _watch(self, name: str, description: str, ended: Event) -> None:
+        began = time.monotonic()
+        while self._bar is not None and not ended.wait(0.5):
+            spent = min(time.monotonic() - began, self._seconds[name] * _NEARLY)
+            self._advance(spent, f"{description}, {self.left} left")
+
+    def _advance(self, spent: float, description: str) -> None:
+        if self._bar is not None:
+            over = sum(self._seconds[name] for name in self._over)
+            self._bar.update(self._task, completed=over + spent, description=description)
+
+
+def in_words(seconds: float) -> str:
+    """About how long that is: `about 19 minutes`."""
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return "less than a minute"
+    return f"about {minutes} minute{'' if minutes == 1 else 's'}"

@@ -1,0 +1,161 @@
+"""The pictures of the documentation, made from what the program prints: `make documentation`."""
+
+import re
+import subprocess
+import sys
+from base64 import b64decode
+from collections.abc import Mapping
+from hashlib import sha256
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from testing.browser import Look, browser, look
+from tests.terminal import terminal
+from tools.resource_tree import resource_tree
+
+ROOT = Path(__file__).parents[1]
+PICTURES = ROOT / "docs" / "pictures"
+EXAMPLE = ROOT / "examples" / "three-versions"
+FLEET = Path(__file__).parent / "fleet"
+TWGEN = Path(sys.executable).with_name("twgen")
+THEMES = ("light", "dark")
+SCREEN = ("plan . --snapshot before.yaml", "status . --snapshot snapshot.yaml --now 2026-11-21T05:28:00Z")
+"""The commands that the picture of a terminal shows."""
+
+_COLUMNS = 80
+_WIDTH = 1120
+"""Of the window with the dashboard, in pixels."""
+_TERMINALS = {
+    "light": TerminalTheme(
+        (246, 247, 249),
+        (27, 31, 36),
+        [(27, 31, 36), (163, 20, 28), (26, 107, 51), (122, 79, 0), (11, 84, 135), (110, 40, 130),
+         (0, 105, 120), (89, 99, 110)],
+    ),
+    "dark": TerminalTheme(
+        (20, 23, 27),
+        (230, 233, 237),
+        [(230, 233, 237), (255, 158, 163), (139, 224, 162), (242, 205, 117), (140, 200, 245), (220, 170, 240),
+         (110, 220, 230), (163, 173, 184)],
+    ),
+}  # fmt: skip
+# rich's own format asks the network for a font
+_TERMINAL = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
+<style>
+.{unique_id}-matrix {{ font: {char_height}px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }}
+.{unique_id}-title {{ font: bold 18px system-ui, sans-serif; }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+_DARK = {
+    "#ffffff": "#14171b", "#1e293b": "#e6e9ed", "#64748b": "#a3adb8", "#cbd5e1": "#363d46",
+    "#e2e8f0": "#262b32", "#e0f2fe": "#1e3a4c", "#bfe5d7": "#1f4a3c", "#e3b7d0": "#5c3550",
+    "#8ccbf0": "#1d4f73", "#0060a0": "#1f6fb2", "#f0b93a": "#74550f", "#d6d3d1": "#45484d",
+    "#a78bfa": "#5b45a8", "#0f766e": "#0f766e", "#9a5b2e": "#9a5b2e", "#475569": "#64748b",
+    "#b3261e": "#ff9ea3",
+}  # fmt: skip
+"""The colours of a simulation in the dark."""
+
+
+def write() -> None:
+    """Write all of them; the dashboard only when the page has changed, since no two browsers paint alike."""
+    PICTURES.mkdir(exist_ok=True)
+    for name, text in drawings().items():
+        (PICTURES / name).write_text(text)
+    page = dashboard()
+    if fingerprint(page) != (PICTURES / "dashboard.sha256").read_text():
+        _photograph(page)
+        (PICTURES / "dashboard.sha256").write_text(fingerprint(page))
+
+
+def drawings() -> Mapping[str, str]:
+    """The pictures that are text, by file name."""
+    simulated = _output(EXAMPLE, "simulate", ".", "--snapshot", "snapshot.yaml", "-o", "svg")
+    rendered = _output(
+        *(EXAMPLE, "render", ".", "--snapshot", "snapshot.yaml", "--operator-config", "operator.yaml"),
+    )
+    snapshot = (EXAMPLE / "snapshot.yaml").read_text()
+    screen = "\n".join(f"$ twgen {command}\n{_on_terminal(command)}" for command in SCREEN)
+    return {
+        **{f"terminal-{theme}.svg": _terminal(screen, theme) for theme in THEMES},
+        **{f"argocd-{theme}.svg": resource_tree(rendered, snapshot, theme) for theme in THEMES},
+        "simulated-rollout-light.svg": simulated,
+        "simulated-rollout-dark.svg": _darkened(simulated),
+    }
+
+
+def dashboard() -> str:
+    """The page of five workers, each at another point of its rollout."""
+    operator = str(EXAMPLE / "operator.yaml")
+    return _output(
+        *(FLEET, "status", "workers.yaml", "--snapshot", "snapshot.yaml", "--operator-config", operator),
+        *("-o", "html"),
+    )
+
+
+def fingerprint(page: str) -> str:
+    """What a picture of the page is kept with, to notice that the page is another one."""
+    return f"{sha256(page.encode()).hexdigest()}\n"
+
+
+def _photograph(page: str) -> None:
+    file = ROOT / "build" / "dashboard.html"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(page)
+    with browser() as driver:
+        for theme in THEMES:
+            look(driver, Look(_WIDTH, theme))
+            driver.get(file.as_uri())
+            opened = "document.getElementById('shop/payments').open = true; document.activeElement.blur()"
+            driver.execute_script(opened)
+            height = driver.execute_script(
+                "return document.querySelector('main').getBoundingClientRect().bottom"
+            )
+            clip = {"x": 0, "y": 0, "width": _WIDTH, "height": height + 12, "scale": 1.5}
+            asked = {"format": "webp", "quality": 80, "clip": clip, "captureBeyondViewport": True}
+            taken = driver.execute_cdp_cmd("Page.captureScreenshot", asked)
+            (PICTURES / f"dashboard-{theme}.webp").write_bytes(b64decode(taken["data"]))
+
+
+def _output(folder: Path, *command: str) -> str:
+    ended = subprocess.run([TWGEN, *command], cwd=folder, capture_output=True, text=True, check=True)
+    return ended.stdout
+
+
+def _on_terminal(command: str) -> str:
+    with terminal([TWGEN, *command.split()], EXAMPLE, _COLUMNS) as shown:
+        shown.end()
+    return shown.raw.replace("\r\n", "\n")
+
+
+def _terminal(screen: str, theme: str) -> str:
+    console = Console(file=StringIO(), record=True, width=_COLUMNS, force_terminal=True, highlight=False)
+    console.print(Text.from_ansi(screen))
+    return console.export_svg(
+        title="twgen", theme=_TERMINALS[theme], code_format=_TERMINAL, unique_id=f"terminal-{theme}"
+    )
+
+
+def _darkened(picture: str) -> str:
+    """The picture of a simulation in colours for a dark page; white words stay white."""
+    kept = re.sub(r'(<text [^>]*fill=")#ffffff"', r'\1white"', picture)
+    return re.sub(r"#[0-9a-f]{6}", lambda colour: _DARK[colour[0]], kept)
