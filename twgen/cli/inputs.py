@@ -162,7 +162,9 @@ def no_worker(settings: Settings) -> str:
 def planning_time(settings: Settings, world: World) -> datetime:
     """The time to plan as of: a snapshot speaks for its own time, and is never planned on later by chance."""
     if settings.snapshot and settings.now and settings.now < world.taken_at and not settings.quiet:
-        warn([f"--now is before {settings.snapshot} was written, at {format_time(world.taken_at)}"])
+        warn(
+            [f"--now is earlier than {settings.snapshot}, which was written at {format_time(world.taken_at)}"]
+        )
     return settings.now or world.taken_at
 
 

@@ -29,7 +29,7 @@ _COMMANDS = {
     "resume": "Continue a paused rollout.",
     "retire": "Send new workflows to unversioned workers, and let every version drain.",
     "ownership": "Show the manager of a worker, claim it, or release it.",
-    "tick": "Keep the manifests that Argo CD rendered up to date.",
+    "tick": "Keep Argo CD's rendered manifests up to date.",
     "status": "Show the state of every worker and its versions.",
     "dashboard": "Show the state of every rollout of a cluster in a browser.",
     "doctor": "Find problems before they happen, and say how to fix them.",

@@ -71,7 +71,7 @@ _MISSED = 3
     timeout="Time limit for each answer of a server (20s).",
 )
 def command(every: float | None, all_namespaces: bool, metrics: str | None, **params: Any) -> None:  # noqa: FBT001
-    """Keep the manifests that Argo CD rendered up to date, in the cluster of the workers.
+    """Keep Argo CD's rendered manifests up to date, in the cluster of the workers.
 
     Argo CD renders a commit once, but versions drain and are deleted later. If a new render of an application
     would differ, tick refreshes the application. If a Job ended before its worker was Settled, tick deletes
