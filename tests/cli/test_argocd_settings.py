@@ -97,7 +97,7 @@ def test_parameter_of_the_application_goes_before_its_variable_and_the_operators
 )
 def test_option_of_the_operator_is_refused_from_a_repository(run: Run, operator: Path, name: str) -> None:
     variable = f"TWGEN_{name.replace('-', '_').upper()}"
-    said = (f"'{name}' is the operator's", variable)
+    said = (f"'{name}' is for the operator", variable)
     refused(run(*RENDER, env=plugin(operator, parameter(name, "x"))), *said)
     refused(run(*RENDER, env=plugin(operator, **{f"ARGOCD_ENV_{variable}": "x"})), *said)
 
@@ -134,7 +134,7 @@ OWN = "an application may set identity, input, quiet, release, strict, valueFile
         (
             "TWGEN_IDENTITY",
             "a\x1b[2J",
-            "TWGEN_IDENTITY: 'a\\x1b[2J' holds a character that cannot be printed",
+            "TWGEN_IDENTITY: 'a\\x1b[2J' contains a character that cannot be printed",
         ),
         (
             "ARGOCD_ENV_TWGEN_STRIKT",
@@ -163,34 +163,34 @@ def test_variable_with_a_mistake_is_named_with_what_it_holds_and_what_it_may_hol
         ),
         (
             [{"name": "strict", "array": ["a"]}],
-            f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}",
+            f"plugin parameter 'strict' is not a single text: write it {WRITTEN}",
         ),
         (
             [{"name": "strict", "map": {"a": "b"}}],
-            f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}",
+            f"plugin parameter 'strict' is not a single text: write it {WRITTEN}",
         ),
         (
             [{"name": "strict", "string": "true", "array": ["false"]}],
-            f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}",
+            f"plugin parameter 'strict' is not a single text: write it {WRITTEN}",
         ),
         (
             [{"name": "strict", "string": True}],
-            f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}",
+            f"plugin parameter 'strict' is not a single text: write it {WRITTEN}",
         ),
         (
             [{"name": "values", "map": {"replicas": "3"}}],
             (
-                "plugin parameter 'values' is not a text alone:"
+                "plugin parameter 'values' is not a single text:"
                 ' write it as {"name": "values", "string": "replicas: 3"}'
             ),
         ),
-        ([{"name": "strict"}], f"plugin parameter 'strict' is not a text alone: write it {WRITTEN}"),
+        ([{"name": "strict"}], f"plugin parameter 'strict' is not a single text: write it {WRITTEN}"),
         (
             [parameter("strict", "true"), parameter("strict", "false")],
             "plugin parameter 'strict' is given twice: remove one",
         ),
-        ([{"name": 3, "string": "a"}], f"holds a parameter without a name: write it {WRITTEN}"),
-        (["strict"], f"holds a parameter without a name: write it {WRITTEN}"),
+        ([{"name": 3, "string": "a"}], f"contains a parameter without a name: write it {WRITTEN}"),
+        (["strict"], f"contains a parameter without a name: write it {WRITTEN}"),
     ],
 )
 def test_mistaken_parameter_is_told(run: Run, operator: Path, parameters: list[Any], said: str) -> None:
@@ -301,7 +301,7 @@ def test_plugin_variable_that_is_not_ours_means_nothing(run: Run, operator: Path
 def test_connection_that_no_profile_lists_is_not_used_in_argocd(run: Run, operator: Path) -> None:
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert "the operator adds one with address" in ended.stderr
+    assert "the operator must add one with address" in ended.stderr
     assert "(for default/helloworld of specs/" in ended.stderr
 
 
@@ -313,7 +313,9 @@ def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, 
     operator.write_text(json.dumps({**OPERATOR, "temporal": temporal}))
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
-    said = "Argo CD project 'payments' may not use profile 'pay': the operator names the project there, in"
+    said = (
+        "Argo CD project 'payments' may not use profile 'pay': the operator must list the project there, in"
+    )
     assert f"{said} temporal.profiles of {operator}\n" in ended.stderr
     assert "the-key" not in ended.stderr
 
@@ -321,12 +323,19 @@ def test_profile_that_the_project_may_not_use_is_refused(run: Run, story: Path, 
 @pytest.mark.parametrize("variable", ["TWGEN_OPERATOR_CONFIG", "TWGEN_KUBECONFIG", "TWGEN_SNAPSHOT"])
 def test_repository_gives_no_file_of_the_operator(run: Run, operator: Path, variable: str) -> None:
     ended = run(*RENDER, env=plugin(operator) | {variable: operator.name})
-    refused(ended, f"{variable}: 'operator.json' must be a whole path: the repository may have such a file")
+    refused(
+        ended,
+        f"{variable}: 'operator.json' must be an absolute path, because the repository may"
+        " contain such a file",
+    )
 
 
 def test_repository_gives_no_file_of_certificates(run: Run, operator: Path) -> None:
     ended = run(*RENDER, env=plugin(operator) | {"TWGEN_CA_FILE": "authority=ca.crt"})
-    refused(ended, "TWGEN_CA_FILE: 'ca.crt' must be a whole path: the repository may have such a file")
+    refused(
+        ended,
+        "TWGEN_CA_FILE: 'ca.crt' must be an absolute path, because the repository may contain such a file",
+    )
 
 
 def test_repository_does_not_choose_whom_a_profile_trusts(run: Run, story: Path, operator: Path) -> None:
@@ -337,7 +346,7 @@ def test_repository_does_not_choose_whom_a_profile_trusts(run: Run, story: Path,
     operator.write_text(json.dumps({**OPERATOR, "temporal": {"configFile": str(profiles)}}))
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert "profile 'pay' of Temporal: server_ca_cert_path must be a whole path, such as /" in ended.stderr
+    assert "Temporal profile 'pay': server_ca_cert_path must be an absolute path, such as /" in ended.stderr
 
 
 def test_template_that_would_silently_not_be_deployed_fails_a_render_in_argocd(

@@ -66,7 +66,7 @@ def ended(error: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_panic_of_a_library_is_a_bug_with_a_report_and_is_not_quoted(tmp_path: Path) -> None:
     told = ended(f"Panic({QUOTED!r})", tmp_path)
     assert (told.returncode, told.stdout) == (70, "")
-    line = re.fullmatch(r"twgen: a bug \(Panic\); please report what is in (.*)\n", told.stderr)
+    line = re.fullmatch(r"twgen: a bug \(Panic\); please report the content of (.*)\n", told.stderr)
     assert line
     report = Path(line[1]).read_text()
     assert "__main__.Panic\n" in report
@@ -85,7 +85,7 @@ def test_memory_that_is_out_is_a_line_and_no_bug(tmp_path: Path) -> None:
     told = ended("MemoryError", tmp_path)
     assert (told.returncode, told.stdout) == (2, "")
     [line] = told.stderr.splitlines()
-    assert line.startswith("twgen: out of memory: raise its limit")
+    assert line.startswith("twgen: out of memory: raise the memory limit")
     assert not list(tmp_path.iterdir())
 
 

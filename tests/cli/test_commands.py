@@ -51,7 +51,7 @@ def test_snapshot_is_planned_as_of_its_own_time(run: Run) -> None:
 @pytest.mark.usefixtures("story")
 def test_time_before_the_snapshot_is_warned_of(run: Run) -> None:
     command = ("render", "specs", "--snapshot", "snapshot.json", "--now")
-    said = "warning: --now is before snapshot.json was taken, at 2026-11-21T12:00:00Z"
+    said = "warning: --now is earlier than snapshot.json, which was written at 2026-11-21T12:00:00Z"
     assert said in run(*command, "2026-11-21T11:59:59Z").stderr.splitlines()
     assert said not in run(*command, "2026-11-21T12:00:00Z").stderr
     assert run(*command, "2026-11-21T11:59:59Z", "-q").stderr == ""

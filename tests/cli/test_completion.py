@@ -65,6 +65,6 @@ def test_who_asks_as_no_shell_does_is_told_so(run: Run, shell: str, words: dict[
     ended = run(env=ENVIRONMENT | words | {"_TWGEN_COMPLETE": f"{shell}_complete"})
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
-        "twgen: COMP_WORDS and COMP_CWORD do not tell which word is to be completed: use what `twgen"
+        "twgen: COMP_WORDS and COMP_CWORD do not say which word to complete: use the script that `twgen"
         " completion` prints, or unset _TWGEN_COMPLETE\n"
     )

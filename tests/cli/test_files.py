@@ -29,19 +29,22 @@ def without_privileges(folder: Path, *arguments: str) -> Ended:
 
 def test_dangling_link_is_said(run: Run, story: Path) -> None:
     (story / "specs" / "more").symlink_to("nowhere")
-    refused(run(*RENDER), "specs/more is a link to nothing: mend or remove it")
+    refused(run(*RENDER), "specs/more is a link to a file that does not exist: fix or remove it")
 
 
 def test_folder_of_one_dangling_link_is_one_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "only").mkdir()
     (tmp_path / "only" / "pay.yaml").symlink_to("nowhere")
     ended = run("validate", str(tmp_path / "only"))
-    assert ended.stdout == f"{tmp_path}/only/pay.yaml is a link to nothing: mend or remove it\n"
+    assert (
+        ended.stdout == f"{tmp_path}/only/pay.yaml is a link to a file that does not exist: fix or"
+        " remove it\n"
+    )
 
 
 def test_link_to_itself_is_said(run: Run, story: Path) -> None:
     (story / "specs" / "loop.yaml").symlink_to("loop.yaml")
-    refused(run(*RENDER), "specs/loop.yaml is a link to nothing: mend or remove it")
+    refused(run(*RENDER), "specs/loop.yaml is a link to a file that does not exist: fix or remove it")
     refused(
         run("render", "specs/loop.yaml"),
         "twgen: cannot read specs/loop.yaml: Too many levels of symbolic links",
@@ -104,8 +107,8 @@ def test_pipes_and_sockets_in_a_folder_are_said_and_not_waited_for(run: Run, sto
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(story / "specs" / "s.json"))
         ended = run(*RENDER)
-    refused(ended, "specs/p.yaml is neither a file nor a folder: remove it, or name it by itself")
-    refused(ended, "specs/s.json is neither a file nor a folder: remove it, or name it by itself")
+    refused(ended, "specs/p.yaml is not a file or folder: remove it, or give it as a PATH of its own")
+    refused(ended, "specs/s.json is not a file or folder: remove it, or give it as a PATH of its own")
 
 
 def test_folder_with_the_name_of_a_file_is_a_folder(run: Run, story: Path) -> None:
@@ -140,7 +143,7 @@ def test_folders_deeper_than_the_system_can_name_are_said(run: Run, story: Path)
         ("a\x1b[31m\nb", "twgen: a\\x1b[31m\\nb: no such file or folder"),
         ("/proc/self/mem", "cannot read /proc/self/mem: Input/output error"),
         ("/dev/zero", "/dev/zero: more than 16777216 bytes: split the file"),
-        ("/dev/null", "twgen: no document found in /dev/null: name the folder of your specs"),
+        ("/dev/null", "twgen: no document found in /dev/null: give the folder of your specs"),
     ],
 )
 @pytest.mark.usefixtures("story")

@@ -143,9 +143,9 @@ def test_worker_of_specs_that_the_cluster_does_not_have_yet_is_waited_for(run: R
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("specs", "-A"), "-A goes without PATHs: their specs name their namespaces"),
-        (("specs", "--no-cluster"), "--from-cluster needs a cluster"),
-        (("-n", "shop", "--now", "2026-11-21T12:00:00Z"), "it goes with neither --snapshot nor --now"),
+        (("specs", "-A"), "leave out -A with PATHs: their specs name their own namespaces"),
+        (("specs", "--no-cluster"), "--from-cluster needs access to a cluster"),
+        (("-n", "shop", "--now", "2026-11-21T12:00:00Z"), "leave out --snapshot and --now"),
     ],
 )
 def test_what_does_not_go_together_is_refused(run: Run, options: tuple[str, ...], said: str) -> None:
@@ -179,7 +179,7 @@ def test_terminal_repaints_what_changes_until_it_is_left(cluster: Cluster, tmp_p
         cluster.left = left_by("v2", 25)
         eventually(lambda: "v2  25 %  Ramping" in shown.text)
         cluster.fails = True
-        eventually(lambda: "this is from" in shown.text)
+        eventually(lambda: "this was read" in shown.text)
         shown.process.send_signal(signal.SIGINT)
         assert shown.end() == 130
     assert shown.screen.count("shop/payments") == 1, "each frame is painted over the one before"

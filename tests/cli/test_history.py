@@ -68,9 +68,9 @@ def test_version_that_the_cluster_lost_comes_back_from_git(run: Run) -> None:
 @pytest.mark.parametrize(
     ("variables", "why"),
     [
-        ({"ARGOCD_APP_REVISION": "a" * 40}, "Argo CD left .git out (reposerver.plugin.tar.exclusions)"),
+        ({"ARGOCD_APP_REVISION": "a" * 40}, "Argo CD left out .git (reposerver.plugin.tar.exclusions)"),
         ({"ARGOCD_APP_SOURCE_REPO_URL": "oci://registry.example.com/specs"}, "is an OCI image"),
-        ({"ARGOCD_APP_REVISION": "1.2.3"}, "is no commit of Git"),
+        ({"ARGOCD_APP_REVISION": "1.2.3"}, "is not a Git commit"),
     ],
 )
 def test_plugin_without_git_says_why_it_has_none(

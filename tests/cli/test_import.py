@@ -29,7 +29,7 @@ def test_specs_are_valid_and_recorded_and_another_import_changes_nothing(run: Ru
     assert len(before) == 3
     again = run("import", OBJECTS, "--folder", "workers")
     assert again.returncode == 0, again
-    assert "it is left as it is" in again.stderr
+    assert "twgen does not change it" in again.stderr
     assert {file: file.read_text() for file in (objects / "workers").rglob("*.yaml")} == before
 
 
@@ -42,7 +42,7 @@ def test_worker_that_people_have_already_is_left_as_it_is(run: Run, objects: Pat
     ended = run("import", OBJECTS, "--folder", "workers")
     assert ended.returncode == 0, ended
     assert (
-        "workers/payments.yaml has WorkerDeployment shop payments already: it is left as it is"
+        "workers/payments.yaml has WorkerDeployment shop payments already: twgen does not change it"
         in ended.stderr
     )
     assert worker.read_text() == before
@@ -109,7 +109,7 @@ def test_file_that_holds_something_else_is_left_alone(run: Run, objects: Path, k
     before = file.read_text()
     ended = run("import", OBJECTS, "--folder", "workers")
     assert (ended.returncode, file.read_text()) == (2, before)
-    assert "holds something else: move it away" in ended.stderr
+    assert "contains something else: move it away" in ended.stderr
 
 
 def test_link_out_of_the_folder_is_not_followed(run: Run, objects: Path) -> None:
@@ -124,19 +124,17 @@ def test_link_out_of_the_folder_is_not_followed(run: Run, objects: Path) -> None
 def test_stdin_is_read_and_what_is_missing_is_told_before_it_is_locked(run: Run, tmp_path: Path) -> None:
     ended = run("import", "-", "--folder", "workers", given=json.dumps(deployment(env=[])))
     assert ended.returncode == 0, ended
-    assert (
-        "fill in what they do not tell (payments.yaml: spec.workerOptions.temporalNamespace" in ended.stderr
-    )
+    assert "fill in the missing values (payments.yaml: spec.workerOptions.temporalNamespace" in ended.stderr
     assert not (tmp_path / "workers" / "twgen.lock").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("import", OBJECTS), "--folder says where the specs are written: give one"),
+        (("import", OBJECTS), "give --folder: the folder to write the specs to"),
         (("import", "nothing.yaml", "--folder", "w"), "nothing.yaml"),
         (("import", "service.json", "--folder", "w"), "nothing to import: service.json: Service web"),
-        (("import", OBJECTS, "--folder", "several"), "several/payments.yaml holds something else"),
+        (("import", OBJECTS, "--folder", "several"), "several/payments.yaml contains something else"),
         (("import", OBJECTS, "--folder", "broken"), "broken/payments.yaml cannot be edited"),
         (
             ("import", "--from-cluster", "--folder", "w"),
@@ -144,9 +142,9 @@ def test_stdin_is_read_and_what_is_missing_is_told_before_it_is_locked(run: Run,
         ),
         (
             ("import", "--from-cluster", "-n", "shop", "--folder", "w", OBJECTS),
-            f"--from-cluster reads no files: write deployment/NAME in place of {OBJECTS}",
+            f"--from-cluster reads no files: write deployment/NAME instead of {OBJECTS}",
         ),
-        (("import", OBJECTS, "--folder", OBJECTS), "specs cannot be written there (File exists)"),
+        (("import", OBJECTS, "--folder", OBJECTS), "cannot write specs there (File exists)"),
     ],
 )
 def test_what_cannot_be_imported_is_said_in_a_line_and_nothing_is_written(

@@ -16,7 +16,7 @@ from tests.cli.conftest import TWGEN, Run
 def test_program_that_is_not_there_is_told_with_what_to_do(run: Run, story: Path, kind: str) -> None:
     ended = run("render", "specs", "--input", kind, env={**ENVIRONMENT, "PATH": str(story)})
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert f"there is no {kind.lower()} on PATH" in ended.stderr
+    assert f"{kind.lower()}, which --input {kind} runs, is not on PATH" in ended.stderr
     assert "deploy/templating" in ended.stderr
 
 
@@ -28,13 +28,13 @@ def test_directory_is_what_is_read_without_the_option(run: Run, story: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("specs", "--values", "a: b"), "--values is for --input Helm, and the input is Directory"),
+        (("specs", "--values", "a: b"), "--values is for --input Helm, but the input is Directory"),
         (("specs", "--input", "Kustomize", "--release", "a"), "--release is for --input Helm"),
         (("specs", "--input", "helm"), "'helm' is not one of Directory, Kustomize, Helm"),
         (("-", "--input", "Helm"), "--input Helm renders one folder"),
         (("specs", "specs", "--input", "Kustomize"), "--input Kustomize renders one folder"),
         (("nothere", "--input", "Helm"), "nothere: no such file or folder"),
-        (("specs", "--input", "Helm", "--release", "--a"), "is no name of a release"),
+        (("specs", "--input", "Helm", "--release", "--a"), "is not a valid release name"),
         (("specs", "--input", "Helm", "--value-files", "a,,b"), "one name is empty"),
         (
             ("specs", "--input", "Helm", "--values", "prod.yaml"),
@@ -55,9 +55,15 @@ def test_ledger_of_a_chart_needs_to_know_the_release_except_in_argocd(run: Run, 
     without = {**ENVIRONMENT, "PATH": str(story)}
     ended = run(*asked, env=without)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "write --release NAME" in ended.stderr
-    assert "there is no helm" in run(*asked, "--release", "payments", env=without).stderr
-    assert "there is no helm" in run(*asked, env={**without, "ARGOCD_APP_NAME": "payments"}).stderr
+    assert "give --release NAME" in ended.stderr
+    assert (
+        "helm, which --input Helm runs, is not on PATH"
+        in run(*asked, "--release", "payments", env=without).stderr
+    )
+    assert (
+        "helm, which --input Helm runs, is not on PATH"
+        in run(*asked, env={**without, "ARGOCD_APP_NAME": "payments"}).stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,11 +71,11 @@ def test_ledger_of_a_chart_needs_to_know_the_release_except_in_argocd(run: Run, 
     [
         (
             [{"name": "input", "string": "Kustomize"}, {"name": "release", "string": "a"}],
-            "twgen: plugin parameter 'release' is for input Helm, and the input is Kustomize\n",
+            "twgen: plugin parameter 'release' is for input Helm, but the input is Kustomize\n",
         ),
         (
             [{"name": "input", "string": "Helm"}],
-            "at most 53 small letters, digits, - and .; set plugin parameter 'release'",
+            "at most 53 lower-case letters, digits, - and .; set plugin parameter 'release'",
         ),
         (
             [{"name": "valuesObject", "map": {"replicas": "2"}}],

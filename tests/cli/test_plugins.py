@@ -74,7 +74,7 @@ def test_only_arguments_from_the_temporal_cli_change_their_order(given: str, typ
 
 def test_both_hosts_get_completions_as_cobra_writes_them() -> None:
     lines = completions(["plan", "--sn"])
-    assert lines == ["--snapshot\tRead the world from FILE, not from servers.", ":4"]
+    assert lines == ["--snapshot\tRead the servers' state from FILE, as `twgen snapshot` printed it.", ":4"]
     assert completions(["plan", "--color", "a"]) == ["auto", "always", ":4"]
     assert completions([""])[0].startswith("render\t")
 

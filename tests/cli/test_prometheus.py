@@ -62,12 +62,12 @@ def test_option_that_is_no_name_and_address_is_refused(run: Run, story: Path, te
 def test_name_that_is_given_twice_is_refused(run: Run, story: Path) -> None:  # noqa: ARG001
     ended = run("plan", "specs", "--prometheus", "shared=http://a", "--prometheus", "shared=http://b")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "--prometheus gives one name twice" in ended.stderr
+    assert "--prometheus gives the same name twice" in ended.stderr
 
 
 def test_option_has_no_effect_beside_a_snapshot(run: Run, story: Path) -> None:  # noqa: ARG001
     ended = run("plan", "specs", "--snapshot", "snapshot.json", "--prometheus", "shared=http://a")
-    assert "warning: --prometheus has no effect beside --snapshot: no server is read\n" in ended.stderr
+    assert "warning: --prometheus has no effect with --snapshot: no server is read\n" in ended.stderr
 
 
 def test_person_may_ask_all_of_the_operators_and_an_option_goes_before_them() -> None:
@@ -82,7 +82,7 @@ def test_person_may_ask_all_of_the_operators_and_an_option_goes_before_them() ->
 
 def test_person_without_any_is_told_how_to_name_one() -> None:
     wanted = (
-        "no Prometheus may be asked here: give --prometheus NAME=URL, or an --operator-config that has it"
+        "no Prometheus may be asked here: give --prometheus NAME=URL, or an --operator-config that lists it"
     )
     with pytest.raises(StateUnavailable, match=f"^{wanted}$"):
         usable_prometheus(at_a_terminal())().called("")
@@ -96,7 +96,7 @@ def test_project_of_argocd_asks_what_it_was_granted(monkeypatch: pytest.MonkeyPa
         surroundings.cache_clear()
         assert surroundings().prometheus(operator) == may
         assert operator.prometheus_of(Application("pay", project)) == may
-    remedy = "the operator names Argo CD project '' in `prometheus` of /etc/twgen/operator.yaml"
+    remedy = "the operator must list Argo CD project '' in `prometheus` of /etc/twgen/operator.yaml"
     assert surroundings().prometheus_remedy(operator) == remedy
     surroundings.cache_clear()
 
@@ -104,7 +104,7 @@ def test_project_of_argocd_asks_what_it_was_granted(monkeypatch: pytest.MonkeyPa
 def test_application_of_argocd_cannot_name_a_server_itself(run: Run, story: Path) -> None:
     (story / "operator.json").write_text(json.dumps(OPERATOR))
     environment = plugin(story / "operator.json", {"name": "prometheus", "string": "shared=http://evil"})
-    refused(run("render", "specs", env=environment), "'prometheus' is the operator's")
+    refused(run("render", "specs", env=environment), "'prometheus' is for the operator")
 
 
 @pytest.mark.parametrize(("projects", "has_it"), [(["pay*"], True), (["shop"], False), ([], False)])

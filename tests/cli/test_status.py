@@ -58,11 +58,11 @@ def test_tree_fits_the_terminal(story: Path, columns: int) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("-w", *WORLD[:2]), "--watch reads servers again and again"),
-        (("-w", *WORLD[2:4]), "--watch reads servers again and again"),
+        (("-w", *WORLD[:2]), "--watch reads servers repeatedly"),
+        (("-w", *WORLD[2:4]), "--watch reads servers repeatedly"),
         (("-w", "--interval", "soon"), "--interval 'soon' is not a duration such as 90s or 1h30m"),
-        (("-w", "--interval", "0"), "--interval '0' leaves no time"),
-        (("--within", "30m", *WORLD), "--within goes with -w: nothing else waits"),
+        (("-w", "--interval", "0"), "--interval '0' is zero, which leaves no time"),
+        (("--within", "30m", *WORLD), "--within needs -w: without it, nothing waits"),
         (("-o", "yaml", *WORLD), "'yaml' is not one of"),
     ],
 )

@@ -34,7 +34,7 @@ def rendered(run: Run, story: Path) -> str:
     "command", [RENDER, RENDER.replace("render", "plan"), f"{TWGEN} version", f"{TWGEN} -h"]
 )
 @pytest.mark.parametrize(
-    ("stdout", "reason"), [("> /dev/full", "No space left on device"), (">&-", "it is closed")]
+    ("stdout", "reason"), [("> /dev/full", "No space left on device"), (">&-", "stdout is closed")]
 )
 def test_stdout_that_takes_nothing_is_said(story: Path, command: str, stdout: str, reason: str) -> None:
     ended = shell(story, f"{command} {stdout}")
@@ -66,7 +66,7 @@ def test_success_without_stderr_is_one(story: Path, stderr: str) -> None:
 
 
 def test_closed_stdin_is_said(story: Path, rendered: str) -> None:
-    assert "cannot read stdin: it is closed" in shell(story, f"{TWGEN} render - <&-").stderr
+    assert "cannot read stdin: stdin is closed" in shell(story, f"{TWGEN} render - <&-").stderr
     assert shell(story, f"{RENDER} <&-").stdout == rendered
 
 
@@ -176,7 +176,7 @@ def test_named_pipe_is_read(story: Path, rendered: str) -> None:
 def test_closed_pipe_at_any_size_is_silent(story: Path) -> None:
     for command in (RENDER, f"{TWGEN} --help", f"{TWGEN} version"):
         ended = shell(story, f"{command} | true")
-        assert ended.returncode in {0, 141}  # a pipe takes a few lines before it is closed
+        assert ended.returncode in {0, 141}  # a pipe takes a few lines before stdout is closed
         assert ended.stderr == ""
 
 

@@ -76,7 +76,7 @@ def test_variable_of_an_option_that_is_empty_is_one_that_is_not_set(
 def test_identity_with_an_empty_part_or_blanks_is_refused(run: Run, identity: str) -> None:
     ended = run("render", "specs", "--snapshot", "snapshot.json", "--identity", identity)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert f"--identity {identity!r} is not an identity such as payments/prod" in ended.stderr
+    assert f"--identity {identity!r} is not a valid identity: one line without empty parts" in ended.stderr
 
 
 @pytest.mark.usefixtures("story")
@@ -84,7 +84,9 @@ def test_identity_with_an_empty_part_or_blanks_is_refused(run: Run, identity: st
 def test_option_that_is_no_text_is_refused(run: Run, option: str) -> None:
     ended = run("render", "specs", "--snapshot", "snapshot.json", f"--{option}", os.fsdecode(b"a\xff\x1b[2J"))
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == f"twgen: --{option} 'a\\udcff\\x1b[2J' holds a character that cannot be printed\n"
+    assert (
+        ended.stderr == f"twgen: --{option} 'a\\udcff\\x1b[2J' contains a character that cannot be printed\n"
+    )
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
@@ -169,7 +171,7 @@ def test_rollout_goes_on_until_it_is_settled_whatever_the_environment_says(
 
 def test_help_of_tick_speaks_of_tick_alone(run: Run) -> None:
     told = " ".join(run("tick", "--help").stdout.split())
-    for said in ("Look at the workers of every namespace.", "Look at the workers of this namespace."):
+    for said in ("Check the workers of every namespace.", "Check the workers of this namespace."):
         assert said in told
     for said in (
         "--from-cluster",
@@ -197,28 +199,34 @@ def test_command_that_needs_a_cluster_says_how_to_give_one(
 ) -> None:
     ended = run(*command, env={"HOME": str(story), "PATH": "/usr/bin:/bin"})
     assert (ended.returncode, ended.stdout) == (code, "")
-    wanted = f"{what} needs a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod its account will do"
+    wanted = (
+        f"{what} needs access to a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod, its"
+        " service account is used"
+    )
     assert ended.stderr == f"twgen: {wanted}\n"
 
 
 def test_cluster_that_is_to_be_read_alone_is_not_left_out(run: Run) -> None:
     ended = run("status", "--from-cluster", "-A", "--no-cluster")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "twgen: --from-cluster reads a cluster alone: it goes without --no-cluster\n"
+    assert ended.stderr == "twgen: --from-cluster reads only the cluster: leave out --no-cluster\n"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("-A",), "-A goes with --from-cluster: specs name their namespaces"),
-        (("--from-cluster", "."), "--from-cluster takes the workers of a cluster: it goes with no PATH"),
-        (("--from-cluster",), "rollouts are read of one namespace or all: give -n NAMESPACE, or -A"),
-        (("--cancel", "."), "--version goes with one of --move, --signal, --cancel and --terminate"),
-        (("--version", "v1", "."), "--version goes with one of --move, --signal, --cancel and --terminate"),
-        (("--version", "v1", "--cancel", "--terminate"), "--version goes with one of"),
-        (("--version", "v1", "--cancel", "--to", "v2"), "--to goes with --move"),
-        (("--type", "Order", "."), "--type goes with --version"),
-        (("--version", "v1", "--signal", "a", "--signal-input", "{"), "is no JSON, such as"),
+        (("-A",), "-A needs --from-cluster: specs name their own namespaces"),
+        (("--from-cluster", "."), "--from-cluster reads the workers from the cluster: leave out PATH"),
+        (("--from-cluster",), "choose the namespace of the rollouts: give -n NAMESPACE, or -A for all"),
+        (("--cancel", "."), "--version needs exactly one of --move, --signal, --cancel and --terminate"),
+        (
+            ("--version", "v1", "."),
+            "--version needs exactly one of --move, --signal, --cancel and --terminate",
+        ),
+        (("--version", "v1", "--cancel", "--terminate"), "--version needs exactly one of"),
+        (("--version", "v1", "--cancel", "--to", "v2"), "--to needs --move"),
+        (("--type", "Order", "."), "--type needs --version"),
+        (("--version", "v1", "--signal", "a", "--signal-input", "{"), "is not JSON such as"),
         (("--window", "soon", "."), "--window 'soon' is not a duration such as 90s or 1h30m"),
     ],
 )
@@ -237,7 +245,7 @@ def test_report_of_nothing_that_could_be_read_is_none(run: Run, story: Path, out
 
 def test_help_of_the_operators_file_says_what_counts_outside_of_argocd(run: Run) -> None:
     told = " ".join(run("render", "--help").stdout.split())
-    assert "elsewhere `rollout`, `attached`, `prometheus`, `links` count." in told
+    assert "only its `rollout`, `attached`, `prometheus` and `links` are used." in told
 
 
 @pytest.mark.parametrize("command", ["render", "plan", "status"])
@@ -245,10 +253,9 @@ def test_options_for_servers_have_no_effect_beside_a_snapshot(run: Run, story: P
     ended = run(command, "specs", "--snapshot", "snapshot.json", "--timeout", "5s", "--no-cluster")
     assert ended.returncode == 0
     assert (
-        "warning: --timeout, --no-cluster have no effect beside --snapshot: no server is read\n"
-        in ended.stderr
+        "warning: --timeout, --no-cluster have no effect with --snapshot: no server is read\n" in ended.stderr
     )
-    assert "beside --snapshot" not in run(command, "specs", "--snapshot", "snapshot.json").stderr
+    assert "with --snapshot" not in run(command, "specs", "--snapshot", "snapshot.json").stderr
     quiet = run(command, "specs", "--snapshot", "snapshot.json", "--via", "a:1=b:2", "--quiet")
     assert (quiet.returncode, quiet.stderr) == (0, "")
 

@@ -395,7 +395,7 @@ def test_health_ends_when_looks_do() -> None:
     exposed = Exposed(Board(60))
     assert exposed.answer({"PATH_INFO": "/healthz"}).status.startswith("503")
     assert exposed.answer({"PATH_INFO": "/secret"}).status.startswith("404")
-    with pytest.raises(InvalidInput, match=r"--metrics here: nothing can be served there"):
+    with pytest.raises(InvalidInput, match=r"--metrics here: cannot listen there"):
         serving("--metrics", "here", exposed.answer).__enter__()
 
 
@@ -414,7 +414,7 @@ def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
     for arguments, told in (
         (["tick"], "give -n NAMESPACE, or -A"),
         (["tick", "-A", "--metrics", ":0"], "--metrics needs --every"),
-        (["status", "-o", "openmetrics", "-w"], "goes without -w"),
+        (["status", "-o", "openmetrics", "-w"], "cannot be used with -w"),
         (["tick", "-A", "--argocd-server", "https://a"], "needs a token"),
     ):
         ended = CliRunner().invoke(twgen, arguments, env={"ARGOCD_AUTH_TOKEN": ""})
@@ -423,7 +423,7 @@ def test_without_a_namespace_or_a_token_nothing_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "told"), [("1m", ["warning: a look took 90 s, longer than --every"]), ("2m", [])]
+    ("interval", "told"), [("1m", ["warning: a check took 90 s, longer than --every"]), ("2m", [])]
 )
 def test_look_that_takes_longer_than_the_interval_is_told(interval: str, told: list[str]) -> None:
     def stop(_: float) -> None:
@@ -433,4 +433,4 @@ def test_look_that_takes_longer_than_the_interval_is_told(interval: str, told: l
     with patch("twgen.cli.tick.time", SimpleNamespace(monotonic=lambda: next(moments), sleep=stop)):
         recorded = Recorded({"strategy": "AllAtOnce"}, current="v3")
         ended = run(recorded, "tick", "-n", "shop", "--every", interval)
-    assert [line.rpartition(":")[0] for line in ended.stderr.splitlines() if "look" in line] == told
+    assert [line.rpartition(":")[0] for line in ended.stderr.splitlines() if "took" in line] == told

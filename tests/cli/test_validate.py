@@ -280,8 +280,8 @@ def test_snapshot_among_the_specs_is_explained(run: Run, story: Path) -> None:
     (story / "snapshot.json").rename(story / "specs" / "world.json")
     ended = run("render", "specs", "--timeout", "1s", "--no-cluster")
     assert (
-        "warning: specs/world.json is a Snapshot and no spec: `--snapshot specs/world.json` plans on it,"
-        " in place of servers"
+        "warning: specs/world.json is a Snapshot, not a spec: use `--snapshot specs/world.json` to plan"
+        " with it instead of servers"
     ) in ended.stderr.splitlines()
     assert "is a Snapshot" not in run("render", "specs", "--snapshot", "specs/world.json").stderr
 
@@ -301,7 +301,7 @@ def test_path_that_holds_no_document_beside_others_is_told(run: Run, story: Path
     (story / "nothing").mkdir()
     for command in (("validate",), ("render", *WORLD)):
         ended = run(*command, "specs", empty)
-        said = f"no document found in {empty}: mend it, or do not name it"
+        said = f"no document found in {empty}: fix it, or leave it out"
         assert (ended.returncode, ended.stdout + ended.stderr) == (
             1 if command == ("validate",) else 2,
             f"{said}\ntwgen: 1 problem found\n",
@@ -450,5 +450,5 @@ def test_path_that_names_nothing_is_in_every_report(run: Run, story: Path, path:
     (story / "empty").mkdir()
     for output in ("json", "junit", "sarif"):
         ended = run("validate", path, "-o", output)
-        assert (ended.returncode, f"{path}: n" in ended.stdout) == (2, True), ended.stdout
+        assert (ended.returncode, f"{path}: " in ended.stdout) == (2, True), ended.stdout
         assert path in ended.stderr

@@ -42,7 +42,7 @@ def test_token_is_read_anew_for_every_request(served: Served, tmp_path: Path) ->
     with pytest.raises(StateUnavailable, match=r"token cannot be read \(No such file"):
         ask(argocd)
     path.write_text("expired")
-    with pytest.raises(StateUnavailable, match="another token"):
+    with pytest.raises(StateUnavailable, match="rejects the token"):
         ask(argocd)
     path.write_text(f"{served.token}\n")
     assert ask(argocd) == "pay"
@@ -55,7 +55,7 @@ def test_token_may_end_its_line_and_nothing_that_is_none_is_sent_or_told(
     path = tmp_path / "token"
     for content in (b"", b"\n", b"first\nsecond", b"\xff\xfe", "sécret".encode()):
         path.write_bytes(content)
-        with pytest.raises(StateUnavailable, match=r"token holds no token of Argo CD$"):
+        with pytest.raises(StateUnavailable, match=r"token does not contain a token of Argo CD$"):
             ask(ArgoCD(served.address, "", str(path)))
     assert len(served.asked) == 1
 
@@ -65,21 +65,21 @@ def test_token_may_end_its_line_and_nothing_that_is_none_is_sent_or_told(
     [
         (403, b'{"message": "permission denied"}', "needs `applications, get` (403: permission denied)"),
         (404, b"<html>", "is it the right Argo CD? (404: <html>)"),
-        (400, b"{}", "refuses: is it an Argo CD of 2.14 or later? (400: )"),
-        (401, b'{"message": "expired"}', "asks for another token: is it still valid? (401: expired)"),
-        (429, b"slow down", "the next look asks again; make --every longer (429: slow down)"),
-        (520, b"", "the next look asks again; look into the log of argocd-server (520: )"),
-        (502, b"\xff", "the next look asks again; look into the log of argocd-server (502: \ufffd)"),
-        (200, b"[" * 100_000, "it answers with something else: is that its address?"),
-        (200, b"<html>", "it answers with something else: is that its address?"),
-        (200, b"[]", "it answers with something else: is that its address?"),
+        (400, b"{}", "refuses the request: is it Argo CD 2.14 or later? (400: )"),
+        (401, b'{"message": "expired"}', "rejects the token: is it still valid? (401: expired)"),
+        (429, b"slow down", "the next check asks again; make --every longer (429: slow down)"),
+        (520, b"", "the next check asks again; look at the log of argocd-server (520: )"),
+        (502, b"\xff", "the next check asks again; look at the log of argocd-server (502: \ufffd)"),
+        (200, b"[" * 100_000, "the answer is not from Argo CD: is the address right?"),
+        (200, b"<html>", "the answer is not from Argo CD: is the address right?"),
+        (200, b"[]", "the answer is not from Argo CD: is the address right?"),
     ],
 )
 def test_refusal_is_one_line_without_the_token(served: Served, status: int, body: bytes, told: str) -> None:
     served.status, served.body = status, body
     with pytest.raises(StateUnavailable) as refused:
         ask(ArgoCD(served.address, served.token))
-    assert str(refused.value).startswith(f"Argo CD at {served.address}, application pay: it ")
+    assert str(refused.value).startswith(f"Argo CD at {served.address}, application pay: ")
     assert str(refused.value).endswith(told)
     assert served.token not in repr((refused.value, ArgoCD(served.address, served.token)))
     assert "\n" not in str(refused.value)
@@ -89,7 +89,7 @@ def test_refusal_is_one_line_without_the_token(served: Served, status: int, body
 @pytest.mark.parametrize("status", [301, 307])
 def test_redirect_is_not_followed(served: Served, status: int) -> None:
     served.status = status
-    with pytest.raises(StateUnavailable, match=rf"redirects are not followed: .* \({status}\)$"):
+    with pytest.raises(StateUnavailable, match=rf"twgen does not follow redirects: .* \({status}\)$"):
         ask(ArgoCD(served.address, served.token))
     assert served.asked == ["/api/v1/applications/pay"]
 
@@ -113,7 +113,9 @@ def test_answer_of_argocd_that_is_too_large_or_packed_is_refused(served: Served)
         {"Content-Encoding": "gzip"},
         gzip.compress(b'{"metadata": {"name": "pay"}}'),
     )
-    with pytest.raises(StateUnavailable, match="answers packed, although it was asked not to"):
+    with pytest.raises(
+        StateUnavailable, match="sent a compressed answer, although twgen asked for an uncompressed one"
+    ):
         ask(ArgoCD(served.address, served.token))
 
 
@@ -128,7 +130,7 @@ def test_answer_of_argocd_that_is_too_large_or_packed_is_refused(served: Served)
 )
 def test_application_that_was_not_asked_for_is_told(served: Served, answer: object) -> None:
     served.status, served.body = 200, json.dumps(answer).encode()
-    with pytest.raises(StateUnavailable, match="it answers with something else: is that its address"):
+    with pytest.raises(StateUnavailable, match="the answer is not from Argo CD: is the address right"):
         ask(ArgoCD(served.address, served.token))
 
 
@@ -145,7 +147,7 @@ def test_application_that_was_not_asked_for_is_told(served: Served, answer: obje
 def test_render_that_cannot_be_read_is_told(served: Served, body: bytes) -> None:
     served.status, served.body = 200, body
     argocd = ArgoCD(served.address, served.token)
-    with pytest.raises(StateUnavailable, match="application pay: it answers with something else"):
+    with pytest.raises(StateUnavailable, match="application pay: the answer is not from Argo CD"):
         asyncio.run(argocd.config_maps("pay", Deadline(60)))
     served.body = b'{"items": null}'
     assert asyncio.run(argocd.config_maps("team-a_pay", Deadline(60))) == []
@@ -163,5 +165,5 @@ def test_argocd_that_is_not_there_or_never_answers_is_cut(served: Served) -> Non
 
 
 def test_address_without_a_scheme_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"'argocd\.example\.com' begins with neither"):
+    with pytest.raises(InvalidInput, match=r"'argocd\.example\.com' must begin with"):
         ArgoCD("argocd.example.com", "t")

@@ -105,7 +105,7 @@ def test_answer_that_is_cut_short_is_told_alike_however_much_of_it_came(tmp_path
             ask(kubeconfig(tmp_path, address))
         told.add(str(failed.value).replace(address, "there"))
     [only] = told
-    assert only.endswith("(its answer was cut short)")
+    assert only.endswith("(the answer was cut short)")
 
 
 @pytest.mark.parametrize("content", [b"<html>Sign in</html>", b"[1, 2]", b""])
@@ -113,7 +113,7 @@ def test_what_answers_and_is_no_api_server_does_not_say_that_there_is_nothing(
     content: bytes, tmp_path: Path
 ) -> None:
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(content)}\r\n\r\n".encode()
-    told = r"/api: what answers is no API server: check its address"
+    told = r"/api: the answer is not from an API server: check its address"
     with (
         answering(head + content) as address,
         connected(tmp_path, address) as client,

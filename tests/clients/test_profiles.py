@@ -84,8 +84,8 @@ def test_key_without_an_address_is_told_with_the_worker_and_what_to_set() -> Non
     assert str(refused.value) == (
         "Temporal at temporal.example:7233, namespace 'payments' (for default/pay of specs/pay.yaml):"
         " connection 'cloud' needs TLS or credentials, and profile 'default' has no address:"
-        " set TEMPORAL_ADDRESS=temporal.example:7233 and TEMPORAL_NAMESPACE=payments"
-        " to say whom its credentials are for"
+        " set TEMPORAL_ADDRESS=temporal.example:7233 and TEMPORAL_NAMESPACE=payments to say which"
+        " server its credentials are for"
     )
 
 
@@ -93,7 +93,7 @@ def test_two_profiles_for_one_place_are_refused(file: Path) -> None:
     file.write_text(
         FILE + '[profile.again]\naddress = "temporal.example:7233"\nnamespace = "payments"\napi_key = "b"\n'
     )
-    with pytest.raises(StateUnavailable, match="'again' and 'payments' all match: keep one"):
+    with pytest.raises(StateUnavailable, match="'again' and 'payments' all match: keep only one"):
         Profiles(load(file)).of(HERE, "payments", WORKER)
 
 
@@ -105,8 +105,8 @@ def test_profile_that_the_project_may_not_use_is_refused_by_name(file: Path) -> 
     with pytest.raises(StateUnavailable) as refused:
         profiles.of(HERE, "payments", WORKER)
     assert str(refused.value).endswith(
-        "Argo CD project 'eu' may not use profile 'payments': the operator names the project there, in"
-        " temporal.profiles of /etc/twgen/operator.yaml"
+        "Argo CD project 'eu' may not use profile 'payments': the operator must list the project there,"
+        " in temporal.profiles of /etc/twgen/operator.yaml"
     )
     assert key_for(profiles, HERE, "default") == "the-key-of-shop"
 
@@ -146,7 +146,7 @@ def test_key_in_a_file_is_that_of_the_variables_and_is_read_anew(tmp_path: Path)
         assert key_for(Profiles(load("", **variables)), local, "default") == key
     assert load("", environment=False, **variables) == ()
     file.write_bytes(b"\xff")
-    with pytest.raises(StateUnavailable, match=r"key: the API key cannot be read \(it is no text\)$"):
+    with pytest.raises(StateUnavailable, match=r"key: the API key cannot be read \(it is not text\)$"):
         load("", **variables)
     file.unlink()
     with pytest.raises(StateUnavailable, match=r"key: the API key cannot be read \(No such file"):
@@ -181,7 +181,7 @@ def test_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_file_that_is_not_toml_is_told_by_its_line_and_never_quoted(file: Path) -> None:
     file.write_text(FILE.replace('"the-key-of-payments"', '"the-key-of-payments'))
     with pytest.raises(
-        StateUnavailable, match=r"temporal\.toml is not TOML, or not as profiles are: see line 5"
+        StateUnavailable, match=r"temporal\.toml is not TOML, or does not contain valid profiles: see line 5"
     ) as refused:
         load(file)
     assert "the-key" not in str(refused.value)
@@ -193,7 +193,7 @@ def test_variables_that_contradict_each_other_are_an_error() -> None:
         "TEMPORAL_TLS_CLIENT_CERT_DATA": "secret",
         "TEMPORAL_TLS_CLIENT_CERT_PATH": "file",
     }
-    with pytest.raises(StateUnavailable, match="the environment holds no profile") as refused:
+    with pytest.raises(StateUnavailable, match="the environment has no profile") as refused:
         load("", **variables)
     assert "secret" not in str(refused.value)
 
@@ -202,7 +202,7 @@ def test_certificate_that_cannot_be_read_is_named(file: Path) -> None:
     file.write_text(FILE + '[profile.payments.tls]\nclient_cert_path = "/absent/tls.crt"\n')
     profile = Profiles(load(file)).of(HERE, "payments", WORKER)
     assert profile
-    with pytest.raises(StateUnavailable, match=r"profile 'payments' of Temporal: /absent/tls\.crt cannot be"):
+    with pytest.raises(StateUnavailable, match=r"Temporal profile 'payments': /absent/tls\.crt cannot be"):
         profile.connect_options()
 
 
@@ -216,7 +216,7 @@ def test_repository_gives_no_file_that_a_profile_names(file: Path, setting: str)
     with pytest.raises(StateUnavailable) as refused:
         load_profiles({}, str(file), use_environment=False, in_repository=True)
     assert str(refused.value) == (
-        f"profile 'payments' of Temporal: {setting} must be a whole path, such as /etc/twgen/temporal/ca.pem"
+        f"Temporal profile 'payments': {setting} must be an absolute path, such as /etc/twgen/temporal/ca.pem"
     )
     file.write_text(FILE + f'[profile.payments.tls]\n{setting} = "/etc/twgen/ca.pem"\n')
     assert len(load_profiles({}, str(file), use_environment=False, in_repository=True)) == 3
@@ -226,7 +226,9 @@ def test_repository_gives_no_file_of_profiles(file: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(file.parent)
     variables = {"TEMPORAL_CONFIG_FILE": file.name}
     assert len(load_profiles(variables, use_environment=False)) == 3
-    with pytest.raises(StateUnavailable, match=r"'temporal\.toml', must be a whole path, such as /etc/twgen"):
+    with pytest.raises(
+        StateUnavailable, match=r"'temporal\.toml', must be an absolute path, such as /etc/twgen"
+    ):
         load_profiles(variables, use_environment=False, in_repository=True)
 
 
@@ -241,6 +243,6 @@ def test_file_that_a_profile_names_is_taken_from_the_working_directory_at_a_term
     assert profile
     with pytest.raises(StateUnavailable) as refused:
         profile.connect_options()
-    assert f" of Temporal: {here}/ca.pem cannot be read (No such file" in str(refused.value)
+    assert f": {here}/ca.pem cannot be read (No such file" in str(refused.value)
     (here / "ca.pem").write_bytes(b"whom to trust")
     assert profile.connect_options()["tls"].server_root_ca_cert == b"whom to trust"

@@ -100,7 +100,7 @@ def test_what_is_no_token_is_neither_sent_nor_told(served: Served, tmp_path: Pat
     token = tmp_path / "token"
     token.write_bytes(content)
     with pytest.raises(
-        StateUnavailable, match=r"token (holds nothing that could be sent|cannot be read)"
+        StateUnavailable, match=r"token (contains nothing that could be sent|cannot be read)"
     ) as told:
         ask(served, bearer_token_file=str(token))
     assert str(told.value).isascii()
@@ -135,7 +135,8 @@ def test_redirect_is_not_followed_and_the_token_goes_nowhere_else(served: Served
             served.status, served.headers = status, {"Location": f"{other.address}/api/v1/query_range"}
             said = refused(served, bearer_token_file=str(tmp_path / "token"))
             assert said == (
-                f"sends one elsewhere, and redirects are not followed: give its own address ({status})"
+                f"redirects to another address, and twgen does not follow redirects: give its own"
+                f" address ({status})"
             )
         assert not other.paths
     assert len(served.paths) == 5
@@ -147,9 +148,9 @@ def test_redirect_is_not_followed_and_the_token_goes_nowhere_else(served: Served
         (
             401,
             b"no \x1b[2Jtoken",
-            "asks for other credentials than it is given in the operator's file (401: no \\x1b[2Jtoken)",
+            "requires other credentials than the ones in the operator's file (401: no \\x1b[2Jtoken)",
         ),
-        (403, b"", "asks for other credentials than it is given in the operator's file (403: )"),
+        (403, b"", "requires other credentials than the ones in the operator's file (403: )"),
         (
             400,
             b'{"status": "error", "errorType": "bad_data", "error": "parse error:\\n1:3"}',
@@ -160,20 +161,20 @@ def test_redirect_is_not_followed_and_the_token_goes_nowhere_else(served: Served
         (
             404,
             b"404 page not found",
-            "answers with something else: is that the address of a Prometheus? (404: 404 page not found)",
+            "did not answer like Prometheus: is the address right? (404: 404 page not found)",
         ),
         (
             502,
             b"\xff<html>",
-            "answers with something else: is that the address of a Prometheus? (502: \ufffd<html>)",
+            "did not answer like Prometheus: is the address right? (502: \ufffd<html>)",
         ),
-        (200, b"<html>", "answers with something else: is that the address of a Prometheus?"),
-        (200, b"[" * 100_000, "answers with something else: is that the address of a Prometheus?"),
-        (200, b"[]", "answers with something else: is that the address of a Prometheus?"),
+        (200, b"<html>", "did not answer like Prometheus: is the address right?"),
+        (200, b"[" * 100_000, "did not answer like Prometheus: is the address right?"),
+        (200, b"[]", "did not answer like Prometheus: is the address right?"),
         (
             200,
             b'{"status": "success", "data": []}',
-            "answers with something else: is that the address of a Prometheus?",
+            "did not answer like Prometheus: is the address right?",
         ),
         (200, b'{"status": "error", "error": "a\\u202eb"}', "cannot answer: a\\u202eb"),
         (
@@ -251,7 +252,7 @@ def test_headers_that_trickle_in_keep_no_more_than_a_few_threads(monkeypatch: py
         *slow, last = asyncio.run(story(f"http://127.0.0.1:{listening.server_address[1]}"))
         listening.shutdown()
     assert all("did not answer within 0.2 s" in said for said in slow)
-    assert last.endswith("has left 2 questions without an end")
+    assert last.endswith("has left 2 queries unanswered")
 
 
 @pytest.mark.parametrize("length", [{}, {"Content-Length": str(2 * MOST_BYTES)}])
@@ -269,7 +270,7 @@ def test_packed_answer_is_refused_and_not_unpacked(served: Served) -> None:
     served.body = gzip.compress(b" " * 64 * 2**20)
     served.headers = {"Content-Encoding": "gzip"}
     assert len(served.body) < MOST_BYTES
-    assert refused(served) == "answers packed, although it was asked not to"
+    assert refused(served) == "sent a compressed answer, although twgen asked for an uncompressed one"
 
 
 def test_answer_that_breaks_off_is_told(served: Served) -> None:
@@ -297,7 +298,7 @@ def test_deadline_of_the_reading_goes_before(served: Served) -> None:
 
 
 def test_certificates_that_are_not_there_are_told_by_their_file(served: Served, tmp_path: Path) -> None:
-    with pytest.raises(StateUnavailable, match=r"/ca\.crt: the certificates to trust cannot be read"):
+    with pytest.raises(StateUnavailable, match=r"/ca\.crt: cannot read the trusted certificates"):
         ask(served, ca_file=str(tmp_path / "ca.crt"))
 
 

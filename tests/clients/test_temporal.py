@@ -33,7 +33,7 @@ CALL: Call[str] = Call(HERE, "default", "shop/payments", "get_system_info", None
         (
             {},
             "",
-            "check the address of connection 'here'; from outside of its network, forward a port and give",
+            "check the address of connection 'here'; from outside its network, forward a port and give",
         ),
         (
             {HERE.host_port: "127.0.0.1:1"},
@@ -153,7 +153,7 @@ def test_change_that_the_server_lost_is_to_be_tried_again() -> None:
     said = "Unable to perform workflow execution update due to unexpected workflow task failure."
     error = refusal("Temporal", RPCError(said, RPCStatusCode.FAILED_PRECONDITION, b""))
     assert isinstance(error, StateUnavailable)
-    assert str(error).startswith("Temporal: the server did not come to make this change: try again (FAILED")
+    assert str(error).startswith("Temporal: the server could not make this change: try again (FAILED")
 
 
 @pytest.mark.parametrize("end", [RuntimeError("Connection refused"), asyncio.CancelledError()])
@@ -203,7 +203,7 @@ def test_connection_whose_certificate_was_not_there_yet_is_tried_anew(
 
     async def story() -> str:
         clients = TemporalClients(lambda: Profiles((profile,)), {})
-        with pytest.raises(StateUnavailable, match=r"profile 'prod' of Temporal: .*ca\.pem cannot be read"):
+        with pytest.raises(StateUnavailable, match=r"Temporal profile 'prod': .*ca\.pem cannot be read"):
             await clients.ask(CALL, Deadline(60))
         certificate.write_bytes(b"pem")
         return await clients.ask(CALL, Deadline(60))

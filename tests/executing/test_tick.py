@@ -178,7 +178,7 @@ def test_look_says_who_has_the_traffic_of_a_rollout_that_has_not_begun() -> None
     async def read(_: Sequence[WorkerSpec], /, *, for_routing: bool) -> tuple[World, list[str]]:  # noqa: ARG001
         return found, []
 
-    begun = not_begun(None, "shop/payments", "v3", "there is no Job of it yet", NOW)
+    begun = not_begun(None, "shop/payments", "v3", "it has no Job yet", NOW)
     assert (begun.current, begun.percentage) == (None, None)
     [told] = look(read, worker("shop")).newer([begun])
     assert (told.reason, told.current, told.percentage) == ("RolloutNotBegun", "v1", 0)

@@ -78,7 +78,7 @@ def test_version_that_is_not_recorded_fails_with_the_command_that_records_it(
         assert worker.read_text() != text
     ended = run(specs)
     assert ended.returncode == 1, ended
-    told = "twgen: twgen.lock/shop.payments.yaml is not current: run `twgen lock .` and commit it"
+    told = "twgen: twgen.lock/shop.payments.yaml is outdated: run `twgen lock .` and commit it"
     assert told in ended.stdout.splitlines()
     subprocess.run([Path(sys.executable).with_name("twgen"), "lock", "."], cwd=specs, check=True)
     git(specs, "add", "-A")
@@ -98,7 +98,5 @@ def test_hooks_of_a_repository_with_more_in_it_take_the_folder_of_the_workers(sp
     ended = run(specs)
     assert ended.returncode == 0, ended
     (specs / "workers" / "twgen.lock" / "shop.payments.yaml").unlink()
-    told = (
-        "twgen: workers/twgen.lock/shop.payments.yaml is not current: run `twgen lock workers` and commit it"
-    )
+    told = "twgen: workers/twgen.lock/shop.payments.yaml is outdated: run `twgen lock workers` and commit it"
     assert told in run(specs).stdout.splitlines()

@@ -33,6 +33,8 @@ def test_gate_may_have_no_input() -> None:
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
 def test_input_in_a_cluster_that_is_not_read_stops_before_the_gate(kind: Any) -> None:
-    said = f"^shop/payments: the input of its gate is in {kind} gate-input, and no cluster is read$"
+    said = (
+        f"^shop/payments: the input of its gate is in {kind} gate-input, but twgen does not read a cluster$"
+    )
     with pytest.raises(StateUnavailable, match=said):
         read_without_cluster(Gate("verify", input_from=GateInput(kind, "gate-input", "input")))

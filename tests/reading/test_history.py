@@ -220,7 +220,7 @@ def test_partial_clone_says_so(repository: Repository, tmp_path: Path, lost: str
     found = history(repository.root / "app", first)
     assert (found.versions, found.ends) == (
         {},
-        "the clone is partial: git has not the content of each commit",
+        "the clone is partial: it does not contain the content of every commit",
     )
 
 
@@ -232,7 +232,9 @@ def test_folder_that_no_repository_holds_says_why(tmp_path: Path) -> None:
 
 def test_time_that_is_over_is_said(repository: Repository) -> None:
     repository.commit({"app/pay.yaml": worker("1"), "app/temporal.yaml": CONNECTION % "a"})
-    assert history(repository.root / "app", "v1", seconds=0).ends.startswith("reading it takes too long")
+    assert history(repository.root / "app", "v1", seconds=0).ends.startswith(
+        "reading the Git history takes too long"
+    )
 
 
 def test_machine_without_git_says_so(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,23 +39,24 @@ def refusal(path: str) -> str:
     [
         (
             f"{HEAD}<<<<<<< HEAD\n{WORKER}=======\n>>>>>>> other\n",
-            ":5: a merge left conflict markers: resolve them",
+            ":5: there are conflict markers of a merge: resolve them",
         ),
         (
             f"{HEAD}{WORKER}---\n{HEAD}{WORKER}",
-            " holds 2 of kind 'Snapshot': it must hold one Snapshot, as `twgen snapshot` prints it",
+            " contains 2 of kind 'Snapshot': it must contain one Snapshot, as `twgen snapshot` prints it",
         ),
-        ("", " holds no document: it must hold one Snapshot, as `twgen snapshot` prints it"),
+        ("", " contains no document: it must contain one Snapshot, as `twgen snapshot` prints it"),
         (
             "kind: WorkerDeployment\n---\nkind: Connection\n---\nkind: WorkerDeployment\n",
             (
-                " holds 2 of kind 'WorkerDeployment' and 1 of kind 'Connection': it must hold one Snapshot,"
+                " contains 2 of kind 'WorkerDeployment' and 1 of kind 'Connection': it must contain one"
+                " Snapshot,"
                 " as `twgen snapshot` prints it"
             ),
         ),
         (
             "[1, 2]",
-            " holds 1 of kind (none): it must hold one Snapshot, as `twgen snapshot` prints it",
+            " contains 1 of kind (none): it must contain one Snapshot, as `twgen snapshot` prints it",
         ),
         ('{"kind": "Snapshot",\n "takenAt": NaN}', ":2: NaN is not a number of JSON: quote it"),
         (
@@ -112,8 +113,8 @@ def test_form_of_a_config_map_says_how_to_get_the_document_that_it_holds() -> No
     command = "kubectl get configmap -n argocd twgen-operator -o jsonpath='{.data.operator\\.yaml}'"
     assert command in form.read_text()
     assert line == (
-        f"{form} holds 1 of kind 'ConfigMap': it must hold one OperatorConfig, which this one has under"
-        f" operator.yaml: give that alone, as `{command}` prints it"
+        f"{form} contains 1 of kind 'ConfigMap': it must contain one OperatorConfig, and this one contains"
+        f" it under operator.yaml: give only that text, as `{command}` prints it"
     )
 
 

@@ -82,7 +82,7 @@ def test_status_of_a_rollout_on_which_no_job_works_says_so() -> None:
         "a Job may end between the two, and has left its status then"
     )
     [status] = Fleet().read().statuses
-    assert status.message.startswith("nobody moves its traffic: there is no Job of it; before")
+    assert status.message.startswith("nobody moves its traffic: it has no Job; before")
     assert status.since == NOW
 
 
@@ -96,8 +96,9 @@ def test_status_of_an_older_intent_is_not_shown_as_that_of_what_was_applied_sinc
     [shown] = found.shown
     assert (shown.phase, shown.reason, shown.target) == (Phase.WAITING, "RolloutNotBegun", SPEC.build_id)
     assert shown.message == (
-        f"the rollout of {SPEC.build_id} has not begun: Job works has not looked yet; `kubectl describe pods"
-        " -n shop -l job-name=works` has why; before, it was Settled: it is current and nothing ramps"
+        f"the rollout of {SPEC.build_id} has not begun: Job works has not started to work yet; `kubectl"
+        " describe pods"
+        " -n shop -l job-name=works` shows why; before, it was Settled: it is current and nothing ramps"
     )
     assert format_time(shown.since) == "2026-11-21T12:00:07Z"
 
@@ -108,7 +109,7 @@ def test_status_of_an_older_intent_is_not_shown_as_that_of_what_was_applied_sinc
         (
             [],
             Phase.WAITING,
-            "has not begun: there is no Job of it yet; if none comes, a full sync makes one; before",
+            "has not begun: it has no Job yet; if none appears, start a full sync; before",
         ),
         (["forbidden"], Phase.WAITING, "has not begun: its Job cannot be read; before"),
         ([job_of("x", 1, intent=INTENT.hash)], Phase.BLOCKED, "nobody moves its traffic: Job x has ended as"),
@@ -133,7 +134,7 @@ def test_intent_without_a_status_is_shown() -> None:
 
     found = First(intent=INTENT).read()
     [shown] = found.shown
-    why = "there is no Job of it yet; if none comes, a full sync makes one"
+    why = "it has no Job yet; if none appears, start a full sync"
     message = f"the rollout of {SPEC.build_id} has not begun: {why}"
     assert (found.statuses, shown.worker, shown.message) == ((), "shop/payments", message)
     assert format_time(shown.since) == "2026-11-21T11:00:00Z"
@@ -173,15 +174,15 @@ def test_status_is_told_as_it_is_where_nobody_may_see_jobs_and_that_is_told() ->
     found = Fleet("forbidden").read()  # type: ignore[arg-type]
     assert [status.reason for status in found.statuses] == ["RampPaused"]
     [told] = found.unusable
-    assert told.startswith("nobody knows whether a Job works on these rollouts: ")
+    assert told.startswith("it is unknown whether Jobs work on these rollouts: ")
     assert told.endswith("/jobs cannot be read: jobs.batch is forbidden")
 
 
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ({}, "what the API server answers is no list of objects"),
-        ({"items": {}}, "what the API server answers is no list of objects"),
+        ({}, "the answer of the API server is not a list of objects"),
+        ({"items": {}}, "the answer of the API server is not a list of objects"),
         ({"items": [None]}, "configmaps: must be a mapping, not null"),
         ({"items": [{"metadata": {"name": "x"}}]}, "x is not in namespace shop"),
     ],
@@ -225,8 +226,8 @@ def test_namespace_whose_records_would_take_all_memory_hides_no_other_one() -> N
     assert [status.worker for status in found.statuses] == ["shop/payments"]
     [_, spent] = found.unusable
     assert spent == (
-        "ConfigMap mail/x1, specs.yaml: line 1: more than 1000000 keys and list items in all: no other"
-        " rollout of this namespace is read"
+        "ConfigMap mail/x1, specs.yaml: line 1: more than 1000000 keys and list items in all: twgen"
+        " reads no other rollout of this namespace"
     )
 
 
@@ -245,11 +246,11 @@ def test_job_that_ended_before_its_intent_was_made_again_counts_for_nothing(*, i
     found = fleet.read()
     [shown] = found.shown
     why = (
-        "there is no Job of it yet"
+        "it has no Job yet"
         if is_hook
         else (
-            "Job x ran for an earlier one, which was deleted, and keeps Argo CD from making another;"
-            " `twgen tick` deletes it, or you by `kubectl delete job x -n shop`"
+            "Job x ran for an earlier rollout, which was deleted, and keeps Argo CD from creating a new"
+            " Job; `twgen tick` deletes it, or run `kubectl delete job x -n shop`"
         )
     )
     assert shown.message.startswith(f"the rollout of {SPEC.build_id} has not begun: {why}")
@@ -261,5 +262,5 @@ def test_job_that_works_on_an_intent_that_was_made_again_is_its_own() -> None:
     fleet = Fleet(job_of("x", 1, intent=INTENT.hash, ended=False), intent=INTENT, intent_of_status="older")
     fleet.intents[0]["metadata"]["creationTimestamp"] = "2026-11-21T13:00:01Z"
     found = fleet.read()
-    assert "Job x has not looked yet" in found.shown[0].message
+    assert "Job x has not started to work yet" in found.shown[0].message
     assert not found.ended

@@ -226,7 +226,7 @@ def test_hook_of_a_commit_whose_first_render_failed_comes_with_a_sync_by_hand(st
     assert gitops.application.operation()["operation"]["sync"]["resources"], "a part of it, so without hooks"
     options = ("-n", gitops.namespace, "--kubeconfig", str(gitops.cluster.kubeconfig), *PATIENT)
     told = run(gitops.argo.folder, "status", "--from-cluster", options=options, takes_paths=False)
-    assert "there is no Job of it yet" in told.stdout, told
+    assert "it has no Job yet" in told.stdout, told
     assert gitops.share("v1") == 100
     gitops.application.sync()
     gitops.stands("Settled", "v2")

@@ -65,7 +65,7 @@ def test_repository_cannot_set_an_option_of_the_operator(story: ApplicationStory
     story.folder.mkdir()
     (story.folder / ".argocd-source.yaml").write_text(write_documents([{"plugin": plugin}]))
     story.commit("v1", steps=())
-    refused(story, "'kubeconfig' is the operator's: a repository may not set it", "TWGEN_KUBECONFIG")
+    refused(story, "'kubeconfig' is for the operator, and a repository may not set it", "TWGEN_KUBECONFIG")
 
 
 STRICT: Document = {"name": "strict", "string": "true"}
@@ -74,8 +74,8 @@ STRICT: Document = {"name": "strict", "string": "true"}
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ([{"name": "strict", "array": ["true"]}], "'strict' is not a text alone"),
-        ([{"name": "strict", "map": {"is": "true"}}], "'strict' is not a text alone"),
+        ([{"name": "strict", "array": ["true"]}], "'strict' is not a single text"),
+        ([{"name": "strict", "map": {"is": "true"}}], "'strict' is not a single text"),
         ([STRICT, STRICT], "'strict' is given twice"),
         ([{"name": "strikt", "string": "true"}], "'strikt': no such setting; did you mean strict?"),
         ([{"name": "strict", "string": "perhaps"}], "'strict': 'perhaps' is neither true nor false"),
@@ -101,7 +101,7 @@ def test_parameter_that_a_repository_may_set_has_its_effect(story: ApplicationSt
 @side_by_side
 def test_repository_cannot_leave_its_rollout_to_be_pruned(story: ApplicationStory) -> None:
     give(story, [{"name": "no-hooks", "string": "true"}])
-    refused(story, "'no-hooks' is the operator's: a repository may not set it")
+    refused(story, "'no-hooks' is for the operator, and a repository may not set it")
 
 
 def give(story: ApplicationStory, parameters: list[Document]) -> None:

@@ -286,7 +286,7 @@ def test_worker_that_somebody_else_manages_and_rollout_that_nobody_goes_on_with_
     [managed] = [one for one in found if "manages it" in one]
     assert managed.startswith(f"{namespace}/greeter: somebody/else manages it")
     [alone] = [one for one in found if one.startswith(f"{namespace}/other")]
-    assert "nobody moves its traffic: there is no Job of it" in alone
+    assert "nobody moves its traffic: it has no Job" in alone
     assert any("v0 has no manifest to render" in one for one in found)
 
 
@@ -313,7 +313,7 @@ def test_accounts_of_jobs_that_lack_what_a_render_gives_them_are_told_first(inst
     assert (first["about"], first["says"]) == (account, "there is no such ServiceAccount")
     assert "`argocd app sync payments`" in first["remedy"]
     # no Pod can be made of an account that is not there, and Kubernetes says so itself
-    no_pod = eventually(lambda: [one for one in i.seen() if "gets no Pod" in one["says"]], 60)
+    no_pod = eventually(lambda: [one for one in i.seen() if "has no Pod" in one["says"]], 60)
     assert 'serviceaccount "greeter-rollout" not found' in no_pod[0]["says"]
     i.cluster.apply([item for item in rendered if item["kind"] == "ServiceAccount"])
     first = i.seen()[0]
@@ -406,7 +406,7 @@ def test_what_argocd_says_against_its_applications_is_told_and_not_what_another_
     assert told(found) == [
         "it names a plugin twgn, and the plugin is called twgen",
         "Argo CD says ComparisonError: twgen: no profile of Temporal",
-        "Argo CD says its last sync has failed: HorizontalPodAutoscaler pay: is invalid",
+        "Argo CD says its last sync failed: HorizontalPodAutoscaler pay: is invalid",
     ]
     assert told(found, "Advice") == ["its sync option is PruneLast=true", "it is synced by hand"]
     i.mend(one for one in found if one["says"] == "it is synced by hand")

@@ -160,7 +160,7 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     eventually(lambda: report(story)["v1"]["workflows"] == len(waiting) + 2 * len(parents), 120)
 
     assert "it is the target" in ends(story, "--terminate", "--yes", build_id="v2", code=1)
-    assert "Nobody is there to ask: -y says yes" in ends(story, "--terminate", code=2)
+    assert "There is no terminal to ask at: -y confirms" in ends(story, "--terminate", code=2)
 
     # killed as soon as the server has it, and begun again
     signal = ("--signal", "poke", "--signal-input", '{"now": true}', "--type", "WaitingWorkflow")
@@ -184,7 +184,7 @@ def test_workflows_of_a_version_that_drains_are_signalled_moved_and_ended_once(s
     done(story, *signal, "--again")
     assert {events_of(story.worker, one, signalled) for one in (*waiting, *children)} == {2}
 
-    assert "no such workflow of v1 is open" in done(story, "--cancel", "--older-than", "1h")
+    assert "no open workflow of v1 matches" in done(story, "--cancel", "--older-than", "1h")
     assert "nothing has replayed these workflows" in ends(story, "--move", "--yes", code=1)
     done(story, "--move", "--without-replay", "--type", "WaitingWorkflow")
     for workflow_id in waiting:

@@ -70,7 +70,7 @@ def test_objects_of_another_release_are_imported_by_todays_names(tmp_path: Path)
         cluster.apply([*documents, everywhere])
         ended = imported(tmp_path, cluster, "default")
     assert ended.code == 0, ended
-    assert "knows no WorkerResourceTemplate" in ended.stderr
+    assert "does not have WorkerResourceTemplate" in ended.stderr
     assert len(targets(tmp_path / "workers")) == 1
     assert (tmp_path / "workers" / "connection-everywhere.yaml").exists()
 
@@ -100,6 +100,6 @@ def test_plain_deployment_is_imported_by_name_where_nobody_knows_the_controller(
         ended = imported(tmp_path, cluster, "default", "deployment/payments")
     assert ended.code == 0, ended
     kinds = "WorkerDeployment, Connection and WorkerResourceTemplate"
-    assert f"the API server knows no {kinds} (temporal.io/v1alpha1)" in ended.stderr
+    assert f"the API server does not have {kinds} (temporal.io/v1alpha1)" in ended.stderr
     files = {file.name for file in (tmp_path / "workers").iterdir()}
     assert files == {"payments.yaml", "connection-temporal.yaml", "twgen.lock"}

@@ -203,8 +203,7 @@ def leave(story: ApplicationStory, terminal: Terminal, versions: Mapping[str, st
     remembered_as_they_run(story)
     terminal.run(stop)
     said = terminal.run(claim)
-    assert f"managed by {terminal.controller}" in said
-    assert f"managed by {terminal.identity}" in said
+    assert f"manager changes from {terminal.controller} to {terminal.identity}" in said
     assert not succeeds(lambda: story.worker.set_current("")), "from here on Temporal refuses everybody else"
     assert "ownerReferences" not in terminal.run(disown)
     terminal.run(remove)

@@ -83,5 +83,5 @@ def test_pods_that_may_not_be_listed_fail_nothing(cluster: Cluster, namespace: s
     applied(cluster, namespace, "sleep 1000", becomes_ready=False)
     kubeconfig = cluster.user("careful", [MAY_LIST_DEPLOYMENTS], namespace)
     assert problems(kubeconfig, namespace) == {
-        "v1": "may not be looked at: the account needs the verb list on pods in this namespace"
+        "v1": "cannot be read: the account needs the verb list on pods in this namespace"
     }

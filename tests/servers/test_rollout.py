@@ -221,7 +221,7 @@ def test_rollout_that_the_page_looks_at_closely_happens_so(story: Story) -> None
     unasked = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=ENVIRONMENT
     )
-    assert (unasked.returncode, "-y says yes" in unasked.stderr) == (2, True), unasked
+    assert (unasked.returncode, "-y confirms" in unasked.stderr) == (2, True), unasked
     assert story.described().manager_identity == MANAGER
 
 

@@ -22,7 +22,7 @@ def test_status_says_that_nobody_works_on_a_rollout_whose_job_is_deleted_late_or
     place = ("--namespace", story.namespace)
     story.cluster.kubectl("delete", "job", name_of_its_job(story), *place)
     assert story.status()["reason"] == "RampPaused", "after SIGTERM nothing is written"
-    assert "there is no Job of it" in told(story)
+    assert "it has no Job" in told(story)
 
     ramping(story)
     limit = json.dumps({"spec": {"activeDeadlineSeconds": 1}})
@@ -46,7 +46,7 @@ def test_status_says_that_nobody_works_on_a_rollout_whose_job_is_deleted_late_or
     assert story.share("v2") == 25
 
     story.cluster.kubectl("delete", "job", name_of_its_job(story), *place)
-    assert "there is no Job of it" in told(story)
+    assert "it has no Job" in told(story)
     ramping(story)
 
 
@@ -90,7 +90,7 @@ def test_intent_that_is_deleted_and_made_again_has_its_rollout_as_soon_as_tick_l
     name = name_of_its_job(story)
     line = told(story)
     assert "Waiting for " in line
-    assert f"RolloutNotBegun: the rollout of v2 has not begun: Job {name} ran for an earlier one" in line
+    assert f"RolloutNotBegun: the rollout of v2 has not begun: Job {name} ran for an earlier rollout" in line
     assert "current" not in line, "nobody has read Temporal"
 
     place = ("-n", story.namespace, "--argocd-namespace", story.namespace)
@@ -101,7 +101,7 @@ def test_intent_that_is_deleted_and_made_again_has_its_rollout_as_soon_as_tick_l
     deleted = f"{story.namespace}/greeter: deleted Job {name}, which has ended"
     assert (ended.code, ended.stdout.startswith(deleted)) == (0, True), ended
     eventually(lambda: not story.jobs(), SOON)
-    assert "there is no Job of it yet" in told(story)
+    assert "it has no Job yet" in told(story)
     ramping(story)
     owner = story.cluster.api.get(intent)["metadata"]["uid"]
     status = story.cluster.api.get(f"{intent}-status")

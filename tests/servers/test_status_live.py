@@ -93,7 +93,7 @@ def test_read_that_fails_leaves_what_was_read_and_says_why(rolled_out: Rollout) 
         eventually(lambda: "◀ target" in shown.text[shown.text.rindex("s ago: ") :])
         frames = len(shown.text)
         specs.write_text(good)
-        eventually(lambda: "Ctrl-C ends\r\n\r\n" in shown.text[frames:])
+        eventually(lambda: "Ctrl-C to exit\r\n\r\n" in shown.text[frames:])
         assert shown.process.poll() is None
 
 
@@ -112,7 +112,7 @@ def test_log_says_when_reading_fails_and_when_it_works_again(rolled_out: Rollout
         specs.write_text(good.replace("kind: Connection", "kind: Nothing"))
         eventually(lambda: "; trying again\n" in log.read_text())
         specs.write_text(good)
-        eventually(lambda: log.read_text().endswith("twgen: reading works again\n"))
+        eventually(lambda: log.read_text().endswith("twgen: reading succeeds again\n"))
         assert watching.poll() is None
     finally:
         watching.kill()

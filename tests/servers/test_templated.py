@@ -309,7 +309,7 @@ def test_overlay_reaches_nothing_out_of_the_checkout(checkout: Path, kustomizati
         ("resources: ['https://github.com/example/example//config?ref=main']", "`kustomize localize`"),
         ("components: ['git@github.com:example/example.git']", "`kustomize localize`"),
         ("resources: ['http://127.0.0.1:1/a.yaml']", "`kustomize localize`"),
-        ("helmCharts: [{name: a, repo: 'https://example.com'}]", "render the chart by --input Helm"),
+        ("helmCharts: [{name: a, repo: 'https://example.com'}]", "render the chart with --input Helm"),
         ("bases: [../nothere]", "Error: accumulating resources"),
     ],
 )
@@ -327,10 +327,12 @@ def test_overlay_that_cannot_be_rendered_says_first_what_to_do(
 )
 def test_value_file_that_is_not_read_is_told_with_those_that_are(checkout: Path, name: str) -> None:
     asked = ("validate", "chart", "--input", "Helm", "--value-files", name)
-    assert "by their path from the chart's folder, such as ../prod.yaml" in twgen(checkout, *asked).stderr
+    assert (
+        "with a path relative to the chart's folder, such as ../prod.yaml" in twgen(checkout, *asked).stderr
+    )
     (checkout / ".git" / "HEAD").unlink()
     (checkout / ".git").rmdir()
-    assert "the chart is in no Git repository" in twgen(checkout, *asked).stderr
+    assert "the chart is not in a Git repository" in twgen(checkout, *asked).stderr
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../../secret", "https://example.com/a.yaml", "none.yaml"])
@@ -342,13 +344,13 @@ def test_value_file_is_one_of_the_checkout(checkout: Path, name: str) -> None:
 def test_chart_takes_no_more_memory_than_it_may(checkout: Path) -> None:
     greedy = '{{ range until 100000 }}{{ repeat 100000 "a" }}{{ end }}'
     write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": greedy})
-    assert refusal(checkout, "Helm") == ("twgen: helm was out of memory: it has 768 MiB, so render less\n")
+    assert refusal(checkout, "Helm") == ("twgen: helm ran out of memory (it may use 768 MiB): render less\n")
 
 
 def test_chart_prints_no_more_than_it_may(checkout: Path) -> None:
     text = 'a: "{{ range until 1700 }}{{ repeat 10000 "a" }}{{ end }}"'
     write(checkout, {"bad/Chart.yaml": CHART, "bad/templates/a.yaml": text})
-    assert refusal(checkout, "Helm") == "twgen: helm renders more than 16 MiB: render less\n"
+    assert refusal(checkout, "Helm") == "twgen: the output of helm is larger than 16 MiB: render less\n"
 
 
 def test_chart_that_does_not_come_to_an_end_is_ended(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,6 +385,6 @@ def test_version_that_only_the_history_of_git_has_says_that_this_is_not_read(che
     (checkout.parent / "snapshot.json").write_text(json.dumps(world))
     ended = twgen(checkout, "plan", "overlay", "--input", "Kustomize", "--snapshot", "../snapshot.json")
     assert (
-        "Git history is not read for rendered specs: `twgen lock` records versions"
+        "twgen does not read the Git history of rendered specs: run `twgen lock` to record versions"
         in ended.stderr + " ".join(ended.stdout.split())
     )

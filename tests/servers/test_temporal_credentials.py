@@ -161,7 +161,7 @@ def test_certificates_that_nobody_gives_are_told_with_their_secret(servers: Serv
     key = server.credentials.issuer.api_key(["default:read"])
     line = refused(trusting(server, tmp_path, profile(server, {}, key)), server)
     assert "has a certificate that is not trusted: check server_ca_cert_path" in line
-    assert "or give --ca-file authority=FILE for what its Connection trusts" in line
+    assert "or give --ca-file authority=FILE with the certificates that its Connection trusts" in line
 
 
 def test_connection_that_says_whom_to_trust_and_no_profile_say_what_is_missing(
@@ -169,14 +169,14 @@ def test_connection_that_says_whom_to_trust_and_no_profile_say_what_is_missing(
 ) -> None:
     server = servers[Security.TLS]
     line = refused(trusting(server, tmp_path, ""), server)
-    assert line.endswith(", or give --ca-file authority=FILE alone")
+    assert line.endswith(", or give only --ca-file authority=FILE")
 
 
 def test_file_of_certificates_that_cannot_be_read_is_named(servers: Servers, tmp_path: Path) -> None:
     ended = trusting(servers[Security.TLS], tmp_path, "", "--ca-file", "authority=/nowhere/ca.crt")
     assert (ended.code, ended.stdout) == (UNAVAILABLE, "")
     assert ended.stderr == (
-        "twgen: /nowhere/ca.crt: the certificates to trust cannot be read (No such file or directory)\n"
+        "twgen: /nowhere/ca.crt: cannot read the trusted certificates (No such file or directory)\n"
     )
 
 
@@ -234,9 +234,8 @@ def test_key_for_a_server_that_speaks_no_tls_is_not_sent_and_the_remedy_is_told(
     line = refused(run_with(profiles, newest_temporal, tmp_path, "render"), newest_temporal)
     file = tmp_path / "specs" / "specs.yaml"
     assert line.endswith(
-        f" (for live/secured of {file}) speaks no TLS, and profile 'ours' asks for it: correct the"
-        " address; for a server that is meant to be without, take the key and tls out of"
-        " profile 'ours'"
+        f" (for live/secured of {file}) does not use TLS, but profile 'ours' requires it: correct the"
+        " address; if the server is meant to run without TLS, remove the key and tls from profile 'ours'"
     )
 
 

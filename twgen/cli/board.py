@@ -26,7 +26,7 @@ class Board:
     """Seconds."""
     statuses: Sequence[RolloutStatus] = ()
     read_at: datetime | None = None
-    """None: nothing was read yet."""
+    """None: nothing has been read yet."""
     failure: str = ""
     """Why the newest look failed; empty: it did not."""
     _made: dict[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Board:
         from twgen.reporting.page.pages import fleet_page, fleet_part
 
         if not (now := self.read_at):
-            return Answer("503 Service Unavailable", "text/plain", b"nothing was read yet\n")
+            return Answer("503 Service Unavailable", "text/plain", b"nothing has been read yet\n")
         is_page = request.get("HTTP_ACCEPT") != _PART
         made, kind = self._made, _PAGE if is_page else _PART
         if kind not in made and is_page:

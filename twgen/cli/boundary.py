@@ -76,7 +76,7 @@ def _ending(error: BaseException) -> tuple[int, Sequence[str]]:
         case KeyboardInterrupt() | click.Abort() | BrokenPipeError():
             return (_CLOSED_PIPE if isinstance(error, BrokenPipeError) else _INTERRUPTED), ()
         case MemoryError():
-            remedy = "raise its limit (`ulimit -d`, `ulimit -v`, that of its container)"
+            remedy = "raise the memory limit (`ulimit -d`, `ulimit -v`, or the limit of its container)"
             return _NO_MEMORY, [f"twgen: out of memory: {remedy}, or read fewer files at once"]
         case _:
             return _BUG, _bug_lines(error)
@@ -121,7 +121,7 @@ def _bug_lines(error: BaseException) -> Sequence[str]:
             file.write(report)
     except OSError:
         return [f"{what} this:", *report.splitlines()]
-    return [f"{what} what is in {file.name}"]
+    return [f"{what} the content of {file.name}"]
 
 
 def bug_report(error: BaseException) -> str:

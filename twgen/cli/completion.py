@@ -9,7 +9,7 @@ from twgen.cli.output import write
 @click.command()
 @click.argument("shell", metavar="SHELL", type=Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print what makes a shell complete the commands and options of twgen. SHELL: bash, zsh, fish.
+    """Print the script for shell completion. SHELL: bash, zsh, fish.
 
     \b
     bash: twgen completion bash > ~/.local/share/bash-completion/completions/twgen

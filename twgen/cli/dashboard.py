@@ -34,14 +34,14 @@ _EVERYWHERE = {"", "0.0.0.0", "[::]"}  # noqa: S104 - what is asked for with --l
     "quiet",
     all_namespaces="Show the rollouts of every namespace.",
     namespace="Show the rollouts of this namespace.",
-    interval="Read the cluster this often.",
+    interval="Time between two reads of the cluster.",
 )
 def command(interval: float, listen: str | None, no_browser: bool, **params: Any) -> None:  # noqa: FBT001
-    """Show where every rollout of a cluster stands, on a page for a browser. Changes nothing.
+    """Show the state of every rollout of a cluster in a browser. Changes nothing.
 
-    It reads what rollouts left in the cluster, as `twgen status --from-cluster` does, without Git and
-    Temporal. The address that it prints has a token, and is of this machine alone unless --listen says
-    otherwise.
+    It reads the statuses that rollouts wrote in the cluster, as `twgen status --from-cluster` does, without
+    Git and Temporal. The URL that it prints contains a token. It can be opened only on this machine, unless
+    you give --listen.
 
     \b
     twgen dashboard -A
@@ -87,10 +87,10 @@ class _Guard:
         given = parse_qs(request.get("QUERY_STRING", "")).get("token", [""])[0]
         is_ours = (not self.hosts or host in self.hosts) and origin in {None, f"http://{host}"}
         if not is_ours or not secrets.compare_digest(given.encode(), self._token.encode()):
-            why = b"the address that `twgen dashboard` printed has a token: open that one\n"
+            why = b"open the URL that `twgen dashboard` printed: it contains the token\n"
             return Answer("403 Forbidden", "text/plain", why)
         if request["PATH_INFO"] != "/":
-            return Answer("404 Not Found", "text/plain", b"there is / alone\n")
+            return Answer("404 Not Found", "text/plain", b"there is only the page /\n")
         return self._answer(request)
 
 

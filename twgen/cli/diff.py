@@ -25,21 +25,22 @@ _SIGNALLED = 128
 def command(**params: Any) -> None:
     """Show what applying the manifests would change in the cluster. Changes nothing.
 
-    It runs `kubectl diff --server-side`. What is no longer rendered is not shown: `twgen plan` says it.
+    It runs `kubectl diff --server-side`. Objects that are no longer rendered are not shown: `twgen plan`
+    lists them.
 
     \b
     twgen diff .
     twgen diff . --no-hooks
 
-    Ends as kubectl does: with 0 when there is no difference, 1 when there is one, 2 or more after an error.
+    Exits as kubectl does: with 0 if there is no difference, 1 if there is one, 2 or more after an error.
     If the render fails, kubectl is not run.
     """
     settings = settings_of(params)
     if settings.surroundings.needs_identity:
-        raise InvalidInput("a plugin of Argo CD only renders: run `twgen diff` outside of a render")
+        raise InvalidInput("the Argo CD plugin can only render: run `twgen diff` elsewhere")
     kubectl = shutil.which("kubectl")
     if not kubectl:
-        raise StateUnavailable("there is no kubectl on PATH, which compares the manifests: install it")
+        raise StateUnavailable("kubectl, which compares the manifests, is not on PATH: install it")
     manifests = rendered(settings, with_rollouts=not params["no_hooks"])
     given = FORMATS["yaml"](manifests)
     try:

@@ -26,7 +26,7 @@ FRAME_SECONDS = 1.0
 
 
 @contextmanager
-def display(output: str, color: str, leaving: str = "Ctrl-C ends") -> "Iterator[Screen | Log]":
+def display(output: str, color: str, leaving: str = "Ctrl-C to exit") -> "Iterator[Screen | Log]":
     """Where to show: on a terminal the screen, which says how to leave it, else a log."""
     if output != "text" or not is_terminal():
         yield Log(as_json=output == "json")
@@ -36,7 +36,7 @@ def display(output: str, color: str, leaving: str = "Ctrl-C ends") -> "Iterator[
 
 
 @contextmanager
-def painted(color: str, leaving: str = "Ctrl-C ends") -> "Iterator[Screen]":
+def painted(color: str, leaving: str = "Ctrl-C to exit") -> "Iterator[Screen]":
     """The screen of a terminal, which says how to leave it."""
     from rich.console import Console
     from rich.live import Live
@@ -113,7 +113,7 @@ class Screen:
         read = f"{now:%H:%M:%S} UTC, read {age} ago"
         heading = [Text("; ".join(filter(None, (read, self._leaving))), "dim")]
         if failure:
-            failure = printable(f"this is from {age} ago: {failure}")
+            failure = printable(f"this was read {age} ago: {failure}")
             heading.append(Text(in_ascii(failure) if ascii_only else failure, "bold red"))
         left = rows - sum(len(line.wrap(self._live.console, columns)) for line in heading) - 1
         tree = seen.tree(now, Layout(wants_colour(self._color), columns, ascii_only, left))
@@ -133,7 +133,7 @@ class Log:
         if failure not in {"", self._failure}:
             warn([f"{printable(failure)}; trying again"])
         if self._failure and not failure:
-            say("twgen: reading works again")
+            say("twgen: reading succeeds again")
         self._failure = failure
         status = observation.status
         before, self._told = self._told, status_lines(status)

@@ -24,10 +24,10 @@ from twgen.reporting.json_text import json_text
 @output_option("text", "json")
 @options("argocd_namespace", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
 def command(output: str, argocd_namespace: str, **params: Any) -> None:
-    """Look for what would bite: rights, clocks, Argo CD's settings, Temporal, workers and their rollouts.
+    """Find problems before they happen: rights, clocks, Argo CD's settings, Temporal, workers, rollouts.
 
-    With PATHs it looks at the workers of these specs, else at those whose rollouts the cluster has. Changes
-    nothing. Ends with 1 when there is a problem; advice alone is none.
+    With PATHs, it checks the workers of these specs. Without PATHs, it checks the workers that have a
+    rollout in the cluster. Changes nothing. Exits with 1 if there is a problem; advice is not a problem.
 
     \b
     twgen doctor
@@ -35,7 +35,7 @@ def command(output: str, argocd_namespace: str, **params: Any) -> None:
     """
     settings = settings_of(params)
     if settings.surroundings.needs_identity:
-        raise InvalidInput("a plugin of Argo CD only renders: run `twgen doctor` outside of a render")
+        raise InvalidInput("the Argo CD plugin can only render: run `twgen doctor` elsewhere")
     given = load_specs(replace(settings, quiet=True), needs_worker=True) if params["paths"] else None
 
     async def story(opened: Connections) -> Examined:
@@ -52,7 +52,7 @@ def command(output: str, argocd_namespace: str, **params: Any) -> None:
         write("".join(f"{line}\n" for line in lines))
     beside_workers = seen.installation.argocd or seen.installation.tick
     if not seen.workers and not found and not_checked and not beside_workers:
-        raise StateUnavailable("nothing was looked at: give PATHs, or a cluster that can be read")
+        raise StateUnavailable("nothing was checked: give PATHs, or access to a cluster")
     problems = sum(one.severity is Severity.PROBLEM for one in found)
     if problems:
         raise NegativeAnswer(f"{counted(problems, 'problem')} found")

@@ -39,26 +39,27 @@ _REPORTS: dict[str, Callable[[DrainReport], str]] = {
 @click.command()
 @paths_argument
 @output_option(*_REPORTS)
-@options("window", "from_cluster", "all_namespaces", from_cluster="Tell of the workers of a cluster.")
+@options("window", "from_cluster", "all_namespaces", from_cluster="Report on the workers of a cluster.")
 @options("of_version", "workflow_types", "older_than", "move", "to_version", "without_replay")
 @options("signal", "signal_input", "cancel", "terminate", "again", "wait", "yes")
 @options("worker", *READING, *INPUT, "identity", "namespace", "operator_config", "quiet")
 def command(output: str, window: timedelta, **params: Any) -> None:
-    """Say which workflows hold the versions that are no longer current, and what that costs.
+    """Show which workflows keep old versions running, and the cost of these versions.
 
     \b
     twgen drain .
     twgen drain --from-cluster -A -o markdown
     twgen drain . --version v1 --type Poller --signal stop --wait
 
-    With --version it ends them: it says what it would do to how many, asks, and lets a batch operation of the
-    server do it. Where the same was begun before, it tells how far that is.
+    With --version, it ends these workflows: it shows the change and the number of workflows, asks for
+    confirmation, and starts a batch operation on the server. If the same operation was started before, it
+    reports the progress.
     """
     if what := what_ends(params):
         of_report = given_options(["window", "from_cluster", "all_namespaces"])
         if of_report or output != "text":
             options_of_report = ", ".join(of_report) or f"-o {output}"
-            raise InvalidInput(f"--version goes without what the report takes: {options_of_report}")
+            raise InvalidInput(f"--version prints no report, so leave out {options_of_report}")
         end_workflows(params, what)
         return
     report = _report(params, window)
@@ -75,9 +76,9 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
     """What holds the versions of the workers that are asked for, and why some are left out."""
     settings, in_cluster, everywhere = settings_of(params), params["from_cluster"], params["all_namespaces"]
     if everywhere and not in_cluster:
-        raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
+        raise InvalidInput("-A needs --from-cluster: specs name their own namespaces")
     if in_cluster and params["paths"]:
-        raise InvalidInput("--from-cluster takes the workers of a cluster: it goes with no PATH")
+        raise InvalidInput("--from-cluster reads the workers from the cluster: leave out PATH")
     namespace = namespace_of(settings, everywhere=everywhere) if in_cluster else ""
     specs = () if in_cluster else load_specs(settings).workers
     with Servers(settings) as servers:
@@ -91,7 +92,7 @@ def _report(params: dict[str, Any], window: timedelta) -> DrainReport:
                 names = ", ".join(sorted(spec.worker_deployment for spec in found))
                 found = [spec for spec in found if name in {spec.name, spec.worker_deployment}]
                 if not found:
-                    raise InvalidInput(f"there is no worker {name!r}: there is {names or 'none'}")
+                    raise InvalidInput(f"there is no worker {name!r}; the workers are: {names or 'none'}")
             report = await _reported(settings, servers, opened, found, window)
             return replace(report, unread=(*failures, *report.unread))
 

@@ -56,16 +56,17 @@ def what_ends(params: Mapping[str, Any]) -> WhatEnds | None:
     version = params["of_version"]
     for name, needs in _NEEDS.items():
         if params[name] and not params[needs]:
-            raise InvalidInput(f"--{OPTIONS[name].name} goes with --{OPTIONS[needs].name}")
+            raise InvalidInput(f"--{OPTIONS[name].name} needs --{OPTIONS[needs].name}")
     if not asked and not version:
         return None
     if len(asked) != 1 or not version:
         raise InvalidInput(
-            "--version goes with one of --move, --signal, --cancel and --terminate, and each of them with it"
+            "--version needs exactly one of --move, --signal, --cancel and --terminate, and each of"
+            " these needs --version"
         )
     [ending] = asked
     if odd := [name for name in params["workflow_types"] if not re.search(WORKFLOW_TYPE, name)]:
-        raise InvalidInput(f"--type {quoted(odd[0])}: no server finds workflows by such a name")
+        raise InvalidInput(f"--type {quoted(odd[0])} is not a valid name of a workflow type")
     return WhatEnds(
         ending,
         workflow_types=tuple(params["workflow_types"]),
@@ -105,7 +106,7 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
         if not state:
             number = await reader().count(still_open(batch.query))
             if not number:
-                return f"{spec.worker_deployment}: no such workflow of {build_id} is open"
+                return f"{spec.worker_deployment}: no open workflow of {build_id} matches"
             change = in_words(batch.what, f"{counted(number, 'workflow')} of {build_id}")
             confirm(f"{spec.worker_deployment}: {change}", yes=params["yes"])
             # whoever was asked may have thought for long, and the version be current again
@@ -121,7 +122,7 @@ def end_workflows(params: dict[str, Any], what: WhatEnds) -> None:
             state = await _ended(reader, batch, state, shows=sys.stderr.isatty() and not settings.quiet)
         if state and not state.is_running and (left := await _begun_since(reader(), batch, state)):
             raise NegativeAnswer(
-                f"{_told(batch, state)}; it has not done so to {counted(left, 'workflow')} of today"
+                f"{_told(batch, state)}; it did not include {counted(left, 'workflow')} that started since"
             )
         return _told(batch, state)
 
@@ -181,8 +182,8 @@ def _told(batch: Batch, state: BatchState | None) -> str:
     """How far it is; raises NegativeAnswer where it could not do all."""
     what = f"batch operation {batch.job_id}"
     if not state or state.is_running:
-        return f"{what} runs; --wait waits for its end"
+        return f"{what} is running; --wait waits until it ends"
     done = f"{what} has ended: {state.done} of {counted(state.total, 'workflow')}"
     if state.failed or state.has_failed:
-        raise NegativeAnswer(f"{done}, {state.failed} failed; --again does it once more")
-    return f"{done}; --again does it once more"
+        raise NegativeAnswer(f"{done}, {state.failed} failed; --again repeats it")
+    return f"{done}; --again repeats it"

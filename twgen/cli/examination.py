@@ -38,9 +38,11 @@ Part = TypeVar("Part")
 Other = TypeVar("Other")
 _BUSY = 8
 """So often a server may say that it is asked too much, some ten seconds: that passes, and is no finding."""
-_NO_CLUSTER = "no cluster is read: give --kubeconfig, or set KUBECONFIG"
-_NO_GIT = "the ledger and the history of Git are read with specs: give PATHs"
-_WRITES = "no Temporal says before a write who may: a rollout that may not says so in its status"
+_NO_CLUSTER = "there is no access to a cluster: give --kubeconfig, or set KUBECONFIG"
+_NO_GIT = "the ledger and the Git history are read only with specs: give PATHs"
+_WRITES = (
+    "Temporal cannot be asked in advance who may write; a rollout without the right reports it in its status"
+)
 
 
 class Examined(NamedTuple):
@@ -189,7 +191,7 @@ class Examination(NamedTuple):
         )
         known = {spec.worker_deployment for spec in given} | rollouts.intents.keys()
         strays, no_strays = await _tried(
-            "what nobody renders any more",
+            "objects that are no longer rendered",
             lambda: read_strays(client, namespaces, known, deadline),
             {},
         )

@@ -117,16 +117,16 @@ def show_fleet(
         found = servers.run((), story)
     if not found and not settings.quiet:
         where = namespaces[0] or "any namespace"
-        warn([f"no rollout has left a status in {where}: is it the right cluster?"])
+        warn([f"there is no rollout status in {where}: is it the right cluster?"])
 
 
 def namespace_of(settings: Settings, *, everywhere: bool) -> str:
     """The namespace whose rollouts are read; empty: all. Raises InvalidInput where nobody says it."""
     namespace = "" if everywhere else settings.namespace_rule.default
     if not everywhere and not namespace:
-        raise InvalidInput("rollouts are read of one namespace or all: give -n NAMESPACE, or -A")
+        raise InvalidInput("choose the namespace of the rollouts: give -n NAMESPACE, or -A for all")
     if settings.no_cluster:
-        raise InvalidInput("--from-cluster reads a cluster alone: it goes without --no-cluster")
+        raise InvalidInput("--from-cluster reads only the cluster: leave out --no-cluster")
     return namespace
 
 
@@ -150,7 +150,7 @@ async def _left_behind(
     try:
         return stray_lines(await read_strays(client, [namespace], known, deadline))
     except (StateUnavailable, OutOfTime) as error:
-        warn([f"whether Deployments were left behind is not known: {error}"])
+        warn([f"twgen could not check for leftover Deployments: {error}"])
         return ()
 
 

@@ -46,17 +46,17 @@ from twgen.reading.temporal.shared import SharedReads
 def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
     """Write histories of a worker's workflows into a folder, for a program that replays them.
 
-    Of each workflow type the newest, those of open workflows first, each version in turn. They hold what
-    workflows were given and what activities answered: whoever reads the folder reads that.
+    It takes the newest histories of each workflow type. Open workflows come first, and versions take turns.
+    Histories contain workflow inputs and activity results: anyone who can read the folder can read those.
 
     \b
     twgen histories . --folder /tmp/histories
     twgen histories --deployment-name shop/payments --folder /tmp/histories
 
-    The folder must hold nothing yet. Ends with 1 when all that was chosen of a workflow type is too large.
+    The folder must be empty. Exits with 1 if all chosen histories of a workflow type are too large.
     """
     if not folder:
-        raise InvalidInput("--folder says where the histories are written: give one")
+        raise InvalidInput("give --folder: the folder to write the histories to")
     # no cluster tells anything of them
     settings, worker = _whose({**params, "no_cluster": True})
 
@@ -74,10 +74,10 @@ def command(folder: str | None, shared: bool, sample: int, max_bytes: int, **par
         written = servers.run([worker], story)
     if written.larger:
         number = counted(len(written.larger), "history")
-        warn([f"{number} left out: larger than what is left of --max-bytes"])
+        warn([f"{number} left out: too large for the rest of --max-bytes"])
     write(_told(worker.worker_deployment, folder, written))
     if missing := left_out_altogether(written.histories, written.larger):
-        raise NegativeAnswer(f"none of {listed(missing)} is replayed: their histories are too large")
+        raise NegativeAnswer(f"no history of {listed(missing)} was written: they are all too large")
 
 
 def _whose(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
@@ -87,23 +87,23 @@ def _whose(params: Mapping[str, Any]) -> tuple[Settings, InTemporal]:
         settings, specs = the_worker(params)
         return settings, specs.workers[0]
     if params["paths"] or params["worker"]:
-        raise InvalidInput("--deployment-name stands in place of PATHs and --worker")
+        raise InvalidInput("--deployment-name replaces PATHs and --worker: leave them out")
     settings = settings_of(params)
     found = settings.surroundings.profiles(settings.operator, allow_unlisted=False).all
     profile = usual_profile(found, os.environ)
     if not profile:
         raise InvalidInput(
-            "--deployment-name connects as Temporal's own tools do: set TEMPORAL_ADDRESS and"
-            " TEMPORAL_NAMESPACE, or TEMPORAL_PROFILE to one that has an address"
+            "--deployment-name uses Temporal's own environment settings: set TEMPORAL_ADDRESS and"
+            " TEMPORAL_NAMESPACE, or set TEMPORAL_PROFILE to a profile with an address"
         )
     if "://" in profile.address:
-        raise InvalidInput(f"the address of Temporal is HOST:PORT, and not {quoted(profile.address)}")
+        raise InvalidInput(f"the address of Temporal must be HOST:PORT, not {quoted(profile.address)}")
     return settings, NamedWorker(name, profile.namespace, Connection("TEMPORAL_ADDRESS", profile.address))
 
 
 def _told(worker: str, folder: str, written: Written) -> str:
     if not written.histories:
-        return f"{worker}: Temporal keeps no history of any workflow of its versions\n"
+        return f"{worker}: Temporal has no workflow history of its versions\n"
     still = sum(one.is_open for one in written.histories)
     types = Counter(one.workflow_type for one in written.histories)
     named = ", ".join(f"{number} of {name}" for name, number in sorted(types.items()))

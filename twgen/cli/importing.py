@@ -33,17 +33,19 @@ _DEPLOYMENT = "deployment/"
 @options(
     *("folder", "from_cluster", "namespace", "timeout", "kubeconfig", "context", "quiet"),
     folder="Write the specs into this folder.",
-    from_cluster="Take the controller's objects of a namespace, and each deployment/NAME in place of PATHs.",
-    namespace="Kubernetes namespace of documents that name none; with --from-cluster, the one to read.",
+    from_cluster="Import the controller's objects of a namespace, and each deployment/NAME given"
+    " instead of PATHs.",
+    namespace="Kubernetes namespace of documents that do not set one; with --from-cluster, the"
+    " namespace to read.",
 )
 def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # noqa: FBT001
-    """Write specs of what runs already: the controller's objects, or Deployments that have no versions.
+    """Write specs of workers that already run: the controller's objects, or Deployments without versions.
 
-    Each object gets a file. One of the controller's that is there already is brought up to date, and keeps
-    its comments and its order; a worker and a connection that a Deployment tells of in part are left as they
-    are. What a Deployment does not tell is a comment with what to fill in. Recorded in the ledger beside them
-    are the target of each worker, and its older versions whose Deployments are among what is read, so that
-    Git can bring them back from the first day.
+    Each object gets a file. If the file of a controller's object exists already, it is updated and keeps its
+    comments and order. An existing file that was made from a Deployment is not changed. A comment marks each
+    value that you must fill in because the Deployment does not contain it. The target of each worker, and its
+    older versions if their Deployments were read, are recorded in the ledger next to the specs, so that Git
+    can bring them back from the first day.
 
     \b
     twgen import --from-cluster -n shop --folder workers
@@ -51,10 +53,10 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     kubectl get deployment payments -n shop -o yaml | twgen import - --folder workers
     """
     if not folder:
-        raise InvalidInput("--folder says where the specs are written: give one")
+        raise InvalidInput("give --folder: the folder to write the specs to")
     settings = settings_of(params)
     if settings.surroundings.needs_identity:
-        raise InvalidInput("a plugin of Argo CD only renders")
+        raise InvalidInput("the Argo CD plugin can only render")
     documents = _of_cluster(settings, params["paths"]) if from_cluster else _of_files(settings)
     specs, left = imported(documents, settings.namespace)
     live, unread = live_versions(documents)
@@ -65,7 +67,7 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"{folder}: specs cannot be written there ({error.strerror})") from error
+        raise InvalidInput(f"{folder}: cannot write specs there ({error.strerror})") from error
     new, kept = _without_known(specs, place)
     if not settings.quiet:
         warn([*left, *unread, *kept])
@@ -75,13 +77,13 @@ def command(folder: str | None, from_cluster: bool, **params: Any) -> None:  # n
         say(f"wrote {listed(sorted(map(str, texts)))}")
     if missing := [one for spec in new for one in spec.missing]:
         again = "run this again" if live else f"run `twgen lock {folder}`"
-        say(f"fill in what they do not tell ({'; '.join(missing)}), then {again}")
+        say(f"fill in the missing values ({'; '.join(missing)}), then {again}")
         return
     recorded = record_targets(replace(settings, paths=(folder,)), check=False, live=live)
     more = f" and {counted(recorded.older, 'older version')}" if recorded.older else ""
     ledgers = listed(sorted({str(file.parent) for file in recorded.files}))
     done = f"recorded their targets{more} in {ledgers}; " if ledgers else ""
-    say(f"{done}`twgen plan {folder}` says what would change")
+    say(f"{done}`twgen plan {folder}` shows what would change")
 
 
 def _of_files(settings: Settings) -> Sequence[Document]:
@@ -100,7 +102,7 @@ def _of_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Docu
         raise InvalidInput("--from-cluster reads one namespace: give -n NAMESPACE")
     for one in deployments:
         if not one.startswith(_DEPLOYMENT):
-            raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME in place of {one}")
+            raise InvalidInput(f"--from-cluster reads no files: write {_DEPLOYMENT}NAME instead of {one}")
     names = [one.removeprefix(_DEPLOYMENT) for one in deployments]
 
     async def story(opened: Connections) -> InCluster:
@@ -111,7 +113,8 @@ def _of_cluster(settings: Settings, deployments: Sequence[str]) -> Sequence[Docu
         found = servers.run((), story)
     if found.absent and not settings.quiet:
         kinds = listed(found.absent)
-        warn([f"the API server knows no {kinds} ({CONTROLLER_API}): none of the controller's is taken"])
+        told = f"the API server does not have {kinds} ({CONTROLLER_API})"
+        warn([f"{told}: none of the controller's objects is imported"])
     return found.documents
 
 
@@ -127,7 +130,9 @@ def _without_known(specs: Sequence[Imported], place: Path) -> tuple[list[Importe
         if file is None or (is_here and spec.is_whole):
             new.append(spec)
         else:
-            kept.append(f"{file} has {' '.join(filter(None, spec.identity))} already: it is left as it is")
+            kept.append(
+                f"{file} has {' '.join(filter(None, spec.identity))} already: twgen does not change it"
+            )
     return new, kept
 
 
@@ -139,14 +144,16 @@ def _edited(file: Path, spec: Imported) -> str:
     except (OSError, UnicodeDecodeError, YamlError) as error:
         raise InvalidInput(f"{file} cannot be edited: {error}") from error
     if file.is_symlink():
-        raise InvalidInput(f"{file} is a link: give a folder that holds the files themselves")
+        raise InvalidInput(f"{file} is a link: give a folder that contains the files themselves")
     if not documents:
         return commented(spec.document, spec.comments)
     if len(documents) > 1 or identity_of(documents[0]) != spec.identity:
-        raise InvalidInput(f"{file} holds something else: move it away, or give another --folder")
+        raise InvalidInput(f"{file} contains something else: move it away, or give another --folder")
     # labels and annotations of the file are its people's own
     over = {**documents[0], "spec": spec.document["spec"]}
     changed = edited(text, over, lambda value: write_documents([value]))
     if changed is None:
-        raise InvalidInput(f"{file} cannot be edited with its layout kept: move it away, and import again")
+        raise InvalidInput(
+            f"{file} cannot be edited without changing its layout: move it away, and import again"
+        )
     return changed

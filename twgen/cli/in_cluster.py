@@ -26,8 +26,8 @@ _TERMINATION_LOG = Path("/dev/termination-log")
 _LONGEST_WORD = 4096
 """Bytes that it reads there."""
 _NO_PROMETHEUS = (
-    "its operator adds one to `prometheus` of the OperatorConfig, with the Argo CD project, and it is"
-    " rendered again"
+    "the operator must add one to `prometheus` of the OperatorConfig, with the Argo CD project; then"
+    " render again"
 )
 
 

@@ -75,8 +75,8 @@ def load_specs(settings: Settings, *, needs_worker: bool = False) -> Specs:
     nameless = [worker.worker_deployment for worker in specs.workers if not worker.policy.identity]
     if nameless and settings.surroundings.needs_identity and not settings.rendering_caller.identity:
         raise InvalidInput(
-            f"{nameless[0]} has no manager identity: the operator names its instance in"
-            " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy has spec.identity"
+            f"{nameless[0]} has no manager identity: the operator must set `instance` in the file of"
+            " TWGEN_OPERATOR_CONFIG, or a RolloutPolicy must set spec.identity"
         )
     return specs
 
@@ -149,8 +149,8 @@ def ledgers_without_spec(settings: Settings, specs: Specs) -> Iterator[Problem]:
         versions = value_at(document.value, "versions")
         worker = value_at(versions[0], "worker") if isinstance(versions, list) and versions else None
         if isinstance(worker, str) and worker not in here:
-            message = f"no spec describes {worker}: none of its versions is rendered"
-            remedy = "remove this file when they have no work left"
+            message = f"no spec describes {worker}: twgen renders none of its versions"
+            remedy = "remove this file once they have no work left"
             yield Problem.at(document, "versions[0].worker", f"{message}; {remedy}")
 
 
@@ -162,7 +162,9 @@ def no_worker(settings: Settings) -> str:
 def planning_time(settings: Settings, world: World) -> datetime:
     """The time to plan as of: a snapshot speaks for its own time, and is never planned on later by chance."""
     if settings.snapshot and settings.now and settings.now < world.taken_at and not settings.quiet:
-        warn([f"--now is before {settings.snapshot} was taken, at {format_time(world.taken_at)}"])
+        warn(
+            [f"--now is earlier than {settings.snapshot}, which was written at {format_time(world.taken_at)}"]
+        )
     return settings.now or world.taken_at
 
 
@@ -180,7 +182,9 @@ def load_world(
     """
     if specs.snapshots and not settings.snapshot and not settings.offline and not settings.quiet:
         file = specs.snapshots[0].source
-        warn([f"{file} is a Snapshot and no spec: `--snapshot {file}` plans on it, in place of servers"])
+        warn(
+            [f"{file} is a Snapshot, not a spec: use `--snapshot {file}` to plan with it instead of servers"]
+        )
     if settings.offline:
         # a cluster that was not read might hold versions: the number of replicas would be left out
         empty = {worker.key: WorkerWorld(*worker.key, deployments=()) for worker in specs.workers}

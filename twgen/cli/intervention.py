@@ -36,7 +36,7 @@ _common = options("worker", *MEASURING, *INPUT, "identity", "namespace", "operat
 @options("full", "skip_gate")
 @_common
 def promote(full: bool, skip_gate: bool, **params: Any) -> None:  # noqa: FBT001
-    """Make the next step of a rollout now, whatever is left of a pause.
+    """Take the next step of a rollout now, even if its pause is not over.
 
     \b
     twgen promote .
@@ -61,7 +61,7 @@ def abort(**params: Any) -> None:
 @paths_argument
 @_common
 def retry(**params: Any) -> None:
-    """Let an aborted target go on, or start a gate or a replay that failed again.
+    """Continue with an aborted target, or restart a failed gate or replay.
 
     \b
     twgen retry .
@@ -85,7 +85,7 @@ def pause(**params: Any) -> None:
 @paths_argument
 @_common
 def resume(**params: Any) -> None:
-    """Let a paused rollout go on.
+    """Continue a paused rollout.
 
     \b
     twgen resume .
@@ -97,10 +97,11 @@ def resume(**params: Any) -> None:
 @paths_argument
 @_common
 def retire(**params: Any) -> None:
-    """Send all new workflows to workers without a version, and let every version drain.
+    """Send all new workflows to unversioned workers, and let every version drain.
 
-    It is refused where no such worker polls what the current version polls. `twgen resume`, and a rollout
-    after it, bring the traffic back; so does the rollout of another build ID, so commit none.
+    It is refused unless unversioned workers poll the same task queues as the current version. To bring the
+    traffic back, run `twgen resume` and then a rollout. The rollout of a new build ID also brings it back,
+    so commit none until then.
 
     \b
     twgen retire . --worker payments
@@ -148,15 +149,15 @@ def the_worker(params: Mapping[str, Any]) -> tuple[Settings, Specs]:
     """
     settings, name = settings_of(params), params["worker"] or ""
     if settings.surroundings.needs_identity:
-        raise InvalidInput("a plugin of Argo CD only renders")
+        raise InvalidInput("the Argo CD plugin can only render")
     specs = load_specs(replace(settings, quiet=True), needs_worker=True)
     found = tuple(spec for spec in specs.workers if name in {"", spec.name, spec.worker_deployment})
     if len(found) == 1:
         return settings, specs._replace(workers=found)
     names = ", ".join(sorted(spec.worker_deployment for spec in specs.workers))
     if not found:
-        raise InvalidInput(f"there is no worker {name!r}: there is {names}")
-    raise InvalidInput(f"--worker says which: {names}")
+        raise InvalidInput(f"there is no worker {name!r}; the workers are: {names}")
+    raise InvalidInput(f"there are several workers: choose one with --worker: {names}")
 
 
 def confirm(change: str, *, yes: bool) -> None:
@@ -164,5 +165,5 @@ def confirm(change: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin or not sys.stdin.isatty():
-        raise InvalidInput(f"{change}? Nobody is there to ask: -y says yes")
+        raise InvalidInput(f"{change}? There is no terminal to ask at: -y confirms")
     click.confirm(change, abort=True, err=True)

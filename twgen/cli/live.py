@@ -46,7 +46,8 @@ class Connections:
         """The cluster, without which a command or an option does nothing; raises InvalidInput without one."""
         if not self.kubernetes:
             raise InvalidInput(
-                f"{what} needs a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod its account will do"
+                f"{what} needs access to a cluster: give --kubeconfig, or set KUBECONFIG; in a Pod, its"
+                " service account is used"
             )
         return self.kubernetes
 

@@ -42,10 +42,11 @@ class Recorded(NamedTuple):
 @paths_argument
 @options("now", *INPUT, "namespace", "operator_config", "check", "strict", "quiet")
 def command(check: bool, **params: Any) -> None:  # noqa: FBT001 - click passes flags so
-    """Record the Deployment of each target version in the folder twgen.lock beside the specs.
+    """Record the Deployment of each target version in the folder twgen.lock next to the specs.
 
-    Commit it: it lets twgen bring a version back that Git and the cluster have forgotten.
-    Comments and order that you gave the files stay. A version is a line, which Git merges by itself.
+    Commit the folder. With it, twgen can bring back a version that is gone from the cluster and from the Git
+    history. The files keep your comments and your order. Each version is one line, so that Git can
+    merge the files.
 
     \b
     twgen lock .
@@ -66,8 +67,8 @@ def record_targets(
     """
     if settings.input.kind == HELM and not settings.input.release:
         raise InvalidInput(
-            "versions are recorded under the names that one release gives them: write --release NAME, as in"
-            " the cluster, and -n NAMESPACE where the templates name none"
+            "a version is recorded under the names that its release sets: give --release NAME, as in"
+            " the cluster, and -n NAMESPACE if the templates set no namespace"
         )
     folder = ledger_folder(settings.paths[0])
     specs = load_specs(settings)
@@ -96,7 +97,7 @@ def record_targets(
         names, (verb, them) = listed(sorted(map(str, new))), ("is", "it")
         if len(new) > 1:
             verb, them = "are", "them"
-        raise NegativeAnswer(f"{names} {verb} not current: run `{_without_check()}` and commit {them}")
+        raise NegativeAnswer(f"{names} {verb} outdated: run `{_without_check()}` and commit {them}")
     with alone_in({file.parent for file in new}):
         # read again: somebody may have recorded there since the specs were read
         write_files(with_attributes(changed_files(new, settings.sources.text)))

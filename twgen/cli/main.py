@@ -20,27 +20,27 @@ COMPLETION = "_TWGEN_COMPLETE"
 _COMMANDS = {
     "render": "Print the manifests of every version that still has work.",
     "diff": "Show what applying these manifests would change in the cluster.",
-    "plan": "Say what would happen next to every version and to traffic, and why.",
-    "rollout": "Move traffic to the target: gate, ramp, make it current.",
-    "promote": "Make the next step of a rollout now.",
-    "abort": "End the ramp of a target, until `retry`.",
-    "retry": "Go on after an abort, a failed gate or a failed replay.",
+    "plan": "Show what would happen next to every version and to traffic, and why.",
+    "rollout": "Move traffic to the target: run the gate, ramp, make it current.",
+    "promote": "Take the next step of a rollout now.",
+    "abort": "End the ramp of a target until `retry`.",
+    "retry": "Continue after an abort, a failed gate or a failed replay.",
     "pause": "Keep the traffic as it is, until `resume`.",
-    "resume": "Let a paused rollout go on.",
-    "retire": "Send new workflows to workers without a version, and let every version drain.",
-    "ownership": "Say who manages a worker, take it over, or give it back.",
-    "tick": "Keep what Argo CD has rendered up to date.",
-    "status": "Show where every worker and its versions stand.",
-    "dashboard": "Show where every rollout of a cluster stands, in a browser.",
-    "doctor": "Look for what would bite, and say what mends it.",
-    "drain": "Say which workflows hold the versions that are no longer current.",
-    "histories": "Write histories of workflows, for a program that replays them.",
-    "simulate": "Tell a whole rollout in advance: what would happen when.",
-    "validate": "Check specs without reading any server.",
-    "import": "Write specs of what runs already.",
-    "snapshot": "Record what Temporal says of the workers.",
-    "lock": "Record the target versions in the ledger beside the specs.",
-    "completion": "Print what makes a shell complete the commands and options of twgen.",
+    "resume": "Continue a paused rollout.",
+    "retire": "Send new workflows to unversioned workers, and let every version drain.",
+    "ownership": "Show the manager of a worker, claim it, or release it.",
+    "tick": "Keep Argo CD's rendered manifests up to date.",
+    "status": "Show the state of every worker and its versions.",
+    "dashboard": "Show the state of every rollout of a cluster in a browser.",
+    "doctor": "Find problems before they happen, and say how to fix them.",
+    "drain": "Show which workflows keep old versions running.",
+    "histories": "Write workflow histories, for a program that replays them.",
+    "simulate": "Predict a whole rollout: what would happen, and when.",
+    "validate": "Check specs without reading a server.",
+    "import": "Write specs of workers that already run.",
+    "snapshot": "Print Temporal's state of the workers, for --snapshot.",
+    "lock": "Record the target versions in the ledger next to the specs.",
+    "completion": "Print the script for shell completion.",
     "version": "Print the version of twgen.",
 }
 _OF_ONE_FILE = dict.fromkeys(("promote", "abort", "retry", "pause", "resume", "retire"), "intervention")
@@ -101,7 +101,8 @@ def twgen() -> None:
 
     \b
     Exit codes: 0 done, 1 negative answer, 2 usage or invalid spec,
-    3 state not available, 4 out of time, 5 owned by somebody else, 70 a bug.
+    3 state not available, 4 out of time, 5 another manager owns the worker,
+    70 a bug.
     """
 
 
@@ -133,9 +134,9 @@ def _run() -> object:
         try:
             return shell_complete(twgen, {}, "twgen", COMPLETION, instruction)
         except (LookupError, ValueError) as error:
-            said = "COMP_WORDS and COMP_CWORD do not tell which word is to be completed"
+            said = "COMP_WORDS and COMP_CWORD do not say which word to complete"
             raise InvalidInput(
-                f"{said}: use what `twgen completion` prints, or unset {COMPLETION}"
+                f"{said}: use the script that `twgen completion` prints, or unset {COMPLETION}"
             ) from error
     name = typed_name(sys.argv[0])
     if asks_for_completion(name, sys.argv[1:]):

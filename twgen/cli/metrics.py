@@ -27,6 +27,6 @@ class Exposed:
             case "/healthz" if time.monotonic() <= self.healthy_until:
                 return Answer("200 OK", "text/plain", b"ok\n")
             case "/healthz":
-                why = b"no look was done for too long: see its log\n"
+                why = b"no check has succeeded for too long: see the log\n"
                 return Answer("503 Service Unavailable", "text/plain", why)
-        return Answer("404 Not Found", "text/plain", b"there are /, /metrics and /healthz\n")
+        return Answer("404 Not Found", "text/plain", b"the pages are /, /metrics and /healthz\n")

@@ -50,7 +50,7 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # as above
 
 def _printable(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("holds a character that cannot be printed")
+        raise ValueError("contains a character that cannot be printed")
     return text
 
 
@@ -60,7 +60,7 @@ def _identity(text: str) -> str:
     from twgen.specs.limits import IDENTITY
 
     if not re.search(IDENTITY, _printable(text)):
-        raise ValueError("is not an identity such as payments/prod: one line without empty parts")
+        raise ValueError("is not a valid identity: one line without empty parts, such as payments/prod")
     return manager_identity(text)
 
 
@@ -87,14 +87,14 @@ def _duration(text: str) -> timedelta:
 def _reading_time(text: str) -> float:
     """The seconds of a length that is one."""
     if not (seconds := _duration(text).total_seconds()):
-        raise ValueError("leaves no time to read anything")
+        raise ValueError("is zero, which leaves no time to read anything")
     return seconds
 
 
 def _interval(text: str) -> timedelta:
     """A length that a simulation can step by."""
     if (length := _duration(text)) < timedelta(seconds=1):
-        raise ValueError("is too short: at least 1s")
+        raise ValueError("is too short: it must be at least 1s")
     return length
 
 
@@ -111,8 +111,8 @@ def _number(text: str, most: float) -> float:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII):
         raise ValueError("is not a number")
     if not 0 < (number := float(text)) <= most:
-        percent = f": {text} % is {number / 100:g}" if 1 == most < number <= 100 else ""  # noqa: PLR2004 - percent
-        raise ValueError(f"is not above 0 and at most {most:g}{percent}")
+        percent = f": {text}% is {number / 100:g}" if 1 == most < number <= 100 else ""  # noqa: PLR2004 - percent
+        raise ValueError(f"must be above 0 and at most {most:g}{percent}")
     return number
 
 
@@ -153,14 +153,14 @@ def _json(text: str) -> bytes:
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError('is no JSON, such as {"now": true} or "a text"') from error
+        raise ValueError('is not JSON such as {"now": true} or "a text"') from error
     return text.encode()
 
 
 def _count(text: str) -> int:
     """A whole number from 1."""
     if not re.fullmatch(r"[1-9]\d{0,4}", text, re.ASCII):
-        raise ValueError("is no whole number from 1 to 99999")
+        raise ValueError("is not a whole number from 1 to 99999")
     return int(text)
 
 
@@ -171,7 +171,7 @@ def _bytes(text: str) -> int:
     try:
         number = quantity_nanos(text) // 10**9
     except ValueError as error:
-        raise ValueError("is no number of bytes such as 64Mi") from error
+        raise ValueError("is not a number of bytes such as 64Mi") from error
     if not 1 <= number <= _MOST_BYTES:
         raise ValueError("is not from 1 to 10Gi")
     return number
@@ -198,7 +198,7 @@ def _files(text: str) -> tuple[str, ...]:
 def release_name(text: str) -> str:
     """The name of a release, as helm takes one; raises ValueError."""
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?", text):
-        raise ValueError("is no name of a release: at most 53 small letters, digits, - and .")
+        raise ValueError("is not a valid release name: at most 53 lower-case letters, digits, - and .")
     return text
 
 
@@ -211,7 +211,7 @@ def _values(text: str) -> str:
     except InvalidInput:  # helm says what is wrong, if it is for helm
         return text
     if not all(isinstance(value, dict | None) for value in documents):
-        raise ValueError("must be a YAML mapping such as 'replicas: 2'; a file is for --value-files")
+        raise ValueError("must be a YAML mapping such as 'replicas: 2'; for a file, use --value-files")
     return text
 
 

@@ -21,8 +21,8 @@ def refuse_settings_of_operator() -> None:
             )
         if not options[name].of_application:
             raise InvalidInput(
-                f"{name!r} is the operator's: a repository may not set it;"
-                f" the operator sets {options[name].variable} in the plugin's sidecar"
+                f"{name!r} is for the operator, and a repository may not set it; the operator can set"
+                f" {options[name].variable} in the plugin's sidecar"
             )
         if setting.mistake:
             raise InvalidInput(setting.mistake)

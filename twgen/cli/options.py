@@ -117,25 +117,30 @@ def _assumed(flag: str, text: str, form: Form, default: str) -> Option:
 
 
 OPTIONS: Mapping[str, Option] = {
-    "snapshot": Option(("--snapshot",), "Read the world from FILE, not from servers.", FILE),
-    "now": Option(("--now",), "Plan as of this time, not that of the snapshot or the clock.", TIME),
+    "snapshot": Option(
+        ("--snapshot",), "Read the servers' state from FILE, as `twgen snapshot` printed it.", FILE
+    ),
+    "now": Option(("--now",), "Plan as of this time, instead of the snapshot's time or the clock.", TIME),
     "timeout": Option(
-        ("--timeout",), "Give all reading of servers this long (20s; 40s in Argo CD).", READING_TIME
+        ("--timeout",), "Time limit for reading all servers (20s; 40s in Argo CD).", READING_TIME
     ),
     "identity": Option(
         ("--identity",),
-        "Act as manager identity twgen/NAME, whatever a RolloutPolicy says.",
+        "Act as manager identity twgen/NAME, even if a RolloutPolicy sets another.",
         IDENTITY,
         of_application=True,
     ),
-    "namespace": Option(("-n", "--namespace"), "Kubernetes namespace of documents that name none.", NAME),
-    "no_cluster": _flag("--no-cluster", text="Do not read Kubernetes."),
-    "kubeconfig": Option(("--kubeconfig",), "Read Kubernetes as this file says, not KUBECONFIG.", FILE),
-    "context": Option(("--context",), "Read Kubernetes through this context.", NAME),
-    "offline": _flag(
-        "--offline", text="Read no server: render each worker as if it was never deployed, to check it in CI."
+    "namespace": Option(
+        ("-n", "--namespace"), "Kubernetes namespace of documents that do not set one.", NAME
     ),
-    "no_hooks": _flag("--no-hooks", text="Leave rollout objects out, for `kubectl diff`."),
+    "no_cluster": _flag("--no-cluster", text="Do not read Kubernetes."),
+    "kubeconfig": Option(("--kubeconfig",), "Use this kubeconfig file instead of KUBECONFIG.", FILE),
+    "context": Option(("--context",), "Use this context of the kubeconfig.", NAME),
+    "offline": _flag(
+        "--offline",
+        text="Read no server. Render each worker as if it had never been deployed, to check it in CI.",
+    ),
+    "no_hooks": _flag("--no-hooks", text="Leave out rollout objects, for `kubectl diff`."),
     # as `kubectl apply --server-side` does: with argocd-controller, every object would differ by the tracking
     # annotation that Argo CD adds
     "field_manager": _assumed(
@@ -143,130 +148,157 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "allow_unlisted_connections": _flag(
         "--allow-unlisted-connections",
-        text="In Argo CD, use connections that need no credentials and that no Temporal profile lists.",
+        text="In Argo CD, allow connections that no Temporal profile lists, if they need no credentials.",
     ),
     "only_listed_connections": _flag(
         "--only-listed-connections",
-        text="Refuse connections that no Temporal profile lists, also those that need no credentials.",
+        text="Refuse connections that no Temporal profile lists, even if they need no credentials.",
     ),
     "via": Option(
         ("--via",),
-        "Reach a Temporal through another address, such as that of a port-forward; as often as needed.",
+        "Reach a Temporal server through another address, such as a forwarded port. Repeatable.",
         ADDRESSES,
         {"multiple": True},
     ),
     "ca_file": Option(
         ("--ca-file",),
-        "Trust the certificates in FILE where a Connection trusts those of SECRET, and a profile of Temporal"
-        " names none; as often as needed.",
+        "Trust the certificates in FILE if a Connection trusts SECRET and no Temporal profile sets"
+        " certificates. Repeatable.",
         FILE_OF_SECRET,
         {"multiple": True},
     ),
     "prometheus": Option(
         ("--prometheus",),
-        "Ask the Prometheus at URL for metrics that call theirs NAME, or name none; as often as needed.",
+        "Query the Prometheus at URL for metrics that use Prometheus NAME, or that name none. Repeatable.",
         PROMETHEUS,
         {"multiple": True},
     ),
     "operator_config": Option(
         ("--operator-config",),
-        "Read what the operator configured; elsewhere `rollout`, `attached`, `prometheus`, `links` count.",
+        "OperatorConfig file. Outside Argo CD, only its `rollout`, `attached`, `prometheus` and `links`"
+        " are used.",
         FILE,
     ),
     "input": Option(
         ("--input",),
-        "Take the folder as Directory (of documents), or render it with kustomize or helm.",
+        "Read the folder as YAML documents (Directory), or render it with kustomize or helm.",
         Choice(["Directory", "Kustomize", "Helm"]),
         of_application=True,
     ),
-    "release": Option(
-        ("--release",), "With --input Helm: the name of the release.", RELEASE, of_application=True
-    ),
+    "release": Option(("--release",), "With --input Helm: the release name.", RELEASE, of_application=True),
     "value_files": Option(
         ("--value-files",),
-        "With --input Helm: value files, from the chart's folder, with commas between them.",
+        "With --input Helm: value files, relative to the chart's folder, separated by commas.",
         FILES,
         of_application=True,
     ),
     "values": Option(
         ("--values",),
-        "With --input Helm: values, as YAML; they override those of the value files.",
+        "With --input Helm: values, as YAML. They override the value files.",
         VALUES,
         of_application=True,
     ),
-    "strict": _flag("--strict", text="Take warnings for errors.", of_application=True),
+    "strict": _flag("--strict", text="Treat warnings as errors.", of_application=True),
     "quiet": _flag("-q", "--quiet", text="Do not print warnings.", of_application=True),
     "color": Option(
         ("--color",), "Colour the text.", Choice(["auto", "always", "never"]), {"default": "auto"}
     ),
-    "exit_code": _flag("--exit-code", text="Exit with 1 while anything is to change, or not Settled."),
-    "watch": _flag("-w", "--watch", text="Read again and again, and show what changes."),
-    "interval": _assumed("--interval", "Wait this long between two reads of --watch.", READING_TIME, "5s"),
-    "workflow_duration": _assumed("--workflow-duration", "Pinned workflows run this long.", DURATION, "1h"),
-    "startup": _assumed("--startup", "New pods poll after this long.", DURATION, "30s"),
-    "gate": _assumed("--gate", "The gate passes after this long; or `fails`.", GATE, "1m"),
-    "drainage_interval": _assumed(
-        "--drainage-interval", "Temporal counts workflows of a draining version this often.", INTERVAL, "3m"
+    "exit_code": _flag("--exit-code", text="Exit with 1 if changes are pending or a worker is not Settled."),
+    "watch": _flag("-w", "--watch", text="Read repeatedly, and show each change."),
+    "interval": _assumed("--interval", "Time between two reads of --watch.", READING_TIME, "5s"),
+    "workflow_duration": _assumed(
+        "--workflow-duration", "Assumed duration of a pinned workflow.", DURATION, "1h"
     ),
-    "render_interval": _assumed("--render-interval", "twgen renders this often.", INTERVAL, "3m"),
-    "starts_per_hour": Option(("--starts-per-hour",), "With --failing: so many start an hour.", STARTS),
-    "failing": Option(("--failing",), "Tell when a version that fails this share is noticed.", RATIO),
-    "window": _assumed("--window", "Tell by workflows that ended this lately.", INTERVAL, "7d"),
+    "startup": _assumed("--startup", "Assumed time until a new pod polls.", DURATION, "30s"),
+    "gate": _assumed(
+        "--gate", "Assumed time until the gate passes; `fails` for a gate that fails.", GATE, "1m"
+    ),
+    "drainage_interval": _assumed(
+        "--drainage-interval",
+        "Assumed interval at which Temporal counts the workflows of a draining version.",
+        INTERVAL,
+        "3m",
+    ),
+    "render_interval": _assumed("--render-interval", "Assumed time between two renders.", INTERVAL, "3m"),
+    "starts_per_hour": Option(
+        ("--starts-per-hour",), "With --failing: number of workflows that start in an hour.", STARTS
+    ),
+    "failing": Option(
+        ("--failing",), "Report how soon a version with this failure rate would be detected.", RATIO
+    ),
+    "window": _assumed(
+        "--window", "Estimate from the workflows that closed within this time.", INTERVAL, "7d"
+    ),
     "of_version": Option(("--version",), "End the workflows that are pinned to this version.", NAME),
     "workflow_types": Option(
-        ("--type",), "With --version: those of this type alone, or of these.", NAME, {"multiple": True}
+        ("--type",), "With --version: only workflows of this type. Repeatable.", NAME, {"multiple": True}
     ),
-    "older_than": Option(("--older-than",), "With --version: those that started this long ago.", INTERVAL),
-    "move": _flag("--move", text="Move them to the current version."),
-    "to_version": Option(("--to",), "With --move: to this version.", NAME),
-    "without_replay": _flag("--without-replay", text="With --move: though nothing has replayed them there."),
-    "signal": Option(("--signal",), "Send them this signal.", NAME),
-    "signal_input": Option(("--signal-input",), "With --signal: its argument.", JSON),
-    "cancel": _flag("--cancel", text="Ask them to cancel."),
-    "terminate": _flag("--terminate", text="Terminate them."),
-    "again": _flag("--again", text="Do once more what has been done to this version before."),
-    "wait": _flag("--wait", text="Wait until the server has done it to all."),
-    "folder": Option(("-d", "--folder"), "Where the histories are written.", FOLDER),
-    "deployment_name": Option(("--deployment-name",), "Of this one; connect as Temporal's tools do.", NAME),
+    "older_than": Option(
+        ("--older-than",), "With --version: only workflows that started at least this long ago.", INTERVAL
+    ),
+    "move": _flag("--move", text="Move the workflows to the current version."),
+    "to_version": Option(("--to",), "With --move: the version to move to.", NAME),
+    "without_replay": _flag("--without-replay", text="With --move: do not require a passed replay."),
+    "signal": Option(("--signal",), "Send this signal to the workflows.", NAME),
+    "signal_input": Option(("--signal-input",), "With --signal: the argument of the signal.", JSON),
+    "cancel": _flag("--cancel", text="Request cancellation of the workflows."),
+    "terminate": _flag("--terminate", text="Terminate the workflows."),
+    "again": _flag("--again", text="Repeat an operation that has already ended for this version."),
+    "wait": _flag("--wait", text="Wait until the server has processed all workflows."),
+    "folder": Option(("-d", "--folder"), "Folder to write the histories to.", FOLDER),
+    "deployment_name": Option(
+        ("--deployment-name",),
+        "Read this Worker Deployment, using Temporal's own environment settings.",
+        NAME,
+    ),
     "task_queue": Option(
-        ("--task-queue",), "Also of open workflows on this task queue that no version has had yet.", NAME
+        ("--task-queue",), "Include open workflows on this task queue that have no version yet.", NAME
     ),
-    "upgrading": _flag("--upgrading", text="Those alone that go on with the next version by themselves."),
-    "shared": _flag("--shared", text="Let every user read them, who may be another one in a Pod."),
-    "sample": Option(("--sample",), "Histories of each workflow type (50).", COUNT, {"default": "50"}),
-    "max_bytes": Option(("--max-bytes",), "Of all histories together (64Mi).", BYTES, {"default": "64Mi"}),
+    "upgrading": _flag("--upgrading", text="Only auto-upgrade workflows."),
+    "shared": _flag(
+        "--shared", text="Make the files readable by every user, such as another user in the same Pod."
+    ),
+    "sample": Option(
+        ("--sample",), "Maximum number of histories for each workflow type (50).", COUNT, {"default": "50"}
+    ),
+    "max_bytes": Option(
+        ("--max-bytes",), "Maximum size of all histories together (64Mi).", BYTES, {"default": "64Mi"}
+    ),
     "from_cluster": _flag(
-        "--from-cluster", text="Show what rollouts left in the cluster, without Git and Temporal."
+        "--from-cluster",
+        text="Show the statuses that rollouts wrote in the cluster, without Git and Temporal.",
     ),
     "all_namespaces": _flag(
         "-A", "--all-namespaces", text="With --from-cluster: the rollouts of every namespace."
     ),
-    "worker": Option(("--worker",), "The worker, when there are several.", NAME),
-    "argocd_namespace": _assumed("--argocd-namespace", "Where Argo CD is.", NAME, "argocd"),
-    "listen": Option(("--listen",), "Serve it at HOST:PORT, not at a free port of this machine alone.", NAME),
-    "no_browser": _flag("--no-browser", text="Open no browser."),
-    "owner": Option(("--from",), "Who manages it now, and is to do so no more.", NAME),
-    "yes": _flag("-y", "--yes", text="Do not ask."),
-    "full": _flag("--full", text="Send all of the traffic, whatever steps are left."),
-    "skip_gate": _flag("--skip-gate", text="Go on without a gate or a replay that has not passed."),
-    "once": _flag("--once/--until-settled", text="Make one change at most, or go on (the default)."),
-    "within": Option(("--within",), "Give up when it takes longer (1h; never with --intent).", READING_TIME),
-    "intent": Option(
-        ("--intent",), "Roll out what this ConfigMap says, in the cluster, in place of PATHs.", OBJECT
+    "worker": Option(("--worker",), "The worker, if there are several.", NAME),
+    "argocd_namespace": _assumed("--argocd-namespace", "Namespace of Argo CD.", NAME, "argocd"),
+    "listen": Option(("--listen",), "Listen at HOST:PORT, instead of a free port of 127.0.0.1.", NAME),
+    "no_browser": _flag("--no-browser", text="Do not open a browser."),
+    "owner": Option(("--from",), "The current manager, to take the worker over from.", NAME),
+    "yes": _flag("-y", "--yes", text="Do not ask for confirmation."),
+    "full": _flag("--full", text="Send all traffic to the target, and skip the remaining steps."),
+    "skip_gate": _flag("--skip-gate", text="Continue even if the gate or the replay has not passed."),
+    "once": _flag(
+        "--once/--until-settled", text="Make one change at most, or continue until settled (the default)."
     ),
-    "intent_hash": Option(("--intent-hash",), "End when the intent is no longer this one.", NAME),
-    "every": Option(("--every",), "Go on, and look this often.", READING_TIME),
+    "within": Option(("--within",), "Give up after this time (1h; no limit with --intent).", READING_TIME),
+    "intent": Option(
+        ("--intent",), "Roll out the intent in this ConfigMap of the cluster, instead of PATHs.", OBJECT
+    ),
+    "intent_hash": Option(("--intent-hash",), "Exit when the intent no longer has this hash.", NAME),
+    "every": Option(("--every",), "Keep running, and check this often.", READING_TIME),
     "metrics": Option(
-        ("--metrics",), "With --every, serve /metrics and /healthz at HOST:PORT, or at :PORT.", NAME
+        ("--metrics",), "With --every: serve /metrics and /healthz at HOST:PORT or :PORT.", NAME
     ),
     "argocd_server": Option(
-        ("--argocd-server",), "Refresh applications of this Argo CD: the address of its API server.", NAME
+        ("--argocd-server",), "Refresh the applications of Argo CD, whose API server has this address.", NAME
     ),
     "argocd_token_file": Option(
-        ("--argocd-token-file",), "Read the token for it from FILE, not from ARGOCD_AUTH_TOKEN.", FILE
+        ("--argocd-token-file",), "Read the Argo CD token from FILE instead of ARGOCD_AUTH_TOKEN.", FILE
     ),
-    "argocd_ca_file": Option(("--argocd-ca-file",), "Know it by the certificates in FILE.", FILE),
-    "check": _flag("--check", text="Write nothing; exit with 1 when the ledger is not current."),
+    "argocd_ca_file": Option(("--argocd-ca-file",), "Trust the certificates in FILE for Argo CD.", FILE),
+    "check": _flag("--check", text="Write nothing. Exit with 1 if the ledger is outdated."),
 }
 """Every option of every command, by the parameter of its function."""
 

@@ -25,7 +25,7 @@ class _Stdout(io.FileIO):
         except BrokenPipeError:
             raise
         except OSError as error:
-            reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+            reason = "stdout is closed" if error.errno == errno.EBADF else error.strerror
             raise InvalidInput(f"cannot write to stdout: {reason}") from error
 
 

@@ -19,9 +19,9 @@ _common = options("worker", *READING, *INPUT, "identity", "namespace", "operator
 
 @click.group()
 def command() -> None:
-    """Say who manages a Worker Deployment, take it over, or give it back.
+    """Show the manager of a Worker Deployment, claim it, or release it.
 
-    Once it has a manager, Temporal lets nobody else change its traffic.
+    Once it has a manager, only that manager can change its traffic.
     """
 
 
@@ -29,7 +29,7 @@ def command() -> None:
 @paths_argument
 @_common
 def show(**params: Any) -> None:
-    """Say who manages a worker.
+    """Show the manager of a worker.
 
     \b
     twgen ownership show .
@@ -42,7 +42,7 @@ def show(**params: Any) -> None:
 @options("owner", "yes")
 @_common
 def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
-    """Become the manager of a worker: of nobody's, or of the owner's that --from names.
+    """Become the manager of a worker that has no manager, or whose manager is the one in --from.
 
     \b
     twgen ownership claim . --from temporal-worker-controller/prod
@@ -55,7 +55,7 @@ def claim(owner: str | None, yes: bool, **params: Any) -> None:  # noqa: FBT001
 @options("yes")
 @_common
 def release(yes: bool, **params: Any) -> None:  # noqa: FBT001
-    """Stop managing a worker: anybody may change its traffic then, or claim it.
+    """Stop managing a worker: after that, anyone may change its traffic or claim it.
 
     \b
     twgen ownership release .
@@ -73,8 +73,9 @@ def _manage(params: dict[str, Any], decide: Callable[[WorkerWorld, str], str], *
         name, identity = spec.worker_deployment, acting_identity(spec, worker, settings.planning_caller)
         manager, wanted = manager_of(worker), decide(worker, identity)
         if not worker.temporal or wanted == manager:
-            return f"{name}: managed by {manager or 'nobody'}; this is {identity}"
-        change = f"{name}: managed by {manager or 'nobody'} before, by {wanted or 'nobody'} from now on"
+            owner = f"managed by {manager}" if manager else "no manager"
+            return f"{name}: {owner}; your identity is {identity}"
+        change = f"{name}: manager changes from {manager or 'none'} to {wanted or 'none'}"
         confirm(change, yes=yes)
         writer = TemporalWriter(spec, identity, opened.temporal, settings.timeout)
         await writer.set_manager(wanted, worker.temporal.conflict_token)

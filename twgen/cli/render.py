@@ -43,7 +43,7 @@ def command(output: str, **params: Any) -> None:
     if settings.surroundings.needs_identity:
         for name, what in (("no_hooks", "rollouts"), ("offline", "older versions")):
             if params[name]:
-                why = f"is for a terminal: Argo CD would prune the {what} that it leaves out"
+                why = f"is only for terminals: Argo CD would prune the {what} that it leaves out"
                 raise InvalidInput(f"--{OPTIONS[name].name} {why}")
     # its output has no mark of --offline: that would make it differ from the render that follows
     if settings.offline:

@@ -47,23 +47,23 @@ _WITHIN = 3600.0
     "color",
 )
 def command(output: str, color: str, once: bool, within: float | None, **params: Any) -> None:  # noqa: FBT001
-    """Move the traffic of every worker to its target: start the gate, ramp, make it current.
+    """Move the traffic of every worker to its target: run the gate, ramp, make it current.
 
-    Deployments are not created here: apply what `twgen render` prints.
+    It does not create Deployments: apply the output of `twgen render`.
 
     \b
     twgen rollout .
     twgen rollout . --within 2h
     twgen rollout . --once
 
-    Ends with 0 when every worker is Settled, 1 when one is Blocked, 4 when --within has passed, and 5 when
-    somebody else manages a worker. With --once, it makes one change at most and ends with 0 unless Blocked.
-    It may be ended and run again at any time: it goes on from what Temporal says.
+    Exits with 0 when every worker is Settled, 1 when one is Blocked, 4 when --within has passed, and 5 if
+    another manager owns a worker. With --once, it makes one change at most and exits with 0 unless Blocked.
+    You can stop it and run it again at any time: it continues from the state in Temporal.
     """
     gc.enable()  # it lives for hours
     settings = settings_of(params)
     if settings.surroundings.needs_identity:
-        raise InvalidInput("a plugin of Argo CD only renders: run `twgen rollout` elsewhere")
+        raise InvalidInput("the Argo CD plugin can only render: run `twgen rollout` elsewhere")
     if place := params["intent"]:
         from twgen.cli.in_cluster import roll_out_intent
 
@@ -75,7 +75,7 @@ def command(output: str, color: str, once: bool, within: float | None, **params:
     memory = Memory(settings)
     with (
         Servers(settings) as servers,
-        display(output, color, "Ctrl-C ends, and leaves traffic as it is then") as shown,
+        display(output, color, "Ctrl-C stops the rollout and leaves the traffic as it is") as shown,
     ):
         looks = _Looks(specs, caller, shown)
 

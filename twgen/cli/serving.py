@@ -54,7 +54,7 @@ def serving(option: str, address: str, answer: Callable[[Request], Answer]) -> I
         both = is_newer and socket.has_dualstack_ipv6()
         listening = socket.create_server((host, int(port)), family=family, dualstack_ipv6=both)
     except (ValueError, OverflowError, OSError) as error:
-        raise InvalidInput(f"{option} {address}: nothing can be served there ({error})") from error
+        raise InvalidInput(f"{option} {address}: cannot listen there ({error})") from error
     channels: dict[int, Any] = {}
     # of one socket it is the server itself, which its types do not tell
     server: Any = create_server(

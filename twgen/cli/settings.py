@@ -94,7 +94,8 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         if where.in_repository and path and not Path(path).is_absolute():
             variable = OPTIONS[name].variable
             raise InvalidInput(
-                f"{variable}: {path!r} must be a whole path: the repository may have such a file"
+                f"{variable}: {path!r} must be an absolute path, because the repository may contain"
+                " such a file"
             )
     operator = Operator()
     if path := params.get("operator_config"):
@@ -106,10 +107,10 @@ def settings_of(params: Mapping[str, Any]) -> Settings:
         idle = given_options(MEASURING) if params.get("snapshot") else []
         if idle:
             verb = "has" if len(idle) == 1 else "have"
-            warn([f"{', '.join(idle)} {verb} no effect beside --snapshot: no server is read"])
+            warn([f"{', '.join(idle)} {verb} no effect with --snapshot: no server is read"])
     prometheus = tuple(params.get("prometheus") or ())
     if len({server.name for server in prometheus}) < len(prometheus):
-        raise InvalidInput("--prometheus gives one name twice: which of them would be asked?")
+        raise InvalidInput("--prometheus gives the same name twice: give each name once")
     unlisted = True if params.get("allow_unlisted_connections") else None
     return Settings(
         paths=params.get("paths") or (".",),
@@ -142,7 +143,7 @@ def _input_of(params: Mapping[str, Any], where: Surroundings) -> Input:
             of_application = where.settings_of_application.get(OPTIONS[name].name)
             place = of_application.source if of_application else OPTIONS[name].flags[0]
             helm = "input Helm" if of_application else "--input Helm"
-            raise InvalidInput(f"{place} is for {helm}, and the input is {kind}")
+            raise InvalidInput(f"{place} is for {helm}, but the input is {kind}")
     if kind == HELM and where.release and not params.get("release"):
         try:
             release_name(where.release)

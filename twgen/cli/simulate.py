@@ -45,7 +45,7 @@ _REPORTS: dict[str, Callable[[Timeline, str], str]] = {
 def _traffic(starts_per_hour: float | None, failing: float | None) -> Traffic | None:
     if (starts_per_hour is None) != (failing is None):
         given, missing = ("--failing", "--starts-per-hour")[:: 1 if starts_per_hour is None else -1]
-        raise InvalidInput(f"{given} says nothing without {missing}")
+        raise InvalidInput(f"{given} needs {missing}")
     return Traffic(starts_per_hour, failing) if starts_per_hour and failing else None
 
 
@@ -56,10 +56,10 @@ def _traffic(starts_per_hour: float | None, failing: float | None) -> Traffic | 
 @options("starts_per_hour", "failing")
 @options("snapshot", "now", *INPUT, "identity", "namespace", "operator_config", "strict", "quiet", "color")
 def command(output: str, color: str, **params: Any) -> None:
-    """Tell a whole rollout in advance: what would happen when, to traffic and to every version.
+    """Predict a whole rollout: what would happen to traffic and to every version, and when.
 
-    Reads no server and changes nothing. Without --snapshot it begins where a deploy usually does: one
-    earlier version is current, and the target has just been committed.
+    Reads no server and changes nothing. Without --snapshot, it begins as a deploy usually does: an earlier
+    version is current, and the target has just been committed.
 
     \b
     twgen simulate .

@@ -18,7 +18,7 @@ from twgen.rendering.manifests import one_document
 @output_option("yaml", "json")
 @options(*MEASURING, *INPUT, "namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
-    """Record what Temporal says of the workers right now, for --snapshot.
+    """Print Temporal's current state of the workers, to be saved for --snapshot.
 
     \b
     twgen snapshot . > world.yaml

@@ -67,7 +67,7 @@ def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, *
     if not paths:
         return Wanted([namespace_of(settings, everywhere=all_namespaces)])
     if all_namespaces:
-        raise InvalidInput("-A goes without PATHs: their specs name their namespaces")
+        raise InvalidInput("leave out -A with PATHs: their specs name their own namespaces")
     workers = load_specs(settings, needs_worker=True).workers
     return Wanted(sorted({spec.namespace for spec in workers}), workers)
 
@@ -78,14 +78,15 @@ def _wanted(settings: Settings, *, paths: Sequence[str], all_namespaces: bool, *
 @options(
     *("watch", "interval", "within", "snapshot", "now"),
     *(*MEASURING, *INPUT, "identity", "namespace", "operator_config"),
-    within="With --watch: wait until no rollout can go on by itself, on a terminal too, but not longer.",
-    namespace="Kubernetes namespace of documents that name none; with --from-cluster, of the rollouts.",
+    within="With --watch, also on a terminal: exit when no rollout can continue by itself, or after"
+    " this time.",
+    namespace="Kubernetes namespace of documents that do not set one; with --from-cluster, of the rollouts.",
 )
 @options("from_cluster", "all_namespaces", "quiet", "color")
 def command(output: str, color: str, watch: bool, interval: float, **params: Any) -> None:  # noqa: FBT001
-    """Show where every worker and its versions stand, and what comes next. Changes nothing.
+    """Show the state of every worker and its versions, and the next change. Changes nothing.
 
-    A tree on a terminal; else a line for each worker, version and warning.
+    Prints a tree on a terminal, and elsewhere one line for each worker, version and warning.
 
     \b
     twgen status .
@@ -94,37 +95,39 @@ def command(output: str, color: str, watch: bool, interval: float, **params: Any
     twgen status --from-cluster -A
     twgen status workers/ --from-cluster -w --within 30m
 
-    --from-cluster shows what rollouts in the cluster left, and needs no Temporal. With PATHs, these are the
-    rollouts of their workers, and one whose target is another build ID than that of its spec has yet to
-    begin. Without them, nothing tells a commit that has not been applied from one that is Settled.
+    --from-cluster shows the statuses that rollouts wrote in the cluster, and needs no Temporal. With PATHs,
+    it shows the rollouts of their workers. If the target of a rollout has another build ID than its spec, the
+    rollout of the spec has yet to begin. Without PATHs, a commit that has not been applied yet looks Settled.
 
-    With -w on a terminal, it repaints in place until Ctrl-C. Elsewhere, or with -o json, it prints what
-    changes, a line each, and ends when no rollout can go on by itself: with 0 when every worker is Settled,
-    with 1 when one is Blocked, with 4 when --within has passed. A read that fails is tried again; only the
-    first one ends it.
+    With -w on a terminal, it repaints in place until Ctrl-C. Elsewhere, or with -o json, it prints one line
+    for each change, and exits when no rollout can continue by itself: with 0 if every worker is Settled,
+    with 1 if one is Blocked, with 4 if --within has passed. It retries a failed read, but exits if the first
+    read fails.
     """
     settings = settings_of(params)
     if params["all_namespaces"] and not params["from_cluster"]:
-        raise InvalidInput("-A goes with --from-cluster: specs name their namespaces")
+        raise InvalidInput("-A needs --from-cluster: specs name their own namespaces")
     if watch and output in _SERVED_BY:
-        raise InvalidInput(f"-o {output} goes without -w: what goes on serving it is {_SERVED_BY[output]}")
+        raise InvalidInput(
+            f"-o {output} cannot be used with -w: use `{_SERVED_BY[output]}`, which keeps serving it"
+        )
     patience = None
     if watch:
         from twgen.cli.standing import Patience
 
         patience = Patience(params["within"], interval)
     elif params["within"]:
-        raise InvalidInput("--within goes with -w: nothing else waits")
+        raise InvalidInput("--within needs -w: without it, nothing waits")
     if params["from_cluster"]:
         from twgen.cli.fleet import show_fleet
 
         if settings.snapshot or settings.now:
-            raise InvalidInput("--from-cluster reads a cluster: it goes with neither --snapshot nor --now")
+            raise InvalidInput("--from-cluster reads a cluster: leave out --snapshot and --now")
         show_fleet(settings, _wanted(settings, **params), output, color, patience)
     elif not patience:
         write(_REPORTS[output](observe(settings).status, color))
     elif settings.snapshot or settings.now:
-        raise InvalidInput("--watch reads servers again and again: it goes with neither --snapshot nor --now")
+        raise InvalidInput("--watch reads servers repeatedly: leave out --snapshot and --now")
     else:
         from twgen.cli.watch import watch_status
 

@@ -45,7 +45,7 @@ class Terminal:
     """What a release of Helm is called where nobody says it."""
     checkout = ""
     """The folder of all that may be rendered; empty: the Git repository."""
-    why_no_repository = "the specs are in no Git repository"
+    why_no_repository = "the specs are not in a Git repository"
     """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
@@ -89,7 +89,7 @@ class Terminal:
 
     def prometheus_remedy(self, _: "Operator") -> str:
         """What to do where metrics need another one: the end of a sentence."""
-        return "give --prometheus NAME=URL, or an --operator-config that has it"
+        return "give --prometheus NAME=URL, or an --operator-config that lists it"
 
     def cluster(self, _: "Operator", *, quiet: bool) -> "ClusterAccess | None":
         """The cluster that kubectl would use, or that of the Pod; None, and a warning: neither is there."""
@@ -102,7 +102,7 @@ class Terminal:
         if "KUBERNETES_SERVICE_HOST" in os.environ:
             return ClusterAccess()
         if not quiet:
-            warn(["there is no kubeconfig, so the cluster is not read: --no-cluster says that this is meant"])
+            warn(["there is no kubeconfig, so twgen reads no cluster: give --no-cluster if that is intended"])
         return None
 
 
@@ -137,10 +137,10 @@ class Plugin:
     def why_no_repository(self) -> str:
         """Why there is no repository with the specs' history, when there is none: the end of a sentence."""
         if os.environ.get("ARGOCD_APP_SOURCE_REPO_URL", "").startswith("oci://"):
-            return "the application's source is an OCI image, which has none"
+            return "the application's source is an OCI image, which has no Git history"
         if not re.fullmatch(r"[0-9a-f]{40,64}", os.environ.get("ARGOCD_APP_REVISION", "")):
-            return "the application's source is no commit of Git (a chart, or files of a local sync)"
-        return "Argo CD left .git out (reposerver.plugin.tar.exclusions)"
+            return "the application's source is not a Git commit (it is a chart, or files of a local sync)"
+        return "Argo CD left out .git (reposerver.plugin.tar.exclusions)"
 
     def namespace_rule(self, namespace: str) -> "NamespaceRule":
         """The application's namespace, and no other."""
@@ -170,7 +170,7 @@ class Plugin:
             lambda name: operator.may_use(name, self._application),
             bool(allow_unlisted),
             whose=f"Argo CD project {self._application.project!r}",
-            granted_in=f"temporal.profiles of {operator.file or 'the file that TWGEN_OPERATOR_CONFIG names'}",
+            granted_in=f"temporal.profiles of {operator.file or 'the file in TWGEN_OPERATOR_CONFIG'}",
         )
 
     def prometheus(self, operator: "Operator") -> "tuple[PrometheusServer, ...]":
@@ -179,8 +179,10 @@ class Plugin:
 
     def prometheus_remedy(self, operator: "Operator") -> str:
         """What to do where metrics need another one: the end of a sentence."""
-        file = operator.file or "the file that TWGEN_OPERATOR_CONFIG names"
-        return f"the operator names Argo CD project {self._application.project!r} in `prometheus` of {file}"
+        file = operator.file or "the file in TWGEN_OPERATOR_CONFIG"
+        return (
+            f"the operator must list Argo CD project {self._application.project!r} in `prometheus` of {file}"
+        )
 
     def cluster(self, operator: "Operator", *, quiet: bool) -> "ClusterAccess | None":  # noqa: ARG002
         """The cluster that the operator has mapped: Argo CD does not tell a plugin its destination."""
@@ -254,10 +256,10 @@ def _settings_of_application() -> Mapping[str, ApplicationSetting]:
                 )
             case {"name": str(name)}:
                 source = f"plugin parameter {quoted(name)}"
-                mistake = f"{source} is not a text alone: write it {_such_as(name)}"
+                mistake = f"{source} is not a single text: write it {_such_as(name)}"
                 given[_option_name(name)] = ApplicationSetting("", source, mistake)
             case _:
-                raise InvalidInput(f"{_PARAMETERS} holds a parameter without a name: write it {such_as}")
+                raise InvalidInput(f"{_PARAMETERS} contains a parameter without a name: write it {such_as}")
     return settings | given
 
 

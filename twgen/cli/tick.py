@@ -66,15 +66,16 @@ _MISSED = 3
     "prometheus",
     "operator_config",
     "quiet",
-    all_namespaces="Look at the workers of every namespace.",
-    namespace="Look at the workers of this namespace.",
-    timeout="Give each answer of a server this long (20s).",
+    all_namespaces="Check the workers of every namespace.",
+    namespace="Check the workers of this namespace.",
+    timeout="Time limit for each answer of a server (20s).",
 )
 def command(every: float | None, all_namespaces: bool, metrics: str | None, **params: Any) -> None:  # noqa: FBT001
-    """Keep what Argo CD has rendered up to date, in the cluster of the workers.
+    """Keep Argo CD's rendered manifests up to date, in the cluster of the workers.
 
-    Argo CD renders a commit once, while versions drain and go. An application whose render would differ by
-    now is refreshed, and a Job that ended before its worker was Settled is deleted, so that it runs again.
+    Argo CD renders a commit once, but versions drain and are deleted later. If a new render of an application
+    would differ, tick refreshes the application. If a Job ended before its worker was Settled, tick deletes
+    the Job, so that it runs again.
 
     \b
     twgen tick -A --every 1m
@@ -87,7 +88,7 @@ def command(every: float | None, all_namespaces: bool, metrics: str | None, **pa
     if all_namespaces:
         settings = replace(settings, namespace="")
     if metrics and every is None:
-        raise InvalidInput("--metrics needs --every: what runs once is gone before it is asked")
+        raise InvalidInput("--metrics needs --every: a single run ends before anything can read its metrics")
     refreshes, exposed = _refreshes(settings, params), Exposed(Board(every or 0))
     served = serving("--metrics", metrics, exposed.answer) if metrics else nullcontext()
     with Servers(settings) as servers, served:
@@ -143,7 +144,7 @@ def _look_once_more(looks: _Looks, exposed: Exposed, every: float) -> None:
         looks.servers.close()  # a key or a certificate may have been renewed since it was read
     warn(failures)
     if took > every:
-        warn([f"a look took {took:.0f} s, longer than --every: what changes is seen that much later"])
+        warn([f"a check took {took:.0f} s, longer than --every: changes are noticed that much later"])
     exposed.metrics = looks.metrics(took)
     if looks.done > done:
         exposed.board.show(looks.statuses, clock())
@@ -225,7 +226,7 @@ async def _attached(
     found = await read_attached(client, wanted, AnswerDeadline(timeout))
     for why in (why for read in found.values() for why in read.unread.values() if why not in told):
         told.add(why)
-        warn([f"how attached objects stand is not known: {why}"])
+        warn([f"the state of attached objects is unknown: {why}"])
     return found
 
 
@@ -243,5 +244,5 @@ async def _keep(
     except Forbidden as error:
         if status.worker not in forbidden:
             forbidden.add(status.worker)
-            what = f"the status of {status.worker}, which no Job keeps, cannot be kept"
+            what = f"cannot write the status of {status.worker}, which has no Job to write it"
             warn([f"{what}: does the account have the rights of deploy/tick/statuses? ({error})"])

@@ -54,9 +54,9 @@ _REPORTS = {
 @output_option(*_REPORTS)
 @options(*INPUT, "namespace", "operator_config", "strict", "quiet")
 def command(output: str, **params: Any) -> None:
-    """Check specs without reading any server; all problems of all files at once. Or what a render printed.
+    """Check specs, or the output of a render, without reading a server. Reports all problems of all files.
 
-    An invalid spec is the answer that is asked for, so it exits with 1; every other command exits with 2.
+    Exits with 1 if a spec is invalid; every other command exits with 2.
 
     \b
     twgen validate .

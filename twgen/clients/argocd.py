@@ -25,23 +25,23 @@ AT_ONCE = 4
 _TOKEN = re.compile("[!-~]+")
 """What a header may hold."""
 _ADVICE: Mapping[int, str] = {
-    HTTPStatus.UNAUTHORIZED: "asks for another token: is it still valid?",
+    HTTPStatus.UNAUTHORIZED: "rejects the token: is it still valid?",
     HTTPStatus.FORBIDDEN: "does not permit it: the account of the token needs `applications, get`",
-    HTTPStatus.NOT_FOUND: "does not know it: is it the right Argo CD?",
-    HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next look asks again; make --every"
+    HTTPStatus.NOT_FOUND: "does not have this application: is it the right Argo CD?",
+    HTTPStatus.TOO_MANY_REQUESTS: "limits the rate of requests: the next check asks again; make --every"
     " longer",
 }
 _CONFIG_MAP = "ConfigMap"
 _MANAGED = excerpt(Field("items", listing(excerpt(Field("targetState", TEXT)))))
-_SOMETHING_ELSE = "it answers with something else: is that its address?"
+_SOMETHING_ELSE = "the answer is not from Argo CD: is the address right?"
 
 
 def _advice(status: int) -> str:
     if status in _ADVICE:
         return _ADVICE[status]
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return "is in trouble: the next look asks again; look into the log of argocd-server"
-    return "refuses: is it an Argo CD of 2.14 or later?"
+        return "failed: the next check asks again; look at the log of argocd-server"
+    return "refuses the request: is it Argo CD 2.14 or later?"
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class ArgoCD:
 
         self._pool = PoolManager(maxsize=AT_ONCE, ca_certs=self.ca_file or None)
         if not self.server.startswith(("https://", "http://")):
-            raise InvalidInput(f"--argocd-server: {self.server!r} begins with neither https:// nor http://")
+            raise InvalidInput(f"--argocd-server: {self.server!r} must begin with https:// or http://")
 
     async def application(
         self, tracked_as: str, deadline: Deadline, *, hard_refresh: bool = False
@@ -119,7 +119,9 @@ class ArgoCD:
             raise StateUnavailable(f"{self.token_file} cannot be read ({error.strerror})") from error
         token = told.strip().decode("latin-1")
         if not _TOKEN.fullmatch(token):
-            raise StateUnavailable(f"{self.token_file or 'ARGOCD_AUTH_TOKEN'} holds no token of Argo CD")
+            raise StateUnavailable(
+                f"{self.token_file or 'ARGOCD_AUTH_TOKEN'} does not contain a token of Argo CD"
+            )
         request = Request(
             who=who,
             method="GET",

@@ -56,7 +56,8 @@ class Deadline:
     def missed(self, who: str) -> OutOfTime:
         """The error of somebody who did not answer in time."""
         return OutOfTime(
-            f"{who} did not answer within {self._timeout:g} s: check it and the network, or raise --timeout"
+            f"{who} did not answer within {self._timeout:g} s: check the server and the network, or"
+            " raise --timeout"
         )
 
 

@@ -135,11 +135,14 @@ def answer_to(request: Request, pool: "PoolManager") -> Answer:
 def _chunks(request: Request, answer: "BaseHTTPResponse") -> Iterator[bytes]:
     if answer.status in _REDIRECTS:
         raise StateUnavailable(
-            f"{request.who} sends one elsewhere, and redirects are not followed: give its own address"
+            f"{request.who} redirects to another address, and twgen does not follow redirects: give its"
+            " own address"
             f" ({answer.status})"
         )
     if answer.headers.get("Content-Encoding", "identity") != "identity":
-        raise StateUnavailable(f"{request.who} answers packed, although it was asked not to")
+        raise StateUnavailable(
+            f"{request.who} sent a compressed answer, although twgen asked for an uncompressed one"
+        )
     size = request.bytes_before
     while chunk := answer.read1(_CHUNK, decode_content=False):
         size += len(chunk)
@@ -160,7 +163,7 @@ def _unreachable(request: Request, error: Exception) -> Unreachable:
         innermost = reason
     told = request.said(str(innermost))[:_LONGEST_OF_STRANGERS]
     if "IncompleteRead" in told:
-        told = "its answer was cut short"  # after how many bytes would be news at every look
+        told = "the answer was cut short"  # after how many bytes would be news at every look
     failed = Unreachable(f"{request.who} cannot be reached{request.to_reach_it} ({told})")
     failed.is_refused = isinstance(innermost, NewConnectionError)
     return failed

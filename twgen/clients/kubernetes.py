@@ -35,10 +35,10 @@ _DEPLOYMENTS = f"/apis/{DEPLOYMENT_API}/namespaces/{{namespace}}/deployments"
 _PODS = "/api/v1/namespaces/{namespace}/pods"
 _RESOURCES = {_DEPLOYMENTS: "deployments.apps", _PODS: "pods"}
 _ADVICE = {
-    401: "asks for other credentials: check the user of the context",
+    401: "requires valid credentials: check the user of the context",
     403: "does not permit it: the account needs the verb list on {resource} in this namespace",
 }
-_OTHER_ADVICE = "did not answer with a list: try again, or look into its log"
+_OTHER_ADVICE = "did not answer with a list: try again, or look at its log"
 
 
 def jobs_path(namespace: str) -> str:
@@ -50,7 +50,9 @@ def listed(path: str, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The objects of a list; raises StateUnavailable for another answer: nobody knows then what there is."""
     items = answer.get("items", "")
     if not isinstance(items, list | None):
-        raise StateUnavailable(f"{path} cannot be read: what the API server answers is no list of objects")
+        raise StateUnavailable(
+            f"{path} cannot be read: the answer of the API server is not a list of objects"
+        )
     for item in items or ():
         if wrong := wrong_object(path, item):
             raise StateUnavailable(f"{path} cannot be read: {wrong}")
@@ -135,7 +137,7 @@ class KubernetesClient:
         try:
             return base64.b64decode(binary[key])
         except ValueError:
-            raise StateUnavailable(f"{who} cannot be read: key {key} is no base64") from None
+            raise StateUnavailable(f"{who} cannot be read: key {key} is not base64") from None
 
     async def ask(
         self,
@@ -159,7 +161,7 @@ class KubernetesClient:
             if answer.status < HTTPStatus.BAD_REQUEST:
                 if document is None:
                     said = answer.told(None, "message")
-                    why = f"what answers is no API server: check its address ({said})"
+                    why = f"the answer is not from an API server: check its address ({said})"
                     raise StateUnavailable(f"{who}: {why}")
                 if method in {"GET", "PATCH"} and (wrong := wrong_answer(path, document)):
                     raise StateUnavailable(f"{path} cannot be read: {wrong}")
@@ -205,7 +207,7 @@ class KubernetesClient:
                 raise StateUnavailable(f"{place} cannot be read: {wrong}")
             for item in listed(place, page):
                 if (name := item["metadata"]["name"]) in names:
-                    raise StateUnavailable(f"{place} cannot be read: {name} is there twice")
+                    raise StateUnavailable(f"{place} cannot be read: {name} is listed twice")
                 names.add(name)
                 yield item
             token = value_at(page, "metadata", "continue")

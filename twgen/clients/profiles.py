@@ -27,7 +27,7 @@ _FILES = {
 }
 """The settings of a profile that name files, and what the SDK calls them."""
 _BEARER = "Bearer "
-_NOT_WHOLE = "must be a whole path, such as /etc/twgen/temporal"
+_NOT_WHOLE = "must be an absolute path, such as /etc/twgen/temporal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Profile:
             options = self.credentials.to_client_connect_config()
         except OSError as error:
             raise StateUnavailable(
-                f"profile {self.name!r} of Temporal: {Path(error.filename).absolute()} cannot be read"
+                f"Temporal profile {self.name!r}: {Path(error.filename).absolute()} cannot be read"
                 f" ({error.strerror})"
             ) from error
         return {
@@ -74,7 +74,7 @@ class Profiles:
     """Connections that no profile lists are used too, without credentials."""
     of_person: bool = False
     """The TEMPORAL_ variables make one of them."""
-    whose: str = "whoever runs this"
+    whose: str = "the current user"
     """Who may use some of them: the project of Argo CD."""
     granted_in: str = ""
     """The place that says so."""
@@ -95,11 +95,11 @@ class Profiles:
             return usable[0]
         place = f"Temporal at {connection.host_port}, namespace {namespace!r} (for {worker})"
         if usable:
-            raise StateUnavailable(f"{place}: profiles {_named(usable)} all match: keep one of them")
+            raise StateUnavailable(f"{place}: profiles {_named(usable)} all match: keep only one of them")
         if matching:
             raise StateUnavailable(
-                f"{place}: {self.whose} may not use profile {_named(matching)}:"
-                f" the operator names the project there, in {self.granted_in}"
+                f"{place}: {self.whose} may not use profile {_named(matching)}: the operator must list"
+                f" the project there, in {self.granted_in}"
             )
         if self.allow_unlisted and not connection.needs_credentials:
             return None
@@ -110,10 +110,10 @@ class Profiles:
         needs = f"connection {connection.name!r} {why}, and"
         here = f"address {connection.host_port!r} and namespace {namespace!r}"
         if not self.of_person:
-            unlisted = "" if connection.needs_credentials else ", or sets TWGEN_ALLOW_UNLISTED_CONNECTIONS"
+            unlisted = "" if connection.needs_credentials else ", or set TWGEN_ALLOW_UNLISTED_CONNECTIONS"
             return (
-                f"no profile of Temporal matches connection {connection.name!r}: the operator adds one with"
-                f" {here}{unlisted}"
+                f"no profile of Temporal matches connection {connection.name!r}: the operator must add one"
+                f" with {here}{unlisted}"
             )
         variables = f"{_ADDRESS}={connection.host_port} and TEMPORAL_NAMESPACE={namespace}"
         nowhere = [
@@ -123,14 +123,14 @@ class Profiles:
         ]
         if nowhere:
             return (
-                f"{needs} profile {_named(nowhere)} has no address: set {variables} to say whom its"
-                " credentials are for"
+                f"{needs} profile {_named(nowhere)} has no address: set {variables} to say which server"
+                " its credentials are for"
             )
         trusts_alone = connection.ca_secret and not connection.secret_name
-        trusted = f", or give --ca-file {connection.ca_secret}=FILE alone" if trusts_alone else ""
+        trusted = f", or give only --ca-file {connection.ca_secret}=FILE" if trusts_alone else ""
         return (
-            f"{needs} no profile of Temporal matches: add one with {here} to the file that {_CONFIG_FILE}"
-            f" names, or set {variables} beside the credentials{trusted}"
+            f"{needs} no profile of Temporal matches: add one with {here} to the file in {_CONFIG_FILE},"
+            f" or set {variables} together with the credentials{trusted}"
         )
 
 
@@ -152,14 +152,14 @@ def load_profiles(
         try:
             variables = {**variables, _API_KEY: Path(key_file).read_text(encoding="utf-8").strip()}
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
             raise StateUnavailable(f"{key_file}: the API key cannot be read ({why})") from None
     file = config_file or variables.get(_CONFIG_FILE, "")
     source = Path(file) if file else None
     if in_repository and source and not source.is_absolute():
-        raise StateUnavailable(f"the file of Temporal's profiles, {file!r}, {_NOT_WHOLE}/temporal.toml")
+        raise StateUnavailable(f"the file of Temporal profiles, {file!r}, {_NOT_WHOLE}/temporal.toml")
     if source and not source.is_file():
-        raise StateUnavailable(f"{file}: no such file; it should hold Temporal's profiles")
+        raise StateUnavailable(f"{file}: no such file; it must contain the Temporal profiles")
     # any variable that is no UTF-8 would end the reader
     readable = {name: value.encode(errors="replace").decode() for name, value in variables.items()}
     try:
@@ -188,7 +188,7 @@ def _refuse_relative_files(profiles: "Mapping[str, ClientConfigProfile]") -> Non
         for setting, attribute in _FILES.items():
             file = getattr(profile.tls, attribute, None)
             if isinstance(file, Path) and not file.is_absolute():
-                raise StateUnavailable(f"profile {name!r} of Temporal: {setting} {_NOT_WHOLE}/{file.name}")
+                raise StateUnavailable(f"Temporal profile {name!r}: {setting} {_NOT_WHOLE}/{file.name}")
 
 
 def _named(profiles: Iterable[Profile]) -> str:
@@ -199,8 +199,6 @@ def _unreadable(file: str, error: RuntimeError) -> str:
     # the parser quotes the line that it cannot read, and that may be the key
     _, is_syntax, place = str(error).partition("\n")[0].partition("TOML parse error ")
     if is_syntax:
-        where = f"{file or 'the file of Temporal profiles'} is not TOML, or not as profiles are"
+        where = f"{file or 'the file of Temporal profiles'} is not TOML, or does not contain valid profiles"
         return f"{where}: see {place.removeprefix('at ')}"
-    return (
-        f"{file or 'the environment'} holds no profile that Temporal can read: check the TEMPORAL_ variables"
-    )
+    return f"{file or 'the environment'} has no profile that Temporal can read: check the TEMPORAL_ variables"

@@ -28,7 +28,7 @@ _MOST_UNANSWERED = 8
 _LONGEST_MESSAGE = 200
 _TOKEN = re.compile("[!-~]+")
 _PASSWORD = re.compile("[^\\x00-\\x1f\\x7f]+")
-_SOMETHING_ELSE = "answers with something else: is that the address of a Prometheus?"
+_SOMETHING_ELSE = "did not answer like Prometheus: is the address right?"
 
 
 class RangeQuery(NamedTuple):
@@ -69,7 +69,7 @@ class PrometheusServers:
         """
         deadline, who = deadline.for_answer(), _who(server)
         if (unanswered := len(self._unanswered[server.name])) >= _MOST_UNANSWERED:
-            raise StateUnavailable(f"{who} has left {unanswered} questions without an end")
+            raise StateUnavailable(f"{who} has left {unanswered} queries unanswered")
 
         async def answer() -> Answer:
             await deadline.turn(self._turn(server))
@@ -129,7 +129,7 @@ def _refusal(server: PrometheusServer, answer: Answer, document: Any) -> str:
     status, said = answer.status, answer.told(document, "error")[:_LONGEST_MESSAGE]
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         where = "in its Secret" if server.secret_folder else "in the operator's file"
-        return f"asks for other credentials than it is given {where} ({status}: {said})"
+        return f"requires other credentials than the ones {where} ({status}: {said})"
     if document:
         return f"refuses the query ({status}: {said})"
     return f"{_SOMETHING_ELSE} ({status}: {said})"
@@ -161,10 +161,10 @@ def _content(file: str, form: re.Pattern[str], *, may_be_absent: bool) -> str:
     except (OSError, ValueError) as error:
         if may_be_absent and isinstance(error, FileNotFoundError):
             return ""
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise StateUnavailable(f"{file} cannot be read ({why})") from None
     if not form.fullmatch(text):
-        raise StateUnavailable(f"{file} holds nothing that could be sent as a credential of Prometheus")
+        raise StateUnavailable(f"{file} contains nothing that could be sent to Prometheus as a credential")
     return text
 
 
@@ -173,7 +173,7 @@ def _trusted(server: PrometheusServer) -> str | None:
     if not file or (server.secret_folder and not Path(file).exists()):
         return None
     if not Path(file).is_file():
-        raise StateUnavailable(f"{file}: the certificates to trust cannot be read")
+        raise StateUnavailable(f"{file}: cannot read the trusted certificates")
     return file
 
 

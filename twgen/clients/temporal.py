@@ -236,9 +236,7 @@ def _certificates(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise StateUnavailable(
-            f"{file}: the certificates to trust cannot be read ({error.strerror})"
-        ) from None
+        raise StateUnavailable(f"{file}: cannot read the trusted certificates ({error.strerror})") from None
 
 
 @cache

@@ -11,44 +11,47 @@ if TYPE_CHECKING:
     from temporalio.service import RPCError
 
 _ADVICE = {
-    "INVALID_ARGUMENT": "refuses what the spec asks for: correct the spec",
+    "INVALID_ARGUMENT": "rejected a value of the spec: correct the spec",
     "PERMISSION_DENIED": "does not permit it: check the credentials",
-    "UNAUTHENTICATED": "asks for other credentials: check them",
+    "UNAUTHENTICATED": "requires valid credentials: check them",
     "UNAVAILABLE": "is not available: try again when it is up",
     "RESOURCE_EXHAUSTED": "limits the rate of calls: try again later or raise --timeout",
     "UNIMPLEMENTED": "is too old: twgen needs server 1.29.1 or newer",
 }
 _CONFLICTS = {
-    "ManagerIdentity '": "nothing was changed: somebody else manages the worker",
-    "conflict token mismatch": "nothing was changed: somebody else changed the traffic at the same time",
-    "Workflow execution is already running": "nothing was started: the same was begun at the same time",
-    "already running": "nothing was started: somebody else started the gate at the same time",
+    "ManagerIdentity '": "nothing was changed: another manager owns the worker",
+    "conflict token mismatch": "nothing was changed: another client changed the traffic at the same time",
+    "Workflow execution is already running": "nothing was started: the same operation was started at"
+    " the same time",
+    "already running": "nothing was started: another client started the gate at the same time",
 }
 """Of the server's own words: such an error has no code of its own."""
 _LOST = "due to unexpected workflow task failure"
 """Its own workflow of a worker or a version did not come to carry out a change: FAILED_PRECONDITION."""
 _ONE_BATCH = "Max concurrent batch operations"
-_OTHER_ADVICE = "answered with an error: look into its log"
-_HANGS_UP = "hangs up: it may ask for TLS, or for another client certificate than that of {profile}"
+_OTHER_ADVICE = "answered with an error: look at its log"
+_HANGS_UP = (
+    "closed the connection: it may require TLS, or a client certificate other than the one in {profile}"
+)
 _NOT_TRUSTED = "InvalidCertificate"
 _NO_CONNECTION = {
     "PermissionDenied": "does not permit it: check the credentials of {profile}",
-    "Unauthenticated": "asks for other credentials: check those of {profile}",
+    "Unauthenticated": "requires valid credentials: check the credentials of {profile}",
     _NOT_TRUSTED: "has a certificate that is not trusted: check server_ca_cert_path and server_name"
     " of {profile}",
-    "ParseError": "is not asked: client_key_path of {profile} is no private key",
-    "NoCertificatesPresented": "is not asked: client_cert_path of {profile} is no certificate",
-    "KeyMismatch": "is not asked: client_cert_path and client_key_path of {profile} do not belong together",
-    "client cert": "is not asked: {profile} needs both client_cert_path and client_key_path",
-    "InvalidContentType": "speaks no TLS, and {profile} asks for it: correct the address; for a server that"
-    " is meant to be without, take the key and tls out of {profile}",
+    "ParseError": "was not asked: client_key_path of {profile} is not a private key",
+    "NoCertificatesPresented": "was not asked: client_cert_path of {profile} is not a certificate",
+    "KeyMismatch": "was not asked: client_cert_path and client_key_path of {profile} do not belong together",
+    "client cert": "was not asked: {profile} needs both client_cert_path and client_key_path",
+    "InvalidContentType": "does not use TLS, but {profile} requires it: correct the address; if the"
+    " server is meant to run without TLS, remove the key and tls from {profile}",
     "fatal alert": "does not accept the client certificate: check client_cert_path of {profile}",
     "broken pipe": _HANGS_UP,
     "operation was canceled": _HANGS_UP,
 }
 """What to do about an error of the SDK's core, by a part of its text."""
 _NOBODY_THERE = (
-    "cannot be reached: check the address of connection {connection!r}; from outside of its network,"
+    "cannot be reached: check the address of connection {connection!r}; from outside its network,"
     " forward a port and give --via"
 )
 _NOBODY_FORWARDS = "cannot be reached: is the port that --via names still forwarded?"
@@ -107,10 +110,10 @@ def refusal(server: str, error: "RPCError", secrets: tuple[str, ...] = ()) -> Tw
     advice = _ADVICE.get(status, _OTHER_ADVICE)
     if _ONE_BATCH in str(error):
         return OneAtATime(
-            f"{server}: another batch operation runs in this namespace: try again when it has ended"
+            f"{server}: another batch operation is running in this namespace: try again when it has ended"
         )
     if _LOST in str(error):
-        advice = "did not come to make this change: try again"
+        advice = "could not make this change: try again"
     return StateUnavailable(f"{server}: the server {advice} ({status}: {told})")
 
 
@@ -129,7 +132,10 @@ def unreachable(
     nobody = _NOBODY_FORWARDS if is_via else _NOBODY_THERE
     advised = (advice or nobody).format(connection=connection.name, profile=whose)
     if connection.ca_secret and _NOT_TRUSTED in told:
-        advised += f", or give --ca-file {connection.ca_secret}=FILE for what its Connection trusts"
+        advised += (
+            f", or give --ca-file {connection.ca_secret}=FILE with the certificates that its"
+            " Connection trusts"
+        )
     if reasons:
         advised += f" ({said(reasons[-1].replace('(', ': '))})"
     elif not advice:

@@ -111,7 +111,7 @@ def main(folder: str, private: str, program: str, *arguments: str) -> None:
     except OSError as error:
         # only the program itself may be run, and not what runs a script
         why = f"{program} cannot be run here ({error.strerror})"
-        sys.stderr.write(f"{why}: if it is a script, put the program that it starts on PATH\n")
+        sys.stderr.write(f"{why}: if it is a script, put the program itself on PATH\n")
         sys.exit(_CANNOT_RUN)
 
 

@@ -25,7 +25,7 @@ from twgen.yaml.reader import read_documents
 from twgen.yaml.source import YamlError
 
 STDIN = "-"
-_IN_THE_WAY = "{} is a link or no folder: the ledger is a folder of this name; move what is there away"
+_IN_THE_WAY = "{} is a link or not a folder: move it away, because the ledger is a folder of this name"
 _CONFLICT_MARKER = re.compile(rb"^(?:[<>|]{7} |={7}\r?$)", re.MULTILINE)
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -56,7 +56,7 @@ class Sources:
                     self._kept[source] = content
                 return content
         except OSError as error:
-            reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+            reason = "stdin is closed" if error.errno == errno.EBADF else error.strerror
             raise InvalidInput(f"cannot read {'stdin' if is_stdin else source}: {reason}") from error
 
 
@@ -81,13 +81,13 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
         if read.add(file):
             without = {other: name for other, name in without.items() if other not in {place, _place(path)}}
         elif is_in_ledger(file):
-            read.unreadable.append(f"{file} is empty: take it back from Git, or remove it")
+            read.unreadable.append(f"{file} is empty: restore it from Git, or remove it")
         if read.budget.is_spent:
             return Documents(tuple(read.documents), tuple(read.unreadable))
     if not read.documents and not read.unreadable:
-        raise InvalidInput(f"no document found in {' '.join(paths)}: name the folder of your specs")
+        raise InvalidInput(f"no document found in {' '.join(paths)}: give the folder of your specs")
     silent = (path for path in without.values() if not any(line.startswith(path) for line in read.unreadable))
-    left = (f"no document found in {path}: mend it, or do not name it" for path in silent)
+    left = (f"no document found in {path}: fix it, or leave it out" for path in silent)
     return Documents(tuple(read.documents), (*read.unreadable, *left))
 
 
@@ -164,7 +164,7 @@ def why_unreadable(source: str, content: bytes, error: YamlError, instead: str =
     """
     if marker := _CONFLICT_MARKER.search(content):
         line = content.count(b"\n", 0, marker.start()) + 1
-        return f"{source}:{line}: a merge left conflict markers: {_resolve(source)}"
+        return f"{source}:{line}: there are conflict markers of a merge: {_resolve(source)}"
     place = f"{source}:{error.line}" if error.line else source
     return f"{place}: {instead or error.message}"
 
@@ -176,8 +176,8 @@ def _resolve(source: str) -> str:
 
     file = quote(source)
     return (
-        f"remove them to keep the versions of both sides, or take one by `git checkout --ours {file}` or"
-        " `--theirs`, and run `twgen lock`"
+        f"remove the markers to keep the versions of both sides, or keep one side with `git checkout"
+        f" --ours {file}` or `--theirs`; then run `twgen lock`"
     )
 
 
@@ -250,7 +250,7 @@ def _entries(folder: str, place: str, root: str, unreadable: list[str]) -> Itera
         elif is_document and entry.is_file():
             yield name, target, False
         elif is_document:
-            unreadable.append(f"{name} is neither a file nor a folder: remove it, or name it by itself")
+            unreadable.append(f"{name} is not a file or folder: remove it, or give it as a PATH of its own")
 
 
 def _why_not_followed(link: str, root: str) -> str:
@@ -259,6 +259,6 @@ def _why_not_followed(link: str, root: str) -> str:
     except OSError as error:
         return f"that cannot be followed: {error.strerror}"
     if not os.path.exists(target):
-        return "to nothing: mend or remove it"
+        return "to a file that does not exist: fix or remove it"
     is_inside = os.path.commonpath((root, target)) == root
-    return "" if is_inside else "out of the folder: only what is inside is read"
+    return "" if is_inside else "out of the folder: twgen reads only files inside the folder"

@@ -18,7 +18,7 @@ from typing import IO, NamedTuple, Self, cast
 _PIECE = 64 * 2**10
 _MOST_MEMORY = 192 * 2**20
 """Bytes that one git may take: a commit can hold files that are far smaller packed."""
-_NOT_ALL = "git cannot read all of it: is the clone whole, and no file in it huge?"
+_NOT_ALL = "git cannot read the whole history: the clone may be incomplete, or contain a huge file"
 _FOUND = re.compile(rb"[0-9a-f]+ (\w+) (\d+)\n")
 """How git begins to tell of an object; what is missing is named as it was asked for."""
 _SAFE = (
@@ -141,7 +141,7 @@ class Repository:
             raise HistoryEnds(_NOT_ALL)
         # what a commit names and git has not may be the policy of a worker, or a version that is looked for
         if line.endswith(b" missing\n") and any(self.files_at(commit, [path])):
-            raise HistoryEnds("the clone is partial: git has not the content of each commit")
+            raise HistoryEnds("the clone is partial: it does not contain the content of every commit")
         return text
 
     @cached_property
@@ -186,7 +186,7 @@ class Repository:
 
     def _in_time(self) -> None:
         if time.monotonic() >= self._ends:
-            raise HistoryEnds("reading it takes too long: `twgen lock` records versions")
+            raise HistoryEnds("reading the Git history takes too long: run `twgen lock` to record versions")
 
 
 def repository_root(file: str) -> Path | None:

@@ -46,7 +46,9 @@ def read_history(
     if file == STDIN:
         return GitHistory(ends="the specs come from stdin")
     if file.startswith(kinds.RENDERED_BY):
-        return GitHistory(ends="Git history is not read for rendered specs: `twgen lock` records versions")
+        return GitHistory(
+            ends="twgen does not read the Git history of rendered specs: run `twgen lock` to record versions"
+        )
     root = repository_root(file)
     if not root:
         return GitHistory(ends=without_repository)
@@ -58,9 +60,9 @@ def read_history(
                 found[recorded.build_id] = recorded_deployment(target_deployment(recorded))
                 if found.keys() >= build_ids:
                     return GitHistory(found)
-            why = f"no commit of {file} has it"
+            why = f"no commit of {file} contains it"
             if repository.is_shallow:
-                why += ", of those that were cloned: the clone is shallow"
+                why += ", but the clone is shallow"
     except HistoryEnds as error:
         why = str(error)
     return GitHistory(found, why)

@@ -36,7 +36,7 @@ def read_input(given: Input, paths: Sequence[str], sources: Sources, *, ledgers:
     from twgen.reading.templated import read_rendered  # most runs read files alone
 
     if not os.path.isdir(folder):  # noqa: PTH112 - Path would forgive an empty one
-        raise InvalidInput(f"--input {given.kind} renders one folder: name it, and nothing else")
+        raise InvalidInput(f"--input {given.kind} renders one folder: give only that folder")
     read = read_rendered(given, os.path.realpath(folder), sources)
     ledger = ledger_folder(folder)
     if not ledger.is_dir() or not any(ledger.iterdir()):

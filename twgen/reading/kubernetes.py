@@ -17,7 +17,7 @@ from twgen.versioning.names import BUILD_ID_LABEL, DEPLOYMENT_NAME_LABEL, select
 
 Manifest = Mapping[str, Any]
 
-_FORBIDDEN = "may not be looked at: the account needs the verb list on pods in this namespace"
+_FORBIDDEN = "cannot be read: the account needs the verb list on pods in this namespace"
 
 
 class SharedLists:
@@ -64,8 +64,8 @@ class SharedLists:
             if not (label := value_at(manifest, "metadata", "labels", DEPLOYMENT_NAME_LABEL)):
                 name = manifest["metadata"]["name"]
                 raise StateUnavailable(
-                    f"Deployment {namespace}/{name} cannot be read: it was asked for by its label"
-                    f" {DEPLOYMENT_NAME_LABEL}, and has none"
+                    f"Deployment {namespace}/{name} cannot be read: the API server listed it for the"
+                    f" label {DEPLOYMENT_NAME_LABEL}, but it has no such label"
                 )
             by_label[label].append(manifest)
         return by_label
@@ -117,8 +117,8 @@ async def read_gate_input(
     source = gate.input_from
     if not client:
         raise StateUnavailable(
-            f"{spec.worker_deployment}: the input of its gate is in {source.kind} {source.name},"
-            " and no cluster is read"
+            f"{spec.worker_deployment}: the input of its gate is in {source.kind} {source.name}, but"
+            " twgen does not read a cluster"
         )
     return await client.data(source.kind, spec.namespace, source.name, source.key, deadline)
 

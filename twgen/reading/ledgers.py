@@ -39,8 +39,9 @@ def ledger_files(specs: Iterable[WorkerSpec], recorded: Iterable[LedgerPlace], f
         of_worker[worker] = Path(file) if file else beside / name
         if others := [other for other in near if near[other] < near[file]]:
             told.append(
-                f"{worker} is recorded in {listed(others)} too: its versions go into {file}, nearer to its"
-                f" spec; move all lines there, and remove {'it' if len(others) == 1 else 'them'}"
+                f"{worker} is recorded in {listed(others)} too: new versions go to {file}, which is"
+                " nearer to its spec; move all lines there, and remove"
+                f" {'it' if len(others) == 1 else 'them'}"
             )
     return LedgerFiles(of_worker, tuple(told))
 

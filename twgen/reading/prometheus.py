@@ -35,12 +35,12 @@ class PrometheusReader:
         found = await self._servers.series(server, query, self._deadline)
         if len(found) > 1:
             raise StateUnavailable(
-                f"Prometheus {server.name} answers {len(found)} series: aggregate them to one number"
+                f"Prometheus {server.name} returned {len(found)} series: aggregate them to one number"
             )
         try:
             values = dict(_by_place(found, query))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise StateUnavailable(f"Prometheus {server.name} answers with what is no number") from error
+            raise StateUnavailable(f"Prometheus {server.name} did not return a number") from error
         return tuple(
             Point(first + place * step, values.get(place)) for place in range((last - first) // step + 1)
         )

@@ -24,10 +24,10 @@ Record = TypeVar("Record")
 
 _OPERATOR = "OperatorConfig"
 _FROM_FORM = (
-    ", which this one has under operator.yaml: give that alone, as `kubectl get configmap -n argocd"
+    ", and this one contains it under operator.yaml: give only that text, as `kubectl get configmap -n argocd"
     " twgen-operator -o jsonpath='{.data.operator\\.yaml}'` prints it"
 )
-_SNAPSHOT_LIMITS = replace(WORLD, remedy="record fewer workers in it")
+_SNAPSHOT_LIMITS = replace(WORLD, remedy="take the snapshot of fewer workers")
 
 
 def read_snapshot_file(path: str, sources: Sources) -> World:
@@ -91,7 +91,7 @@ def _read_record(
         )
         in_form = any(isinstance(value_at(document, "data", "operator.yaml"), str) for _, document in found)
         what_to_do = _FROM_FORM if in_form and expected == _OPERATOR else ""
-        raise InvalidDocuments([f"{path} holds {held}: it must hold one {expected}{what_to_do}"])
+        raise InvalidDocuments([f"{path} contains {held}: it must contain one {expected}{what_to_do}"])
     [(index, value)] = found
     record, findings = parse(value)
     if record is None or findings:

@@ -17,7 +17,7 @@ from twgen.planning.routing.replay import replay_of
 from twgen.reading.kubernetes import SharedLists
 from twgen.versioning.names import REPLAY_OF, replay_selector
 
-_FORBIDDEN = "its Jobs may not be looked at: the account needs the verb list on jobs in this namespace"
+_FORBIDDEN = "its Jobs cannot be read: the account needs the verb list on jobs in this namespace"
 
 
 async def read_replay(spec: WorkerSpec, shared: SharedLists) -> ReplayRun:

@@ -71,8 +71,8 @@ def specs_of(intent: Intent) -> Specs:
     if targets != [wanted := f"{intent.namespace}/{intent.worker}:{intent.target}"]:
         made = " and ".join(targets) or "no worker"
         message = (
-            f"{source} is for {wanted}, and this release of twgen makes {made} of it: render and Job need the"
-            " same release"
+            f"{source} is for {wanted}, but this release of twgen makes {made} of it: the render and"
+            " the Job need the same release"
         )
         raise UnusableIntent(message, intent)
     # whether a render may go on without a manifest was decided when it went on
@@ -102,8 +102,8 @@ class RolloutReader:
         annotations = value_at(manifest, "metadata", "annotations") or {}
         if manifest and INTENT_HASH not in annotations:
             raise StateUnavailable(
-                f"ConfigMap {intent.namespace}/{name} was edited by hand, it has no {INTENT_HASH} any more:"
-                " apply what `twgen render` prints"
+                f"ConfigMap {intent.namespace}/{name} was edited by hand and lacks {INTENT_HASH}: apply"
+                " the output of `twgen render`"
             )
         if (annotations.get(INTENT_HASH), value_at(manifest, "metadata", "uid")) != (intent.hash, intent.uid):
             return RolloutInCluster(is_superseded=True)
@@ -232,7 +232,7 @@ async def _config_map(
     path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
     found = await read_path(client, path, deadline, may_be_absent=True)
     if found and value_at(found, "metadata", "name") != name:
-        raise StateUnavailable(f"{path} cannot be read: what the API server answers is another object")
+        raise StateUnavailable(f"{path} cannot be read: the API server answered with another object")
     return found
 
 

@@ -25,10 +25,10 @@ from twgen.yaml.limits import Budget, Limits
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # from 3.5 on Argo CD notes a commit that it could not render under the branch's name, and then heals without
 # hooks; nothing with only the right to get Applications can start a full sync
-_NO_JOB = "there is no Job of it yet; if none comes, a full sync makes one"
+_NO_JOB = "it has no Job yet; if none appears, start a full sync"
 _PAGE = 50
 """ConfigMaps, of 1 MiB at most."""
-_OF_A_NAMESPACE = Limits(remedy="no other rollout of this namespace is read")
+_OF_A_NAMESPACE = Limits(remedy="twgen reads no other rollout of this namespace")
 """Whoever may write ConfigMaps in one must not take all memory and time from what looks at the others."""
 
 
@@ -71,7 +71,7 @@ async def rollouts_in_cluster(
         found = await read_path(client, path, deadline, {"labelSelector": ROLLOUT})
         jobs = oldest_first(listed(path, found))
     except StateUnavailable as error:
-        unusable.append(f"nobody knows whether a Job works on these rollouts: {error}")
+        unusable.append(f"it is unknown whether Jobs work on these rollouts: {error}")
     applied: dict[tuple[str, str], Mapping[str, Any]] = {}
     budgets: defaultdict[str, Budget] = defaultdict(lambda: Budget(_OF_A_NAMESPACE))
     async for item in _config_maps(client, namespace, deadline):
@@ -145,12 +145,17 @@ def _not_begun(
         if HOOK in metadata["annotations"]:
             return begin(_NO_JOB, since)
         name, delete = metadata["name"], f"`kubectl delete job {metadata['name']} -n {intent.namespace}`"
-        why = f"Job {name} ran for an earlier one, which was deleted, and keeps Argo CD from making another"
-        return begin(f"{why}; `twgen tick` deletes it, or you by {delete}", since)
+        why = (
+            f"Job {name} ran for an earlier rollout, which was deleted, and keeps Argo CD from"
+            " creating a new Job"
+        )
+        return begin(f"{why}; `twgen tick` deletes it, or run {delete}", since)
     if ending:
-        return left_alone(begin("its Job has not looked", created), _told(own[-1], ending), ending.at)
+        return left_alone(
+            begin("its Job has not started to work", created), _told(own[-1], ending), ending.at
+        )
     pods = f"`kubectl describe pods -n {intent.namespace} -l job-name={metadata['name']}`"
-    return begin(f"Job {metadata['name']} has not looked yet; {pods} has why", created)
+    return begin(f"Job {metadata['name']} has not started to work yet; {pods} shows why", created)
 
 
 async def _config_maps(
@@ -200,7 +205,7 @@ def _with_its_jobs(
     if is_by_hand or len(endings) < len(own) or not needs_a_rollout(status.phase, status.reason):
         return status
     if not own:
-        return left_alone(status, "there is no Job of it", status.since)
+        return left_alone(status, "it has no Job", status.since)
     return left_alone(status, _told(own[-1], endings[-1]), endings[-1].at)
 
 

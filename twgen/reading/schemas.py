@@ -150,7 +150,7 @@ def _any_of(
         if not errors:
             return
         context += errors
-    yield ValidationError("fits none of the branches", context=context)
+    yield ValidationError("matches none of the branches", context=context)
 
 
 def _pattern(_: Any, wanted: str, value: Any, __: Mapping[str, Any]) -> "Iterator[ValidationError]":
@@ -168,4 +168,4 @@ def _unique_items(_: Any, wanted: object, value: Any, __: Mapping[str, Any]) -> 
     if wanted and isinstance(value, list):
         texts = {json.dumps(item, sort_keys=True) for item in value}
         if len(texts) < len(value):
-            yield ValidationError("holds an item twice")
+            yield ValidationError("contains an item twice")

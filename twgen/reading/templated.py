@@ -28,13 +28,14 @@ _MOST_TOLD = 2000
 _OUT_OF_MEMORY = ("out of memory", "cannot allocate memory", "pthread_create failed", "failed to reserve")
 """What the runtime of Go says then, by what it could not get."""
 _REMOTE = (
-    "nothing is fetched: bring what is remote into the repository by `kustomize localize`, and commit it"
+    "twgen fetches nothing: copy remote files into the repository with `kustomize localize`, and commit them"
 )
 _INSTEAD = {
     "no 'git' program on path": _REMOTE,
     "dial tcp": _REMOTE,
     "must specify --enable-helm": (
-        "kustomize runs no helm here: render the chart by --input Helm, or commit what `helm template` prints"
+        "kustomize cannot run helm here: render the chart with --input Helm, or commit the output of"
+        " `helm template`"
     ),
 }
 """What to do, by what kustomize says."""
@@ -54,7 +55,7 @@ def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
         text = _rendered(given, folder)
     except OSError as error:
         why = f"{program} cannot be run here ({error.strerror})"
-        raise InvalidInput(f"{why}: see TMPDIR, and the limits of this process (`ulimit -a`)") from error
+        raise InvalidInput(f"{why}: check TMPDIR, and the limits of this process (`ulimit -a`)") from error
     documents: list[Document] = []
     budget = Budget()
     parts = (part for part in _SEPARATOR.split(text) if part.strip())
@@ -71,7 +72,7 @@ def read_rendered(given: Input, folder: str, sources: Sources) -> Documents:
         except InvalidInput as error:
             return Documents(tuple(documents), (f"{source}: {error}",))
     if not documents:
-        raise NotRendered(f"{program} renders no document")
+        raise NotRendered(f"{program} rendered no document")
     return Documents(tuple(documents), ())
 
 
@@ -97,8 +98,8 @@ def _rendered(given: Input, folder: str) -> str:
     program = shutil.which(name)
     if not program:
         raise InvalidInput(
-            f"there is no {name} on PATH, which --input {given.kind} runs: install it; in Argo CD, the"
-            " component deploy/templating copies Argo CD's own into the sidecar"
+            f"{name}, which --input {given.kind} runs, is not on PATH: install it; in Argo CD, the"
+            " component deploy/templating copies Argo CD's own program into the sidecar"
         )
     checkout = given.root or repository_root(f"{folder}/.")
     root = os.path.realpath(checkout or folder)
@@ -123,23 +124,23 @@ def _rendered(given: Input, folder: str) -> str:
         if ended == confined.CANNOT:
             raise InvalidInput(
                 f"this kernel cannot confine {name} ({said}): it needs Linux with Landlock and seccomp;"
-                f" or run {name} yourself, and `twgen render -`"
+                f" or run {name} yourself and pipe its output into `twgen render -`"
             )
         most = confined.at_most(resource.RLIMIT_FSIZE, confined.MOST_BYTES)
         if output.stat().st_size >= most:
-            raise NotRendered(f"{name} renders more than {_in_words(most)}: render less")
+            raise NotRendered(f"the output of {name} is larger than {_in_words(most)}: render less")
         if ended and any(sign in said for sign in _OUT_OF_MEMORY):
             of_all = (resource.RLIMIT_DATA, resource.RLIMIT_AS)
             most = min(confined.at_most(limit, confined.MOST_MEMORY) for limit in of_all)
-            raise NotRendered(f"{name} was out of memory: it has {_in_words(most)}, so render less")
+            raise NotRendered(f"{name} ran out of memory (it may use {_in_words(most)}): render less")
         if ended:
-            said = said or f"it ended with {ended}: out of time or memory"
+            said = said or f"it exited with {ended}: out of time or memory"
             instead = next((text for sign, text in _INSTEAD.items() if is_kustomize and sign in said), "")
             raise NotRendered(f"{name} failed: {instead}{instead and '; '}{said}")
         try:
             return output.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            raise NotRendered(f"{name} renders what is no UTF-8 text") from error
+            raise NotRendered(f"the output of {name} is not UTF-8 text") from error
 
 
 def _in_words(size: int) -> str:
@@ -173,10 +174,10 @@ def _ended(command: list[str], folder: str, private: str, name: str) -> int:
 
 
 def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout: bool) -> Iterator[str]:
-    what = "files of the checkout, by their path from the chart's folder, such as ../prod.yaml"
-    only = f"name {what}: no URL, no $ref, no whole path, no link out of it"
+    what = "files of the checkout, with a path relative to the chart's folder, such as ../prod.yaml"
+    only = f"give {what}: no URL, no $ref, no absolute path, no link out of the checkout"
     if not is_checkout:
-        only = "the chart is in no Git repository, so only files in its own folder are read"
+        only = "the chart is not in a Git repository, so twgen reads only files in its own folder"
     yield from ("template", "--include-crds")
     if given.namespace:
         yield f"--namespace={given.namespace}"
@@ -184,7 +185,7 @@ def _of_helm(given: Input, folder: str, root: str, private: str, *, is_checkout:
     for at, name in enumerate(given.value_files):
         file = os.path.realpath(f"{folder}/{name}")
         if "://" in name or os.path.commonpath((root, file)) != root:
-            raise InvalidInput(f"value-files: {quoted(name)} is no file of the checkout: {only}")
+            raise InvalidInput(f"value-files: {quoted(name)} is not a file of the checkout: {only}")
         content = _value_file(name, file)
         size += len(content or b"")
         if size > DEFAULT.bytes:

@@ -19,7 +19,7 @@ def test_lock_records_the_target_and_check_says_when_it_is_not_recorded(run: Run
     refused(
         run("lock", "specs", "--check"),
         1,
-        "specs/twgen.lock/shop.pay.yaml is not current: run `twgen lock specs` and commit it",
+        "specs/twgen.lock/shop.pay.yaml is outdated: run `twgen lock specs` and commit it",
     )
     locked(run)
     assert run("lock", "specs", "--check").returncode == 0
@@ -53,7 +53,7 @@ def test_lock_waits_for_another_one_and_keeps_what_that_records(run: Run, specs:
 def test_check_names_every_ledger_that_is_not_current(run: Run, specs: Path) -> None:
     worker(specs, "mail", "mail:v1")
     said = (
-        "specs/twgen.lock/shop.mail.yaml and specs/twgen.lock/shop.pay.yaml are not current: run `twgen lock"
+        "specs/twgen.lock/shop.mail.yaml and specs/twgen.lock/shop.pay.yaml are outdated: run `twgen lock"
         " specs` and commit them"
     )
     refused(run("lock", "specs", "--check"), 1, said)
@@ -104,8 +104,8 @@ def test_ledger_of_a_worker_that_no_spec_describes_is_told_of(run: Run, specs: P
     locked(run)
     (specs / "mail.json").unlink()
     said = (
-        "specs/twgen.lock/shop.mail.yaml:4: versions[0].worker: no spec describes shop/mail: none of its"
-        " versions is rendered; remove this file when they have no work left"
+        "specs/twgen.lock/shop.mail.yaml:4: versions[0].worker: no spec describes shop/mail: twgen"
+        " renders none of its versions; remove this file once they have no work left"
     )
     for command in (("validate", "specs", "--strict"), ("lock", "specs", "--check", "--strict")):
         ended = run(*command)

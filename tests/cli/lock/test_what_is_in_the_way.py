@@ -32,7 +32,7 @@ def test_ledger_is_read_and_written_in_a_folder_only_and_never_through_a_link(
         os.mkfifo(specs / "twgen.lock")
     else:
         (specs / "twgen.lock").symlink_to(target)
-    why = "is a link or no folder: the ledger is a folder of this name; move what is there away"
+    why = "is a link or not a folder: move it away, because the ledger is a folder of this name"
     told_once(run(*command), 2, f"twgen: specs/twgen.lock {why}")
     ended = run("validate", "specs")
     assert (ended.returncode, ended.stdout) == (1, f"specs/twgen.lock {why}\n")
@@ -45,15 +45,15 @@ def test_pipe_in_a_ledger_is_said_and_not_waited_for(run: Run, specs: Path, comm
     (specs / "twgen.lock").mkdir()
     os.mkfifo(specs / "twgen.lock" / "shop.pay.yaml")
     name = "specs/twgen.lock/shop.pay.yaml"
-    told_once(run(*command), 2, f"{name} is neither a file nor a folder: remove it, or name it by itself")
+    told_once(run(*command), 2, f"{name} is not a file or folder: remove it, or give it as a PATH of its own")
 
 
 @pytest.mark.parametrize("command", LOCKS)
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        ("../../outside.yaml", "out of the folder: only what is inside is read"),
-        ("x", "to nothing: mend or remove it"),
+        ("../../outside.yaml", "out of the folder: twgen reads only files inside the folder"),
+        ("x", "to a file that does not exist: fix or remove it"),
     ],
 )
 def test_link_in_a_ledger_that_leads_nowhere_or_out_is_said_once(
@@ -85,8 +85,8 @@ def test_ledger_that_may_not_be_read_is_a_line_and_a_code(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", " is empty: take it back from Git, or remove it"),
-        ("# nothing\n", " is empty: take it back from Git, or remove it"),
+        ("", " is empty: restore it from Git, or remove it"),
+        ("# nothing\n", " is empty: restore it from Git, or remove it"),
         ("apiVersion: twgen.io/v1alpha1\nkind: Ledger\n", ":1: versions: is required"),
         ("apiVersion: twgen.io/v1alpha1\nkind: Ledger\nversions: []\n", ":3: versions: must not be empty"),
         ("versions: []\n", ":1: is no Ledger of twgen.io/v1alpha1: take it back from Git, or remove it"),

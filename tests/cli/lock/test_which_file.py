@@ -81,13 +81,13 @@ def test_worker_in_two_ledgers_goes_on_in_the_nearer_one_which_gets_what_it_lack
     (specs / "twgen.lock").rename(root / "twgen.lock")
     (root / "aside").rename(specs / "twgen.lock")
     said = (
-        f"warning: shop/pay is recorded in {PAY} too: its versions go into specs/{PAY}, nearer to its spec;"
-        " move all lines there, and remove it"
+        f"warning: shop/pay is recorded in {PAY} too: new versions go to specs/{PAY},"
+        " which is nearer to its spec; move all lines there, and remove it"
     )
     checked = run("lock", ".", "--check")
     assert checked.returncode == 1
     assert said in checked.stderr.splitlines()
-    assert f"specs/{PAY} is not current: run `twgen lock .`" in checked.stderr
+    assert f"specs/{PAY} is outdated: run `twgen lock .`" in checked.stderr
     ended = run("lock", ".")
     assert ended.stderr.splitlines() == [said, f"recorded shop/pay two in specs/{PAY}"]
     assert images(specs / PAY) == ["v1", "v2"]

@@ -146,7 +146,7 @@ echo '{credential({"token": "t"})}'"""
     [
         ("echo no >&2; exit 7", r"its login failed \(exec: process returned 7\. no\)"),
         ("echo nothing", r"its login failed \(Expecting value"),
-        (f"echo '{credential({})}'", "neither a token nor a certificate"),
+        (f"echo '{credential({})}'", "returned no token, and no certificate"),
         ('echo \'{"apiVersion": "client.authentication.k8s.io/v9"}\'', "it answers as .*v9, not as .*v1"),
         (f"echo '{credential({'token': 't', 'expirationTimestamp': 'soon'})}'", "its login failed"),
     ],

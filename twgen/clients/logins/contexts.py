@@ -65,7 +65,7 @@ def context_of_files(paths: str, name: str) -> Context:
             (str(each["current-context"]) for each, _ in documents if each.get("current-context")), ""
         )
         if not named:
-            raise Unusable("it has no current-context: name a context")
+            raise Unusable("it has no current-context: give --context")
         context = _entry(documents, "context", named).fields
         user = context.get("user")
         has_user = user and any(

@@ -34,7 +34,7 @@ class OidcTokens:
         if self._token and (end is None or seconds_until(end) > 0):
             return Proof(f"Bearer {self._token}", None if end is None else seconds_until(end))
         if not self._refresh:
-            raise Unusable("its OIDC token has ended, and there is no refresh-token: log in again")
+            raise Unusable("its OIDC token has expired, and there is no refresh-token: log in again")
         try:
             self._renew()
         except TwgenError as error:

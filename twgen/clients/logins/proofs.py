@@ -101,7 +101,7 @@ def _from_program(program: Mapping[str, Any], context: Context) -> Proof:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         hint = program.get("installHint") if isinstance(error, FileNotFoundError) else ""
         raise Unusable(f"its login failed ({hint or error})") from None
-    raise Unusable("its login failed (exec: neither a token nor a certificate with its key)")
+    raise Unusable("its login failed (exec: the program returned no token, and no certificate with its key)")
 
 
 def _run(program: Mapping[str, Any], context: Context) -> Mapping[str, Any]:

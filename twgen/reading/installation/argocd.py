@@ -209,9 +209,9 @@ def _errors(application: Object) -> Iterable[str]:
         if one.get("status") == "SyncFailed"
     ]
     if refused:
-        yield f"its last sync has failed: {'; '.join(refused)}"
+        yield f"its last sync failed: {'; '.join(refused)}"
     elif value_at(operation, "phase") in _FAILED:
-        yield f"its last sync has failed: {_gist(value_at(operation, 'message'))}"
+        yield f"its last sync failed: {_gist(value_at(operation, 'message'))}"
 
 
 def _gist(text: Any) -> str:

@@ -112,7 +112,7 @@ async def _pod_seen(client: KubernetesClient, pod: Object, deadline: Deadline) -
 async def _job_seen(client: KubernetesClient, job: Object, deadline: Deadline) -> Seen | None:
     """What keeps a Job without a Pod from having one."""
     event = await _last_event(client, "Job", job, deadline)
-    return _seen("Job", job, f"gets no Pod: {event}") if event else None
+    return _seen("Job", job, f"has no Pod: {event}") if event else None
 
 
 def _seen(kind: str, item: Object, said: str) -> Seen:

@@ -64,7 +64,7 @@ async def _refused(
         async with free:
             status, answer = await client.ask("POST", path, deadline, body=review)
         if status not in {HTTPStatus.OK, HTTPStatus.CREATED}:
-            raise StateUnavailable(f"{path} cannot be asked: {answer.get('message') or status}")
+            raise StateUnavailable(f"{path} cannot be queried: {answer.get('message') or status}")
         return not value_at(answer, "status", "allowed")
 
     asked: Sequence[Need] = list(dict.fromkeys(needs))
