@@ -82,7 +82,7 @@ def test_person_may_ask_all_of_the_operators_and_an_option_goes_before_them() ->
 
 def test_person_without_any_is_told_how_to_name_one() -> None:
     wanted = (
-        "no Prometheus may be asked here: give --prometheus NAME=URL, or an --operator-config that has it"
+        "no Prometheus is available here: give --prometheus NAME=URL, or an --operator-config that has it"
     )
     with pytest.raises(StateUnavailable, match=f"^{wanted}$"):
         usable_prometheus(at_a_terminal())().called("")

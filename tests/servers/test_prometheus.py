@@ -133,7 +133,7 @@ def test_version_is_taken_back_by_what_it_exposes_and_held_while_prometheus_is_a
             )
         _, said = told()
         assert {because for _, because in said.values()} == {
-            f"it cannot be read: no Prometheus {name}may be asked here: give --prometheus NAME=URL,"
+            f"it cannot be read: no Prometheus {name}is available here: give --prometheus NAME=URL,"
             " or an --operator-config that has it"
             for name in ("", "'shared' ")
         }
