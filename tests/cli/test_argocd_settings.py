@@ -337,7 +337,9 @@ def test_repository_does_not_choose_whom_a_profile_trusts(run: Run, story: Path,
     operator.write_text(json.dumps({**OPERATOR, "temporal": {"configFile": str(profiles)}}))
     ended = run("render", "specs", env=plugin(operator))
     assert (ended.returncode, ended.stdout) == (3, "")
-    assert "profile 'pay' of Temporal: server_ca_cert_path must be a whole path, such as /" in ended.stderr
+    assert (
+        "profile 'pay' of Temporal: server_ca_cert_path must be an absolute path, such as /"
+    ) in ended.stderr
 
 
 def test_template_that_would_silently_not_be_deployed_fails_a_render_in_argocd(
@@ -368,8 +370,8 @@ def test_address_of_each_pod_itself_is_warned_of_in_argocd(
     connection["spec"]["hostPort"] = f"{host}:7233"
     file.write_text(json.dumps(connection))
     told = (
-        f"spec.hostPort: {host.lower().strip('[]')} is each pod itself: write the address that the cluster"
-        " has for Temporal, unless a proxy runs in the pods"
+        f"spec.hostPort: {host.lower().strip('[]')} is the pod itself: write the address of"
+        " Temporal, unless a proxy runs in the pods"
     )
     assert told in run("validate", "specs", env=plugin(operator)).stderr
     assert told not in run("validate", "specs").stderr

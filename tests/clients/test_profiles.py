@@ -216,7 +216,8 @@ def test_repository_gives_no_file_that_a_profile_names(file: Path, setting: str)
     with pytest.raises(StateUnavailable) as refused:
         load_profiles({}, str(file), use_environment=False, in_repository=True)
     assert str(refused.value) == (
-        f"profile 'payments' of Temporal: {setting} must be a whole path, such as /etc/twgen/temporal/ca.pem"
+        f"profile 'payments' of Temporal: {setting} must be an absolute path, such as"
+        " /etc/twgen/temporal/ca.pem"
     )
     file.write_text(FILE + f'[profile.payments.tls]\n{setting} = "/etc/twgen/ca.pem"\n')
     assert len(load_profiles({}, str(file), use_environment=False, in_repository=True)) == 3
@@ -226,7 +227,13 @@ def test_repository_gives_no_file_of_profiles(file: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(file.parent)
     variables = {"TEMPORAL_CONFIG_FILE": file.name}
     assert len(load_profiles(variables, use_environment=False)) == 3
-    with pytest.raises(StateUnavailable, match=r"'temporal\.toml', must be a whole path, such as /etc/twgen"):
+    with pytest.raises(
+        StateUnavailable,
+        match=(
+            r"'temporal\.toml', must be an absolute path, such as"
+            r" /etc/twgen"
+        ),
+    ):
         load_profiles(variables, use_environment=False, in_repository=True)
 
 

@@ -27,7 +27,7 @@ _FILES = {
 }
 """The settings of a profile that name files, and what the SDK calls them."""
 _BEARER = "Bearer "
-_NOT_WHOLE = "must be a whole path, such as /etc/twgen/temporal"
+_NOT_WHOLE = "must be an absolute path, such as /etc/twgen/temporal"
 
 
 @dataclass(frozen=True, slots=True)

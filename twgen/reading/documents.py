@@ -81,7 +81,7 @@ def read_paths(paths: Iterable[str], sources: Sources) -> Documents:
         if read.add(file):
             without = {other: name for other, name in without.items() if other not in {place, _place(path)}}
         elif is_in_ledger(file):
-            read.unreadable.append(f"{file} is empty: take it back from Git, or remove it")
+            read.unreadable.append(f"{file} is empty: restore it from Git, or remove it")
         if read.budget.is_spent:
             return Documents(tuple(read.documents), tuple(read.unreadable))
     if not read.documents and not read.unreadable:
