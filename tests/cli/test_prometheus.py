@@ -126,7 +126,7 @@ def test_job_is_given_what_the_project_may_use(
     [told] = [item["data"].get("prometheus") for item in items if item["kind"] == "ConfigMap"]
     assert bool(told) is has_it
     assert ("/etc/twgen/rollout/prometheus/shared" in ended.stdout) is has_it
-    unusable = "spec.analysis.metrics[0].prometheus: cannot be measured: no Prometheus 'shared' may be asked"
+    unusable = "spec.analysis.metrics[0].prometheus: cannot be measured: no Prometheus 'shared' is available"
     assert (unusable in ended.stderr) is not has_it
 
 
